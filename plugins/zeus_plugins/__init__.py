@@ -1,0 +1,1 @@
+"""The bundled plugins, found through entry points like anyone's."""

@@ -1,0 +1,73 @@
+"""Middleware: the six places where a run can be changed. Nothing else transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    from zeus_runtime.context import Budget, Edit, View
+    from zeus_runtime.models import ModelRequest, ModelResponse
+    from zeus_runtime.prompt import Section
+    from zeus_runtime.tools import Tool, ToolCall, ToolResult
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a middleware may know of the run it is in.
+
+    Args:
+        session: the thread's id, ``session_{12 hex}``.
+        run_id: this run's id.
+        mode: ``agent``, ``ask`` or ``plan``.
+        step: model calls made in this run before this one, 0 at the start.
+        prompt: the user's text that began the run; empty when a run is resumed.
+    """
+
+    session: str
+    run_id: str
+    mode: str
+    step: int = 0
+    prompt: str = ""
+
+    def override(self, **changes: Any) -> Turn:
+        return replace(self, **changes)
+
+
+CallRun: TypeAlias = "Callable[[Turn], Awaitable[None]]"
+CallModel: TypeAlias = "Callable[[ModelRequest], Awaitable[ModelResponse]]"
+CallTool: TypeAlias = "Callable[[ToolCall], Awaitable[ToolResult]]"
+
+
+class Middleware:
+    """Override what you need; the first YAML line is outermost. One instance serves one session at a time.
+
+    ``sections`` may fill sections 7 to 15 (1 to 6 are byte-identical within a thread). ``edits`` proposes; the
+    planner admits. The ``wrap_*`` methods must await ``call_next`` at most as often as they mean to repeat the call.
+    An exception from any method ends the run with that middleware's name.
+    """
+
+    def tools(self) -> Sequence[Tool]:
+        """What it gives the model."""
+        return ()
+
+    async def sections(self, turn: Turn) -> Mapping[Section, str]:
+        """What it adds to the prompt."""
+        return {}
+
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
+        """What it proposes to shed from what the model sees."""
+        return ()
+
+    async def wrap_run(self, turn: Turn, call_next: CallRun) -> None:
+        """Once per run."""
+        await call_next(turn)
+
+    async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
+        """Each model call."""
+        return await call_next(request)
+
+    async def wrap_tool_call(self, call: ToolCall, call_next: CallTool) -> ToolResult:
+        """Each tool call."""
+        return await call_next(call)

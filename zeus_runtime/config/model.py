@@ -1,0 +1,143 @@
+"""The typed Config: what a YAML file can say. The dataclasses are the source of the core's JSON Schema.
+
+A field's ``Annotated`` text is its description in the schema and the docs; constraints stand beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeAlias
+
+from zeus_runtime.config.annotations import Doc, Maximum, Minimum
+
+Mode: TypeAlias = Literal["agent", "ask", "plan"]
+
+
+@dataclass(frozen=True)
+class Ref:
+    """A component chosen in YAML: ``name`` or ``{name: {options}}``."""
+
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run stops by itself (exit code 6)."""
+
+    max_steps: Annotated[int, Doc("Model calls in one run."), Minimum(1)] = 200
+    timeout_seconds: Annotated[float | None, Doc("Wall time of one run; null for none."), Minimum(0.001)] = 3600.0
+    max_cost_usd: Annotated[float | None, Doc("Money one run may cost, by the model's price; null for none."), Minimum(0)] = None
+    max_parallel_tools: Annotated[int, Doc("Tool calls of one answer that run at the same time."), Minimum(1)] = 16
+
+
+@dataclass(frozen=True)
+class Retry:
+    """How a failed model call is repeated (never for 401, 403 or a cancel)."""
+
+    attempts: Annotated[int, Doc("Tries in all."), Minimum(1), Maximum(20)] = 3
+    initial_seconds: Annotated[float, Doc("Wait before the second try."), Minimum(0)] = 1.0
+    factor: Annotated[float, Doc("What each further wait is multiplied by."), Minimum(1)] = 2.0
+    max_seconds: Annotated[float, Doc("The longest wait; a longer Retry-After ends the tries."), Minimum(0)] = 8.0
+    jitter: Annotated[float, Doc("Random share of each wait, 0 to 1."), Minimum(0), Maximum(1)] = 0.25
+
+
+@dataclass(frozen=True)
+class TimeSection:
+    """Section 7 of the prompt."""
+
+    precision: Annotated[
+        Literal["date", "minute", "none"],
+        Doc("`date` keeps the provider's prompt cache for a day; `minute` breaks it every minute."),
+    ] = "date"
+    timezone: Annotated[str, Doc("IANA name, `UTC` or `local`.")] = "local"
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What the system prompt is made of."""
+
+    files: Annotated[
+        Mapping[str, str],
+        Doc("Section name (core, soul, tools, workflow, memory, mode) to a file that replaces the Home's."),
+    ] = field(default_factory=dict)
+    variables: Annotated[Mapping[str, str], Doc("Values for `{{name}}` in prompt files.")] = field(default_factory=dict)
+    tools_description: Annotated[
+        Literal["full", "brief"],
+        Doc("Section 3 lists every tool with its parameters, or its name and first line."),
+    ] = "full"
+    time: Annotated[TimeSection, Doc("Section 7.")] = field(default_factory=TimeSection)
+
+
+@dataclass(frozen=True)
+class ProfileOverride:
+    """What the user says of a model; wins over every table."""
+
+    max_input_tokens: Annotated[int | None, Doc("Input limit in tokens (not the input + output window)."), Minimum(1)] = None
+    max_output_tokens: Annotated[int | None, Doc("Output limit in tokens."), Minimum(1)] = None
+    tokenizer: Annotated[str | None, Doc("`o200k_base`, `cl100k_base` or `estimate`.")] = None
+    input_cost_per_token: Annotated[float | None, Doc("US dollars."), Minimum(0)] = None
+    output_cost_per_token: Annotated[float | None, Doc("US dollars."), Minimum(0)] = None
+    cache_read_cost_per_token: Annotated[float | None, Doc("US dollars."), Minimum(0)] = None
+    cache_write_cost_per_token: Annotated[float | None, Doc("US dollars."), Minimum(0)] = None
+
+
+@dataclass(frozen=True)
+class Profiles:
+    """Where a model's limits and prices come from."""
+
+    strict: Annotated[bool, Doc("An unknown model name is an error instead of a 64,000-token fallback.")] = False
+    models: Annotated[Mapping[str, ProfileOverride], Doc("Exact model name to its values.")] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The files the agent works on; paths in tools are rooted here."""
+
+    root: Annotated[str, Doc("The folder that `/` means; relative to the working directory.")] = "."
+    routes: Annotated[
+        Mapping[str, str],
+        Doc("Path prefix (`/memory/`) to another folder; relative to the working directory."),
+    ] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Storage:
+    """Where threads live."""
+
+    url: Annotated[str, Doc("SQLAlchemy URL of the database; a relative SQLite path is relative to the working directory.")] = (
+        "sqlite:///.zeus/zeus.db"
+    )
+
+
+@dataclass(frozen=True)
+class Plugins:
+    """Which plugins may load."""
+
+    disable: Annotated[tuple[str, ...], Doc("Plugins that are never imported.")] = ()
+    only: Annotated[tuple[str, ...] | None, Doc("Only these plugins load; null for all.")] = None
+    files: Annotated[tuple[str, ...], Doc("Local plugin files (.py), relative to this YAML file.")] = ()
+
+
+@dataclass(frozen=True)
+class Config:
+    """One agent, as its YAML says."""
+
+    version: Annotated[Literal[1], Doc("The format's version.")]
+    model: Annotated[Ref, Doc("A model name (run by litellm), or a Ref to a model component.")]
+    name: Annotated[str, Doc("The agent's name; `{{agent_name}}` in prompts.")] = "zeus"
+    description: Annotated[str, Doc("What the agent is for; shown in lists.")] = ""
+    mode: Annotated[Mode, Doc("agent does, ask only reads, plan reads and plans.")] = "agent"
+    prompt: Annotated[Prompt, Doc("The system prompt.")] = field(default_factory=Prompt)
+    tools: Annotated[tuple[Ref, ...], Doc("Tool components, in the order the model sees them.")] = ()
+    middlewares: Annotated[tuple[Ref, ...], Doc("Middlewares; the first line is outermost.")] = ()
+    workspace: Annotated[Workspace, Doc("The agent's files.")] = field(default_factory=Workspace)
+    storage: Annotated[Storage, Doc("The threads' database.")] = field(default_factory=Storage)
+    checkpointer: Annotated[Ref, Doc("A Ref to a checkpointer component.")] = Ref("sqlite")  # noqa: RUF009 - frozen
+    limits: Annotated[Limits, Doc("When a run stops by itself.")] = field(default_factory=Limits)
+    retry: Annotated[Retry, Doc("How a failed model call is repeated.")] = field(default_factory=Retry)
+    profiles: Annotated[Profiles, Doc("Model limits and prices.")] = field(default_factory=Profiles)
+    plugins: Annotated[Plugins, Doc("Which plugins may load.")] = field(default_factory=Plugins)
+    homes: Annotated[tuple[str, ...], Doc("Further Home folders (configs, prompts, plugins, skills), relative to this YAML file.")] = ()
+    metadata: Annotated[Mapping[str, Any], Doc("The user's own; Zeus does not read it.")] = field(default_factory=dict)

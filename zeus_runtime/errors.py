@@ -1,0 +1,61 @@
+"""Errors that a user can act on: each says what went wrong, where, and what to do."""
+
+from __future__ import annotations
+
+
+class ZeusError(Exception):
+    """Something the user can repair.
+
+    Args:
+        message: what went wrong, one sentence, no trailing period needed.
+        remedy: what to do about it.
+        where: a position such as ``zeus.yaml:7:3``, when there is one.
+    """
+
+    exit_code = 1
+    code = "error"
+
+    def __init__(self, message: str, *, remedy: str | None = None, where: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.remedy = remedy
+        self.where = where
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        hint = f"\n  {self.remedy}" if self.remedy else ""
+        return f"{place}{self.message}{hint}"
+
+
+class RunError(ZeusError):
+    """A run failed: the model, a tool's host or the store did not do their part (exit 1)."""
+
+    code = "run_failed"
+
+
+class UsageError(ZeusError):
+    """The command line does not fit (exit 2)."""
+
+    exit_code = 2
+    code = "usage"
+
+
+class MissingError(ZeusError):
+    """A credential, dependency, plugin or service is not there (exit 4)."""
+
+    exit_code = 4
+    code = "missing"
+
+
+class LimitError(ZeusError):
+    """A limit from the YAML was reached: steps, seconds or money (exit 6)."""
+
+    exit_code = 6
+    code = "limit"
+
+
+class CancelledRun(ZeusError):
+    """The user interrupted the run; the thread can go on (exit 130)."""
+
+    exit_code = 130
+    code = "cancelled"

@@ -1,0 +1,151 @@
+"""What a run tells the world: one stream of frozen events, exactly one of them terminal.
+
+The wire names are those of SPEC section 12: ``text``, ``tool_call_chunk``, ``tool_call``, ``tool_call_result``,
+``token_usage``, ``complete``, ``error``; ours besides: ``run_started``, ``reasoning``, ``model_retry``, ``notice``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+
+@dataclass(frozen=True)
+class _Event:
+    type: ClassVar[str]
+
+    def to_wire(self) -> dict[str, Any]:
+        """The event as a JSON object, ``type`` first."""
+        return {"type": self.type, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class RunStarted(_Event):
+    """A run begins, or is taken up again (``resumed``)."""
+
+    type: ClassVar[str] = "run_started"
+    session: str
+    model: str
+    mode: str
+    resumed: bool = False
+
+
+@dataclass(frozen=True)
+class Text(_Event):
+    """A piece of the assistant's answer, as it streams."""
+
+    type: ClassVar[str] = "text"
+    text: str
+
+
+@dataclass(frozen=True)
+class Reasoning(_Event):
+    """A piece of the model's visible reasoning, where the provider gives it."""
+
+    type: ClassVar[str] = "reasoning"
+    text: str
+
+
+@dataclass(frozen=True)
+class ToolCallChunk(_Event):
+    """A piece of a tool call while the model still writes it. ``index`` tells parallel calls apart."""
+
+    type: ClassVar[str] = "tool_call_chunk"
+    index: int
+    call_id: str | None
+    tool_name: str | None
+    arguments: str
+
+
+@dataclass(frozen=True)
+class ToolCallStarted(_Event):
+    """A complete tool call, about to be dispatched."""
+
+    type: ClassVar[str] = "tool_call"
+    call_id: str
+    tool_name: str
+    parameters: Mapping[str, Any]
+    requires_approval: bool = False
+
+
+@dataclass(frozen=True)
+class ToolCallResult(_Event):
+    """The result of a call, paired with it by ``call_id`` and by nothing else."""
+
+    type: ClassVar[str] = "tool_call_result"
+    call_id: str
+    tool_name: str
+    content: str
+    is_error: bool = False
+
+
+@dataclass(frozen=True)
+class TokenUsage(_Event):
+    """What one model call used, in tokens, as the provider reports it; cost in US dollars where the price is known."""
+
+    type: ClassVar[str] = "token_usage"
+    prompt_tokens: int
+    completion_tokens: int
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True)
+class ModelRetry(_Event):
+    """A model call is made again: what streamed of this call so far is void."""
+
+    type: ClassVar[str] = "model_retry"
+    attempt: int
+    reason: str
+    wait_seconds: float
+
+
+@dataclass(frozen=True)
+class Notice(_Event):
+    """Something the user should know: a fallback that was taken, an interrupted call, an unknown model."""
+
+    type: ClassVar[str] = "notice"
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class RunCompleted(_Event):
+    """The run ended well. Terminal."""
+
+    type: ClassVar[str] = "complete"
+    session: str
+    answer: str
+    steps: int
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True)
+class RunFailed(_Event):
+    """The run ended otherwise: failed, limited or cancelled. Terminal; ``exit_code`` is the command's."""
+
+    type: ClassVar[str] = "error"
+    session: str
+    code: str
+    message: str
+    exit_code: int = 1
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+Event: TypeAlias = (
+    RunStarted
+    | Text
+    | Reasoning
+    | ToolCallChunk
+    | ToolCallStarted
+    | ToolCallResult
+    | TokenUsage
+    | ModelRetry
+    | Notice
+    | RunCompleted
+    | RunFailed
+)

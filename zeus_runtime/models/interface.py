@@ -1,0 +1,121 @@
+"""The Model interface: one streaming call, its request and the pieces that come back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from langchain_core.messages import AIMessage, BaseMessage
+
+
+@dataclass(frozen=True)
+class ToolSchema:
+    """A tool as the provider sees it: name, description and JSON Schema of its parameters."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ModelRequest:
+    """One call to a model.
+
+    Args:
+        system: the assembled system prompt, its sections joined; sections 1-6 come first and stay byte-identical.
+        messages: the conversation, LangChain messages, without the system prompt.
+        tools: what the model may call.
+        stable_system_length: how many leading characters of ``system`` are sections 1-6 (for prompt caching).
+        settings: per-call provider settings (temperature, max_tokens, ...), over the model's options.
+        purpose: ``turn`` for the agent's own calls; a policy's own calls name themselves (``summary``).
+    """
+
+    system: str
+    messages: Sequence[BaseMessage]
+    tools: Sequence[ToolSchema] = ()
+    stable_system_length: int = 0
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    purpose: str = "turn"
+
+    def override(self, **changes: Any) -> ModelRequest:
+        """A copy with ``changes``; the request itself never changes."""
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one call as the provider reports them. ``input_tokens`` includes the cached ones."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class TextDelta:
+    text: str
+
+
+@dataclass(frozen=True)
+class ReasoningDelta:
+    text: str
+
+
+@dataclass(frozen=True)
+class ToolCallDelta:
+    """A piece of a tool call; ``index`` tells parallel calls apart, ``id`` and ``name`` come with the first piece."""
+
+    index: int
+    id: str | None
+    name: str | None
+    arguments: str
+
+
+@dataclass(frozen=True)
+class Retrying:
+    """The call starts again: pieces received so far are void."""
+
+    attempt: int
+    reason: str
+    wait_seconds: float
+
+
+@dataclass(frozen=True)
+class ModelResponse:
+    """The finished answer: always the last piece of a stream, exactly once.
+
+    Args:
+        message: text and tool calls (ids unique within the message; unparsable calls in ``invalid_tool_calls``).
+        usage: None when the provider reported none.
+        finish_reason: ``stop``, ``tool_calls``, ``length``, ``content_filter`` or the provider's own word.
+        model: the name the provider answered under.
+        cost_usd: None when no price is known.
+    """
+
+    message: AIMessage
+    usage: Usage | None = None
+    finish_reason: str = "stop"
+    model: str = ""
+    cost_usd: float | None = None
+
+
+ModelPiece: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | Retrying | ModelResponse
+
+
+class Model(Protocol):
+    """A chat model. Third parties satisfy this; ``zeus_runtime.testing`` has its conformance class.
+
+    ``stream`` is called afresh for every request, may run concurrently, closes its connection when the iterator is
+    closed or its task cancelled, and raises only ``ModelError`` for what the provider did.
+    """
+
+    @property
+    def name(self) -> str:
+        """The model's name as a profile lookup knows it, with its provider prefix."""
+        ...
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]: ...

@@ -1,0 +1,35 @@
+"""A component: a registered thing with a name, an ``Options`` type and a way to create it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+Kind: TypeAlias = Literal[
+    "model", "tool", "middleware", "vector_store", "embedding", "checkpointer", "sandbox"
+]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+@dataclass(frozen=True)
+class Component:
+    """What a plugin registers: found by kind (the hook that returned it) and name (what the YAML writes).
+
+    Args:
+        name: the Ref's name in YAML, ``lower_snake_case``.
+        create: ``create(options, build) -> thing``, or ``"package.module:attribute"`` naming it, resolved at first
+            use. What it returns depends on the kind: a ``Model``, a sequence of ``Tool``, a ``Middleware``, a
+            LangGraph saver (async context manager).
+        options: a frozen dataclass or a pydantic model that types the YAML options, or ``"package.module:Class"``;
+            None when the component takes no option.
+        summary: one line for lists and the schema.
+
+    Give references as strings and keep the plugin module light: it is imported by every command that reads a
+    config, while what a string names is imported only when the component runs.
+    """
+
+    name: str
+    create: Callable[..., Any] | str
+    options: type | str | None = None
+    summary: str = ""

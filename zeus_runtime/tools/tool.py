@@ -1,0 +1,94 @@
+"""A tool: something the model can call, with its schema, category, access class and function."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+Category: TypeAlias = Literal[
+    "builtin",
+    "filesystem",
+    "todos",
+    "memory",
+    "rag",
+    "sandbox",
+    "web",
+    "skills",
+    "mcp",
+    "oauth",
+    "browser",
+    "desktop",
+    "custom",
+]
+Access: TypeAlias = Literal["read", "write"]
+JSON: TypeAlias = Any
+
+
+class ToolRun(Protocol):
+    """What a tool function may know of the run it is called in: ask for it with a parameter named ``run``."""
+
+    @property
+    def session(self) -> str: ...
+    @property
+    def call_id(self) -> str: ...
+    @property
+    def mode(self) -> str: ...
+    def state(self, name: str) -> JSON:
+        """The value last kept under ``name`` by a tool of this thread (``ToolResult.state``), or None."""
+        ...
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What a tool gives back.
+
+    Args:
+        content: what the model reads.
+        is_error: the call did not do what was asked; the model may try again.
+        state: small named JSON values to keep with the thread (the todo list); stored in the log with this result.
+        artifact: JSON for observers; never sent to the model.
+    """
+
+    content: str
+    is_error: bool = False
+    state: Mapping[str, JSON] = field(default_factory=dict)
+    artifact: JSON = None
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Something the model can call.
+
+    Args:
+        name: unique in an agent, ``[a-zA-Z0-9_-]{1,64}``.
+        description: what the model reads.
+        parameters: JSON Schema of the arguments, an object schema.
+        function: async; takes the arguments by keyword (and ``run`` if ``takes_run``), returns text or a ToolResult.
+        category: the row of the mode table that rules it.
+        access: ``read`` changes nothing outside the thread.
+        replayable_arguments: names of large arguments that can be had again elsewhere (a written file's content).
+        replayable_result: the result can be fetched again by the same call.
+        timeout_seconds: how long one call may take.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, JSON]
+    function: Callable[..., Awaitable[ToolResult | str]]
+    category: Category = "custom"
+    access: Access = "write"
+    replayable_arguments: frozenset[str] = frozenset()
+    replayable_result: bool = False
+    takes_run: bool = False
+    timeout_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """One call by the model, as it is dispatched."""
+
+    id: str
+    name: str
+    arguments: Mapping[str, JSON]
+    session: str = ""
