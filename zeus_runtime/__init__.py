@@ -39,6 +39,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Build": "agent.build",
+    "sqlite_file": "store.database",
     "Component": "plugins.component",
     "Doc": "config.annotations",
     "Maximum": "config.annotations",

@@ -1,0 +1,1 @@
+"""Where threads live: the database, its tables and the append-only thread log."""

@@ -1,0 +1,19 @@
+"""Checkpoints in the process's memory: for tests and for runs that need no resume."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from zeus_plugins.checkpointers.sqlite.saver import SqliteSaver
+from zeus_runtime import Build
+
+
+@asynccontextmanager
+async def create(_options: None, _build: Build) -> AsyncIterator[SqliteSaver]:
+    """The SQLite saver without a file: one implementation, so that it prunes and copies like the other."""
+    saver = SqliteSaver(":memory:")
+    try:
+        yield saver
+    finally:
+        await saver.aclose()

@@ -1,0 +1,77 @@
+"""The onion: middlewares around a model call, a tool call or a run; the first one outermost."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from zeus_runtime.agent.middleware import Middleware
+from zeus_runtime.errors import RunError, ZeusError
+
+Q = TypeVar("Q")
+A = TypeVar("A")
+
+WRAPPERS = ("wrap_run", "wrap_model_call", "wrap_tool_call")
+
+
+class MiddlewareError(RunError):
+    """A middleware raised something of its own; the message names it."""
+
+    code = "middleware_failed"
+
+
+def chain(
+    middlewares: Sequence[tuple[str, Middleware]], method: str, core: Callable[[Q], Awaitable[A]]
+) -> Callable[[Q], Awaitable[A]]:
+    """``core`` wrapped by ``method`` of each (name, middleware) that overrides it.
+
+    Args:
+        middlewares: in YAML order; the first is outermost.
+        method: one of ``wrap_run``, ``wrap_model_call``, ``wrap_tool_call``.
+        core: what the innermost ``call_next`` calls.
+    """
+    call = core
+    for name, middleware in reversed(middlewares):
+        if overrides(middleware, method):
+            call = _wrapped(name, getattr(middleware, method), call)
+    return call
+
+
+def overrides(middleware: Middleware, method: str) -> bool:
+    """Whether ``middleware`` has its own ``method``."""
+    return getattr(type(middleware), method) is not getattr(Middleware, method)
+
+
+def _wrapped(
+    name: str,
+    method: Callable[[Q, Callable[[Q], Awaitable[A]]], Awaitable[A]],
+    call_next: Callable[[Q], Awaitable[A]],
+) -> Callable[[Q], Awaitable[A]]:
+    async def call(request: Q) -> A:
+        inner: list[BaseException] = []
+
+        async def next_call(changed: Q) -> A:
+            try:
+                return await call_next(changed)
+            except Exception as error:
+                inner.append(error)
+                raise
+
+        try:
+            return await method(request, next_call)
+        except ZeusError:
+            raise
+        except Exception as error:
+            if error in inner:
+                raise
+            raise blamed(name, error) from error
+
+    return call
+
+
+def blamed(name: str, error: Exception) -> MiddlewareError:
+    """``error`` as the fault of the middleware ``name``."""
+    return MiddlewareError(
+        f"the middleware {name!r} failed: {type(error).__name__}: {error}",
+        remedy="Take it out of `middlewares:` or repair its plugin; the run can be taken up again with --continue.",
+    )

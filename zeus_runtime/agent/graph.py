@@ -1,0 +1,69 @@
+"""The LangGraph graph: model, one Send per tool call, and back; its state is a cursor into the thread log."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+
+os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Command, Send
+
+from zeus_runtime.agent.conversation import calls_of
+from zeus_runtime.agent.run import Run
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+
+PRUNE_EVERY_STEPS = 50
+"""How many model calls' checkpoints may pile up within a turn before the older ones go."""
+
+
+def _furthest(left: int, right: int) -> int:
+    return max(left, right)
+
+
+class State(TypedDict, total=False):
+    """All that a checkpoint holds: how far the log is part of this run, and whose run it is."""
+
+    cursor: Annotated[int, _furthest]
+    run_id: str
+
+
+class Dispatch(TypedDict):
+    """What a Send carries: where the call stands in the log's last answer, and where its result goes."""
+
+    answer: int
+    index: int
+    run_id: str
+
+
+def build_graph(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[Any, Run, Any, Any]:
+    """The compiled graph; one serves every run of an agent, which comes in as the runtime context."""
+
+    async def model(state: State, runtime: Runtime[Run]) -> Command[Any]:
+        run = runtime.context
+        seq = state["cursor"] + 1
+        message = await run.answer(seq, state["run_id"])
+        if run.steps % PRUNE_EVERY_STEPS == 0:
+            await run.prune()
+        calls = calls_of(message)
+        goto = [
+            Send("tool", Dispatch(answer=seq, index=index, run_id=state["run_id"])) for index in range(len(calls))
+        ]
+        return Command(update={"cursor": seq}, goto=goto or END)
+
+    async def tool(dispatch: Dispatch, runtime: Runtime[Run]) -> State:
+        seq = dispatch["answer"] + 1 + dispatch["index"]
+        await runtime.context.result(dispatch["answer"], dispatch["index"], seq, dispatch["run_id"])
+        return {"cursor": seq}
+
+    graph = StateGraph(State, context_schema=Run)
+    graph.add_node("model", model, destinations=("tool", END))
+    graph.add_node("tool", tool)
+    graph.add_edge(START, "model")
+    graph.add_edge("tool", "model")
+    return graph.compile(checkpointer=saver)

@@ -1,0 +1,183 @@
+"""One run on one session, from the user's words to the terminal event: begin or take up, drive, end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.agent.chain import chain
+from zeus_runtime.agent.conversation import Conversation
+from zeus_runtime.agent.middleware import Turn
+from zeus_runtime.agent.run import Outfit, Run
+from zeus_runtime.errors import CancelledRun, LimitError, UsageError, ZeusError
+from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+
+    from zeus_runtime.store.database import Database
+    from zeus_runtime.store.thread_log import Thread, ThreadLog
+
+_log = logging.getLogger(__name__)
+
+SESSION_PREFIX = "session_"
+
+
+def new_session_id() -> str:
+    """``session_`` and 12 hexadecimal digits (SPEC section 5)."""
+    return SESSION_PREFIX + secrets.token_hex(6)
+
+
+class Session:
+    """A thread that one run at a time works on.
+
+    Args:
+        thread: its place in the log.
+        log, database: where messages are.
+        saver, graph: where checkpoints are, and what steps.
+    """
+
+    def __init__(
+        self,
+        thread: Thread,
+        *,
+        log: ThreadLog,
+        database: Database,
+        saver: BaseCheckpointSaver[Any],
+        graph: CompiledStateGraph[Any, Run, Any, Any],
+    ) -> None:
+        self._thread = thread
+        self._log = log
+        self._database = database
+        self._saver = saver
+        self._graph = graph
+
+    async def run(self, prompt: str | None, mode: str, outfit: Outfit, emit: Callable[[Event], None]) -> None:
+        """Do one run and emit its events, the terminal one last and exactly once.
+
+        Args:
+            prompt: what the user says; None takes up the run that was cut off.
+            mode: ``agent``, ``ask`` or ``plan``.
+            outfit: what the run works with.
+            emit: where events go.
+        """
+        run: Run | None = None
+        try:
+            conversation = Conversation(self._log, self._thread, await self._log.read(self._thread))
+            start, run_id = await (
+                self._take_up(conversation) if prompt is None else self._begin(conversation, prompt, emit)
+            )
+            turn = Turn(session=self._thread.session, run_id=run_id, mode=mode, prompt=prompt or "")
+            run = Run(turn, outfit, conversation, emit, self._prune)
+            emit(RunStarted(self._thread.session, outfit.model.name, mode, resumed=prompt is None))
+            await self._drive(run, start)
+            ending: Event = RunCompleted(
+                session=self._thread.session,
+                answer=run.last_answer,
+                steps=run.steps,
+                prompt_tokens=run.totals.prompt_tokens,
+                completion_tokens=run.totals.completion_tokens,
+                cost_usd=run.totals.cost_usd,
+            )
+        except asyncio.CancelledError:
+            ending = self._failure(
+                CancelledRun("the run was interrupted", remedy="Go on with --continue."), run
+            )
+        except ZeusError as error:
+            ending = self._failure(error, run)
+        except Exception as error:
+            _log.exception("the run of %s failed inside the runtime", self._thread.session)
+            ending = RunFailed(
+                self._thread.session, "internal", f"{type(error).__name__}: {error}", details=_details(run)
+            )
+        finally:
+            await asyncio.shield(self._tidy(completed=run is not None))
+        emit(ending)
+
+    async def _begin(
+        self, conversation: Conversation, prompt: str, emit: Callable[[Event], None]
+    ) -> tuple[dict[str, Any], str]:
+        from langchain_core.messages import HumanMessage
+
+        closed = await conversation.close_open_calls()
+        if closed:
+            emit(Notice("calls_closed", f"{closed} tool call(s) of the interrupted run were closed unanswered."))
+        run_id = secrets.token_hex(4)
+        seq = conversation.last + 1
+        await conversation.append(seq, run_id, HumanMessage(prompt))
+        return {"cursor": seq, "run_id": run_id}, run_id
+
+    async def _take_up(self, conversation: Conversation) -> tuple[dict[str, Any] | None, str]:
+        state = await self._graph.aget_state(self._config)
+        if state.next:
+            return None, str(state.values["run_id"])
+        last = conversation.last
+        if last > state.values.get("cursor", 0) and conversation[last].type == "human":
+            run_id = conversation.run_of_last
+            return {"cursor": last, "run_id": run_id}, run_id
+        raise UsageError(
+            f"the last run of {self._thread.session} ended; there is nothing to take up",
+            remedy="Give a prompt to go on with the conversation.",
+        )
+
+    async def _drive(self, run: Run, start: dict[str, Any] | None) -> None:
+        limits = run.limits
+
+        async def steps(_turn: Turn) -> None:
+            config = {
+                **self._config,
+                "recursion_limit": 2 * limits.max_steps + 3,
+                "max_concurrency": limits.max_parallel_tools,
+            }
+            async for _ in self._graph.astream(
+                start, config, context=run, durability="sync", stream_mode="custom"
+            ):
+                pass
+
+        call: Callable[[Turn], Awaitable[None]] = chain(run.middlewares, "wrap_run", steps)
+        try:
+            async with asyncio.timeout(limits.timeout_seconds) as clock:
+                await call(run.turn)
+        except TimeoutError as error:
+            if not clock.expired():
+                raise
+            raise LimitError(
+                f"the run reached limits.timeout_seconds = {limits.timeout_seconds:g}",
+                remedy="Go on with --continue, or raise limits.timeout_seconds.",
+            ) from error
+
+    @property
+    def _config(self) -> dict[str, Any]:
+        return {"configurable": {"thread_id": self._thread.session}}
+
+    async def _prune(self) -> None:
+        await self._saver.aprune([self._thread.session])
+
+    async def _tidy(self, *, completed: bool) -> None:
+        if not completed:
+            return
+        try:
+            await self._prune()
+            await self._log.touch(self._thread)
+            await self._database.compact()
+        except Exception:
+            _log.warning("the session %s could not be tidied", self._thread.session, exc_info=True)
+
+    def _failure(self, error: ZeusError, run: Run | None) -> RunFailed:
+        message = f"{error.message}. {error.remedy}" if error.remedy else error.message
+        return RunFailed(self._thread.session, error.code, message, error.exit_code, _details(run))
+
+
+def _details(run: Run | None) -> dict[str, Any]:
+    if run is None:
+        return {}
+    return {
+        "steps": run.steps,
+        "prompt_tokens": run.totals.prompt_tokens,
+        "completion_tokens": run.totals.completion_tokens,
+        "cost_usd": run.totals.cost_usd,
+    }

@@ -1,0 +1,34 @@
+"""The tables, for SQLite and PostgreSQL alike. Times are UTC, in milliseconds since 1970."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Integer, Text
+from sqlmodel import Field, SQLModel
+
+
+class ThreadRow(SQLModel, table=True):
+    """A session: one thread of messages."""
+
+    __tablename__ = "thread"
+
+    key: int | None = Field(default=None, primary_key=True)
+    session: str = Field(unique=True, index=True, max_length=64)
+    agent: str
+    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+    updated_ms: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
+    title: str = ""
+
+
+class MessageRow(SQLModel, table=True):
+    """One message, written once and never changed. ``seq`` counts from 1 within its thread."""
+
+    __tablename__ = "message"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012 - SQLAlchemy's protocol
+
+    thread: int = Field(
+        sa_column=Column(Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    )
+    seq: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    id: str = Field(sa_column=Column(Text, nullable=False))
+    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+    payload: str = Field(sa_column=Column(Text, nullable=False))

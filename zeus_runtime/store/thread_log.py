@@ -1,0 +1,178 @@
+"""The append-only thread log: every message of every session, once, in order."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlmodel import SQLModel
+
+from zeus_runtime.errors import RunError, UsageError
+from zeus_runtime.store.database import Database, _retry_while_locked
+from zeus_runtime.store.tables import MessageRow, ThreadRow
+
+_thread = ThreadRow.__table__  # type: ignore[attr-defined]
+_message = MessageRow.__table__  # type: ignore[attr-defined]
+
+TITLE_CHARACTERS = 80
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A session's place in the log."""
+
+    key: int
+    session: str
+
+
+@dataclass(frozen=True)
+class LogEntry:
+    """One message as it is stored; ``payload`` is JSON text."""
+
+    seq: int
+    id: str
+    payload: str
+    created_ms: int
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """A session as a list shows it; times in UTC milliseconds."""
+
+    session: str
+    agent: str
+    title: str
+    messages: int
+    created_ms: int
+    updated_ms: int
+
+
+class LogConflict(RunError):
+    """Another process wrote to the same place of the same thread."""
+
+    code = "session_conflict"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class ThreadLog:
+    """Reads and appends; nothing here changes or removes a message but deleting its whole session.
+
+    Args:
+        database: where the tables are.
+        now_ms: the clock, UTC milliseconds.
+    """
+
+    def __init__(self, database: Database, *, now_ms: Callable[[], int] = _now_ms) -> None:
+        self._database = database
+        self._now_ms = now_ms
+
+    async def create_tables(self) -> None:
+        """Make the tables that are not there yet."""
+
+        def create(connection: Connection) -> None:
+            tables = [_thread, _message]
+            _retry_while_locked(lambda: SQLModel.metadata.create_all(connection, tables=tables))
+
+        await self._database.run(create)
+
+    async def open(self, session: str, *, agent: str, title: str = "") -> Thread:
+        """The thread of ``session``, made if it is new."""
+
+        def work(connection: Connection) -> Thread:
+            key = connection.execute(select(_thread.c.key).where(_thread.c.session == session)).scalar()
+            if key is None:
+                now = self._now_ms()
+                row = insert(_thread).values(
+                    session=session, agent=agent, created_ms=now, updated_ms=now, title=title[:TITLE_CHARACTERS]
+                )
+                key = connection.execute(row).inserted_primary_key[0]
+            return Thread(int(key), session)
+
+        return await self._database.run(work)
+
+    async def find(self, session: str) -> Thread:
+        """The thread of ``session``.
+
+        Raises:
+            UsageError: there is no such session.
+        """
+
+        def work(connection: Connection) -> int | None:
+            return connection.execute(select(_thread.c.key).where(_thread.c.session == session)).scalar()
+
+        key = await self._database.run(work)
+        if key is None:
+            raise UsageError(f"there is no session {session!r}", remedy="`zeus sessions list` shows those there are.")
+        return Thread(key, session)
+
+    async def append(self, thread: Thread, seq: int, message_id: str, payload: str) -> None:
+        """Write one message at ``seq``.
+
+        Raises:
+            LogConflict: the place is taken.
+        """
+        row = {"thread": thread.key, "seq": seq, "id": message_id, "created_ms": self._now_ms(), "payload": payload}
+
+        def work(connection: Connection) -> None:
+            connection.execute(_INSERT, row)
+
+        try:
+            await self._database.run(work)
+        except IntegrityError as error:
+            raise LogConflict(
+                f"message {seq} of {thread.session} was written by another process",
+                remedy="One process at a time may run a session; continue it where the other one left it.",
+            ) from error
+
+    async def read(self, thread: Thread, *, after: int = 0) -> Sequence[LogEntry]:
+        """The messages with ``seq`` greater than ``after``, in order."""
+        query = (
+            select(_message.c.seq, _message.c.id, _message.c.payload, _message.c.created_ms)
+            .where(_message.c.thread == thread.key, _message.c.seq > after)
+            .order_by(_message.c.seq)
+        )
+        return await self._database.run(
+            lambda connection: [LogEntry(*row) for row in connection.execute(query).tuples()]
+        )
+
+    async def touch(self, thread: Thread) -> None:
+        """Mark the thread as used now."""
+        await self._database.run(
+            lambda connection: connection.execute(
+                update(_thread).where(_thread.c.key == thread.key).values(updated_ms=self._now_ms())
+            )
+        )
+
+    async def sessions(self, *, agent: str | None = None, limit: int | None = None) -> Sequence[SessionInfo]:
+        """The sessions, last used first."""
+        count = (
+            select(func.count()).select_from(_message).where(_message.c.thread == _thread.c.key).scalar_subquery()
+        )
+        query = select(
+            _thread.c.session, _thread.c.agent, _thread.c.title, count, _thread.c.created_ms, _thread.c.updated_ms
+        ).order_by(_thread.c.updated_ms.desc(), _thread.c.key.desc())
+        if agent is not None:
+            query = query.where(_thread.c.agent == agent)
+        if limit is not None:
+            query = query.limit(limit)
+        return await self._database.run(
+            lambda connection: [SessionInfo(*row) for row in connection.execute(query).tuples()]
+        )
+
+    async def delete(self, thread: Thread) -> None:
+        """Remove a session and all its messages."""
+
+        def work(connection: Connection) -> None:
+            connection.execute(delete(_message).where(_message.c.thread == thread.key))
+            connection.execute(delete(_thread).where(_thread.c.key == thread.key))
+
+        await self._database.run(work)
+
+
+_INSERT = insert(_message)
