@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from zeus_runtime.config.annotations import Doc as Doc
     from zeus_runtime.config.annotations import Maximum as Maximum
     from zeus_runtime.config.annotations import Minimum as Minimum
+    from zeus_runtime.context import Budget as Budget
+    from zeus_runtime.context import DropBefore as DropBefore
+    from zeus_runtime.context import Edit as Edit
+    from zeus_runtime.context import View as View
     from zeus_runtime.errors import MissingError as MissingError
     from zeus_runtime.errors import RunError as RunError
     from zeus_runtime.errors import ZeusError as ZeusError
@@ -29,7 +33,9 @@ if TYPE_CHECKING:
     from zeus_runtime.models.interface import ToolSchema as ToolSchema
     from zeus_runtime.models.interface import Usage as Usage
     from zeus_runtime.plugins.component import Component as Component
+    from zeus_runtime.plugins.hookspecs import hookimpl as hookimpl
     from zeus_runtime.prompt.sections import Section as Section
+    from zeus_runtime.store.database import sqlite_file as sqlite_file
     from zeus_runtime.tools.tool import Tool as Tool
     from zeus_runtime.tools.tool import ToolCall as ToolCall
     from zeus_runtime.tools.tool import ToolResult as ToolResult
@@ -38,10 +44,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Budget": "context",
     "Build": "agent.build",
-    "sqlite_file": "store.database",
     "Component": "plugins.component",
     "Doc": "config.annotations",
+    "DropBefore": "context",
+    "Edit": "context",
     "Maximum": "config.annotations",
     "Middleware": "agent.middleware",
     "Minimum": "config.annotations",
@@ -63,7 +71,10 @@ _HOMES = {
     "ToolSchema": "models.interface",
     "Turn": "agent.middleware",
     "Usage": "models.interface",
+    "View": "context",
     "ZeusError": "errors",
+    "hookimpl": "plugins.hookspecs",
+    "sqlite_file": "store.database",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]

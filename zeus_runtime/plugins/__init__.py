@@ -1,0 +1,33 @@
+"""Plugins: the hooks, how plugins are found and isolated, the registry of components, and the Homes.
+
+``hookspecs`` is the book to read first; ``discovery.discover`` is the way in.
+"""
+
+from zeus_runtime.plugins.component import KINDS, Component, Kind
+from zeus_runtime.plugins.discovery import discover
+from zeus_runtime.plugins.home import Folder, bundled_home, find, find_all, search_path
+from zeus_runtime.plugins.observers import Observers
+from zeus_runtime.plugins.plugin import Plugin, PluginProblem
+from zeus_runtime.plugins.reference import load_create, load_options, options_schema, resolve
+from zeus_runtime.plugins.registry import Registered, Registry
+
+__all__ = [
+    "KINDS",
+    "Component",
+    "Folder",
+    "Kind",
+    "Observers",
+    "Plugin",
+    "PluginProblem",
+    "Registered",
+    "Registry",
+    "bundled_home",
+    "discover",
+    "find",
+    "find_all",
+    "load_create",
+    "load_options",
+    "options_schema",
+    "resolve",
+    "search_path",
+]

@@ -1,0 +1,18 @@
+"""The checkpointer component `sqlite`, as Zeus finds it."""
+
+from __future__ import annotations
+
+from zeus_runtime import Component, hookimpl
+
+
+@hookimpl
+def register_checkpointers() -> list[Component]:
+    """Registers `sqlite`."""
+    return [
+        Component(
+            "sqlite",
+            create="zeus_plugins.checkpointers.sqlite.saver:create",
+            options="zeus_plugins.checkpointers.sqlite.options:Options",
+            summary="Checkpoints in the threads' SQLite database.",
+        )
+    ]

@@ -1,0 +1,18 @@
+"""The tool component `filesystem`, as Zeus finds it."""
+
+from __future__ import annotations
+
+from zeus_runtime import Component, hookimpl
+
+
+@hookimpl
+def register_tools() -> list[Component]:
+    """Registers `filesystem`."""
+    return [
+        Component(
+            "filesystem",
+            create="zeus_plugins.tools.filesystem.tools:create",
+            options="zeus_plugins.tools.filesystem.options:Options",
+            summary="Read and change the workspace: ls read_file write_file edit_file glob grep.",
+        )
+    ]

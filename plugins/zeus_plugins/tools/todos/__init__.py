@@ -1,0 +1,17 @@
+"""The tool component `todos`, as Zeus finds it."""
+
+from __future__ import annotations
+
+from zeus_runtime import Component, hookimpl
+
+
+@hookimpl
+def register_tools() -> list[Component]:
+    """Registers `todos`."""
+    return [
+        Component(
+            "todos",
+            create="zeus_plugins.tools.todos.tools:create",
+            summary="The agent's task list: write_todos read_todos.",
+        )
+    ]

@@ -1,0 +1,193 @@
+"""Discovery: from installed distributions and the YAML's plugin files to a Registry, one broken plugin at a time."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zeus_runtime.config.model import Plugins
+from zeus_runtime.errors import MissingError, UsageError
+from zeus_runtime.plugins.choice import unknown_names, why_blocked
+from zeus_runtime.plugins.component import Kind
+from zeus_runtime.plugins.contribution import Contribution, HookError, contribution
+from zeus_runtime.plugins.home import find
+from zeus_runtime.plugins.importing import import_file, import_reference
+from zeus_runtime.plugins.installed import installed_plugins
+from zeus_runtime.plugins.plugin import Plugin, PluginProblem, ProblemCode
+from zeus_runtime.plugins.registry import Registered, Registry, collision_problem
+
+if TYPE_CHECKING:
+    from pluggy import PluginManager
+
+
+def discover(
+    plugins: Plugins | None = None,
+    *,
+    environ: Mapping[str, str],
+    directory: Path = Path(),
+    homes: Sequence[Path] = (),
+    installed: Iterable[Plugin] | None = None,
+) -> Registry:
+    """Every plugin and what it registers; what is wrong with one is in ``problems`` and takes no other down.
+
+    A blocked plugin's module is not imported.
+
+    Args:
+        plugins: the YAML's `plugins`; None for a command that has no YAML.
+        environ: read for ``ZEUS_LOAD_PLUGINS`` and ``ZEUS_DISABLE_PLUGINS``.
+        directory: the YAML file's folder, where relative `plugins.files` start.
+        homes: Homes whose ``plugins/`` are searched for a file that is not there, nearest first.
+        installed: the installed plugins; None to look.
+    """
+    chosen = plugins or Plugins()
+    declared = tuple(installed_plugins() if installed is None else installed)
+    files, problems = _files(chosen, directory, homes)
+    problems += unknown_names({plugin.name for plugin in (*declared, *files)}, chosen, environ)
+    blocked, candidates = _split(declared + files, chosen, environ)
+    clashing, candidates = _without_duplicates(candidates)
+    problems += clashing
+    failed = [problem.plugin for problem in clashing if problem.plugin is not None]
+
+    manager = _manager()
+    loaded: list[Plugin] = []
+    contributions: list[Contribution] = []
+    for plugin in candidates:
+        try:
+            contributions.append(_load(manager, plugin))
+        except _LoadError as error:
+            failed.append(replace(plugin, status="failed", reason=error.problem.message))
+            problems.append(error.problem)
+        else:
+            loaded.append(replace(plugin, status="loaded"))
+
+    components = _by_name(contributions)
+    problems += [collision_problem(found) for found in components.values() if len(found) > 1]
+    return Registry(
+        plugins=tuple(sorted([*loaded, *blocked, *failed], key=_order)),
+        components=components,
+        homes=tuple(home for part in contributions for home in part.homes),
+        observers=tuple(observer for part in contributions for observer in part.observers),
+        commands=tuple(command for part in contributions for command in part.commands),
+        problems=tuple(problems),
+    )
+
+
+class _LoadError(Exception):
+    def __init__(self, problem: PluginProblem) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+
+
+def _manager() -> PluginManager:
+    from pluggy import PluginManager
+
+    from zeus_runtime.plugins import hookspecs
+
+    manager = PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    return manager
+
+
+def _load(manager: PluginManager, plugin: Plugin) -> Contribution:
+    try:
+        module = (
+            import_file(plugin) if plugin.distribution is None else import_reference(plugin.source, plugin)
+        )
+        return contribution(manager, plugin, module)
+    except MissingError as error:
+        raise _LoadError(_failure("plugin-import", plugin, error.message, error.remedy or "")) from error
+    except HookError as error:
+        message = f"plugin {plugin}: {error}"
+        raise _LoadError(_failure("plugin-hook", plugin, message, plugin.remedy)) from error
+
+
+def _failure(code: ProblemCode, plugin: Plugin, message: str, remedy: str) -> PluginProblem:
+    """A local file is asked for by name, so a run needs it; an installed plugin may not be needed at all."""
+    return PluginProblem(code, message, remedy, plugin, required=plugin.distribution is None)
+
+
+def _files(
+    chosen: Plugins, directory: Path, homes: Sequence[Path]
+) -> tuple[tuple[Plugin, ...], list[PluginProblem]]:
+    found: list[Plugin] = []
+    problems: list[PluginProblem] = []
+    for index, name in enumerate(chosen.files):
+        path = _file(name, directory, homes)
+        if path is None or path.suffix != ".py":
+            why = "is not there" if path is None else "is not a .py file"
+            problems.append(
+                PluginProblem(
+                    "plugin-file",
+                    f"the plugin file '{name}' {why}",
+                    f"looked in {directory} and the Homes' plugins/; correct plugins.files in the YAML"
+                    if path is None
+                    else "correct plugins.files in the YAML",
+                    path=("plugins", "files", index),
+                    required=True,
+                )
+            )
+        else:
+            found.append(Plugin(path.stem, str(path)))
+    return tuple(found), problems
+
+
+def _file(name: str, directory: Path, homes: Sequence[Path]) -> Path | None:
+    beside = directory / name
+    if beside.is_file():
+        return beside
+    try:
+        found = find(homes, "plugins", name)
+    except UsageError:
+        # A path with '..' or an absolute one is the user's to give, but it cannot name something in a Home.
+        return None
+    return found if found is not None and found.is_file() else None
+
+
+def _split(
+    plugins: Iterable[Plugin], chosen: Plugins, environ: Mapping[str, str]
+) -> tuple[list[Plugin], list[Plugin]]:
+    blocked: list[Plugin] = []
+    free: list[Plugin] = []
+    for plugin in plugins:
+        reason = why_blocked(plugin, chosen, environ)
+        if reason:
+            blocked.append(replace(plugin, status="blocked", reason=reason))
+        else:
+            free.append(plugin)
+    return blocked, free
+
+
+def _without_duplicates(plugins: Iterable[Plugin]) -> tuple[list[PluginProblem], list[Plugin]]:
+    """Plugins whose name another has too load neither: a name must say which one is meant."""
+    plugins = tuple(plugins)
+    count = Counter(plugin.name for plugin in plugins)
+    problems: list[PluginProblem] = []
+    for plugin in plugins:
+        if count[plugin.name] > 1:
+            others = " and ".join(
+                str(other) for other in plugins if other.name == plugin.name and other != plugin
+            )
+            message = f"plugin {plugin} has the same name as {others}; neither is loaded"
+            remedy = (
+                f"rename {plugin.source}"
+                if plugin.distribution is None
+                else f"uninstall {plugin.distribution}"
+            )
+            failed = replace(plugin, status="failed", reason=message)
+            problems.append(_failure("plugin-duplicate", failed, message, remedy))
+    return problems, [plugin for plugin in plugins if count[plugin.name] == 1]
+
+
+def _by_name(contributions: Iterable[Contribution]) -> dict[tuple[Kind, str], tuple[Registered, ...]]:
+    found: defaultdict[tuple[Kind, str], list[Registered]] = defaultdict(list)
+    for part in contributions:
+        for registered in part.components:
+            found[registered.kind, registered.name].append(registered)
+    return {key: tuple(items) for key, items in found.items()}
+
+
+def _order(plugin: Plugin) -> tuple[bool, str, str]:
+    return plugin.distribution is None, plugin.name, plugin.source

@@ -1,0 +1,106 @@
+"""Homes: folders with ``configs/ prompts/ plugins/ skills/``, searched from the nearest to the bundled one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from zeus_runtime.errors import MissingError, UsageError
+
+Folder: TypeAlias = Literal["configs", "prompts", "plugins", "skills"]
+
+
+def search_path(
+    *,
+    directory: Path,
+    environ: Mapping[str, str],
+    homes: Iterable[Path] = (),
+    plugin_homes: Iterable[Path] = (),
+) -> tuple[Path, ...]:
+    """The Homes, nearest first: the project's ``.zeus``, the YAML's, ``ZEUS_HOME``, the user's, the plugins',
+    the bundled.
+
+    Args:
+        directory: the project's folder, which may hold ``.zeus``; relative paths start here.
+        environ: ``ZEUS_HOME`` adds one Home; ``XDG_CONFIG_HOME`` or ``HOME`` say where the user's is.
+        homes: the YAML's ``homes``, in their order.
+        plugin_homes: what ``register_homes`` returned.
+
+    Raises:
+        MissingError: a Home that the YAML or ``ZEUS_HOME`` names is not a folder. ``.zeus`` and the user's
+            may be absent.
+    """
+    named = [_existing(directory / home.expanduser(), "the YAML's 'homes' names") for home in homes]
+    added = environ.get("ZEUS_HOME")
+    if added:
+        named.append(_existing(directory / Path(added).expanduser(), "ZEUS_HOME names"))
+    candidates = [directory / ".zeus", *named, *_user_home(environ), *plugin_homes, bundled_home()]
+    return tuple(dict.fromkeys(home for home in candidates if home.is_dir()))
+
+
+def bundled_home() -> Path:
+    """The Home that Zeus brings: inside the package when installed from a wheel, else the checkout's top
+    level.
+
+    Raises:
+        MissingError: neither is there.
+    """
+    # Found from this file, not through importlib.resources: an editable install leaves stale copies of the
+    # wheel's data in site-packages.
+    package = Path(__file__).resolve().parent.parent
+    for home in (package / "_home", package.parent):
+        if (home / "configs").is_dir():
+            return home
+    raise MissingError(
+        "Zeus's own configs, prompts and schemas are not there",
+        remedy="reinstall zeus-runtime from its wheel",
+    )
+
+
+def find(homes: Sequence[Path], folder: Folder, name: str) -> Path | None:
+    """The nearest file or folder ``name`` in the Homes' ``folder``, or None.
+
+    Args:
+        homes: nearest first.
+        folder: one of a Home's four folders.
+        name: a file name, with ``/`` for subfolders.
+
+    Raises:
+        UsageError: the name is not a plain relative path: empty, absolute, with ``..``, a backslash or a
+            drive.
+    """
+    return next(find_all(homes, folder, name), None)
+
+
+def find_all(homes: Sequence[Path], folder: Folder, name: str) -> Iterator[Path]:
+    """Every match of ``find``, nearest first: what is used, then what it hides."""
+    _refuse_escape(folder, name)
+    return (path for home in homes if (path := home / folder / name).exists())
+
+
+def _refuse_escape(folder: str, name: str) -> None:
+    parts = name.split("/")
+    if name and not any(part in ("", ".", "..") for part in parts) and not set(name) & set("\\:\0"):
+        return
+    raise UsageError(
+        f"{name!r} cannot name something in a Home's {folder}/",
+        remedy="use a plain name or a relative path without '..', such as 'CORE.md'",
+    )
+
+
+def _existing(home: Path, who: str) -> Path:
+    if not home.is_dir():
+        raise MissingError(
+            f"{who} a Home that is not a folder: {home}", remedy="create the folder, or correct the path"
+        )
+    return home
+
+
+def _user_home(environ: Mapping[str, str]) -> list[Path]:
+    configured = environ.get("XDG_CONFIG_HOME", "")
+    # The XDG specification has a relative path ignored.
+    if configured and Path(configured).is_absolute():
+        return [Path(configured) / "zeus"]
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    return [Path(home) / ".config" / "zeus"] if home else []

@@ -1,0 +1,86 @@
+"""A plugin as Zeus knows it, and what can be wrong with one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from zeus_runtime.events import Notice
+
+Status: TypeAlias = Literal["found", "loaded", "blocked", "failed"]
+ProblemCode: TypeAlias = Literal[
+    "plugin-unknown",
+    "plugin-file",
+    "plugin-duplicate",
+    "plugin-import",
+    "plugin-hook",
+    "plugin-command",
+    "plugin-options",
+    "component-collision",
+]
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """One plugin: an installed distribution's entry point, or a local file the YAML names.
+
+    Args:
+        name: the entry point's name, or the file's stem; what `plugins.disable` and `plugins.only` list.
+        source: ``package.module`` or ``package.module:attribute`` of the entry point, or the file's path.
+        distribution: the installed distribution it comes from; None for a local file.
+        version: the distribution's version.
+        status: ``found`` before loading; ``blocked`` plugins were never imported; ``failed`` ones contribute
+            nothing.
+        reason: why it is blocked or failed, for lists.
+    """
+
+    name: str
+    source: str
+    distribution: str | None = None
+    version: str | None = None
+    status: Status = "found"
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.distribution is None:
+            return f"{self.name} (file {self.source})"
+        return f"{self.name} ({self.distribution} {self.version or 'of unknown version'})"
+
+    @property
+    def remedy(self) -> str:
+        """What a user can do about a fault in the plugin's code."""
+        if self.distribution is None:
+            return f"correct {self.source}, or take it out of plugins.files"
+        return f"report it to the authors of {self.distribution}, or add '{self.name}' to plugins.disable"
+
+
+@dataclass(frozen=True)
+class PluginProblem:
+    """Something wrong with a plugin; it takes nothing else down.
+
+    Args:
+        code: a stable word for tests and editors.
+        message: what went wrong, naming the plugin with distribution and version.
+        remedy: what to do about it.
+        plugin: the plugin, where one is known.
+        path: the YAML key that asks for it (``("plugins", "only", 0)``), for the position in a message.
+        required: the YAML asks for this plugin by name, so a run must not start without it.
+    """
+
+    code: ProblemCode
+    message: str
+    remedy: str
+    plugin: Plugin | None = None
+    path: tuple[str | int, ...] = ()
+    required: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  {self.remedy}"
+
+    def notice(self) -> Notice:
+        """The problem as an event of a run."""
+        return Notice(code=self.code, message=str(self))
+
+
+HookFunction: TypeAlias = "tuple[Plugin, Callable[..., Any]]"
