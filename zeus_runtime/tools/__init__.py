@@ -1,0 +1,56 @@
+"""What the model can call: tools, the modes that rule them, their dispatch, and the files they work on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.dispatch import check_tools as check_tools
+    from zeus_runtime.tools.dispatch import invoke as invoke
+    from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
+    from zeus_runtime.tools.modes import MODE_TABLE as MODE_TABLE
+    from zeus_runtime.tools.modes import ShownTool as ShownTool
+    from zeus_runtime.tools.modes import permitted as permitted
+    from zeus_runtime.tools.modes import visible as visible
+    from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
+    from zeus_runtime.tools.tool import Access as Access
+    from zeus_runtime.tools.tool import Category as Category
+    from zeus_runtime.tools.tool import Tool as Tool
+    from zeus_runtime.tools.tool import ToolCall as ToolCall
+    from zeus_runtime.tools.tool import ToolResult as ToolResult
+    from zeus_runtime.tools.tool import ToolRun as ToolRun
+    from zeus_runtime.tools.workspace import Entry as Entry
+    from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
+
+# The decorator `tool` is public as `zeus_runtime.tool` (from `tools.define`): here its name would shadow the module.
+_ROOMS = {
+    "Access": "tool",
+    "Category": "tool",
+    "Entry": "workspace",
+    "MODE_TABLE": "modes",
+    "ShownTool": "modes",
+    "Tool": "tool",
+    "ToolCall": "tool",
+    "ToolResult": "tool",
+    "ToolRun": "tool",
+    "WorkspaceError": "paths",
+    "WorkspaceFiles": "workspace",
+    "check_tools": "dispatch",
+    "invoke": "dispatch",
+    "permitted": "modes",
+    "validate_arguments": "dispatch",
+    "visible": "modes",
+}
+
+__all__ = sorted(_ROOMS)
+
+
+def __getattr__(name: str) -> Any:
+    room = _ROOMS.get(name)
+    if room is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{room}"), name)
+    globals()[name] = value
+    return value

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, TypeAlias
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
 
 Category: TypeAlias = Literal[
     "builtin",
@@ -82,6 +86,23 @@ class Tool:
     replayable_result: bool = False
     takes_run: bool = False
     timeout_seconds: float | None = None
+
+    @cached_property
+    def problems_of(self) -> Callable[[JSON], Iterator[ValidationError]]:
+        """What is wrong with arguments by ``parameters``, compiled at first use.
+
+        Raises:
+            jsonschema.SchemaError: ``parameters`` is not a JSON Schema.
+        """
+        from jsonschema import Draft202012Validator
+        from jsonschema.validators import validator_for
+        from referencing import Registry
+
+        schema = dict(self.parameters)
+        validator = validator_for(schema, default=Draft202012Validator)
+        validator.check_schema(schema)
+        # An explicit registry: without one, jsonschema fetches remote references from the network.
+        return validator(schema, registry=Registry()).iter_errors
 
 
 @dataclass(frozen=True)

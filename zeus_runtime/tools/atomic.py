@@ -1,0 +1,93 @@
+"""Replacing a file in one step: readers see the old content or the new, never a part, and a crash leaves no litter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TypeAlias
+
+TEMPORARY_SUFFIX = ".zeus-tmp"
+
+
+Identity: TypeAlias = tuple[int, int, int, int]
+"""Device, inode, size and modification time in nanoseconds: what tells that a file is still the one that was read."""
+
+
+def identity(status: os.stat_result) -> Identity:
+    """The identity of a file from its status."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def replace(
+    directory: int, name: str, data: bytes, *, old: os.stat_result | None, before_publish: Callable[[], None]
+) -> None:
+    """Put ``data`` under ``name`` in the open ``directory``, durably.
+
+    Where the system has them (Linux), the bytes go to an unnamed file first, so that a crash while writing leaves
+    nothing; the name appears at the very end. Mode (and, for root, the owner) are those of ``old``.
+
+    Args:
+        directory: file descriptor of the folder; nothing is looked up by path.
+        old: status of the file that is replaced, None for a new one.
+        before_publish: called when the data is safe on disk; raises to leave everything as it was.
+
+    Raises:
+        OSError: the system refused; the old file is untouched.
+    """
+    temporary = f".{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
+    descriptor = _unnamed(directory)
+    named = descriptor is None
+    if descriptor is None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(temporary, flags, 0o666, dir_fd=directory)
+    try:
+        try:
+            _fill(descriptor, data, old)
+            before_publish()
+            published = not named and old is None and _link(descriptor, directory, name)
+            if not named and not published:
+                named = _link(descriptor, directory, temporary)
+        finally:
+            os.close(descriptor)
+        if not published:
+            os.rename(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+            named = False
+    finally:
+        if named:
+            os.unlink(temporary, dir_fd=directory)
+    os.fsync(directory)
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write every byte, however many calls it takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _unnamed(directory: int) -> int | None:
+    flag = getattr(os, "O_TMPFILE", None)
+    if flag is None or not os.path.exists("/proc/self/fd"):  # noqa: PTH110
+        return None
+    try:
+        return os.open(".", flag | os.O_WRONLY | os.O_CLOEXEC, 0o666, dir_fd=directory)
+    except OSError:
+        # Not every file system has unnamed files; a named one does the same work.
+        return None
+
+
+def _link(descriptor: int, directory: int, name: str) -> bool:
+    try:
+        os.link(f"/proc/self/fd/{descriptor}", name, dst_dir_fd=directory, follow_symlinks=True)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _fill(descriptor: int, data: bytes, old: os.stat_result | None) -> None:
+    write_all(descriptor, data)
+    if old is not None:
+        if os.geteuid() == 0:
+            os.fchown(descriptor, old.st_uid, old.st_gid)
+        os.fchmod(descriptor, old.st_mode & 0o777)
+    os.fsync(descriptor)

@@ -1,0 +1,134 @@
+"""Tools from functions: the schema comes from the signature and docstring, sync functions run in a thread."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, overload
+
+from zeus_runtime.tools.tool import JSON, Access, Category, Tool
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.tool import ToolResult
+
+
+@overload
+def tool(fn: Callable[..., Any], /) -> Tool: ...
+
+
+@overload
+def tool(
+    fn: None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    parameters: Mapping[str, JSON] | None = None,
+    category: Category = "custom",
+    access: Access = "write",
+    replayable_arguments: Iterable[str] = (),
+    replayable_result: bool = False,
+    timeout_seconds: float | None = None,
+) -> Callable[[Callable[..., Any]], Tool]: ...
+
+
+def tool(
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    parameters: Mapping[str, JSON] | None = None,
+    category: Category = "custom",
+    access: Access = "write",
+    replayable_arguments: Iterable[str] = (),
+    replayable_result: bool = False,
+    timeout_seconds: float | None = None,
+) -> Tool | Callable[[Callable[..., Any]], Tool]:
+    """A Tool from a function, as ``tool(fn)``, ``@tool`` or ``@tool(access="read", ...)``.
+
+    The name is the function's, the description its docstring, the parameters its signature with the docstring's
+    ``Args:``. A parameter named ``run`` receives the ToolRun and is not shown to the model. A synchronous function runs
+    in a thread of its own. Arguments arrive as the annotations say (dataclasses and pydantic models are built).
+
+    Args:
+        fn: sync or async; returns text, a ToolResult, None or JSON.
+        name: the tool's name, instead of the function's.
+        description: what the model reads, instead of the docstring.
+        parameters: an object schema, instead of the signature's; the function then receives plain JSON.
+        category: the row of the mode table that rules it.
+        access: ``read`` when it changes nothing outside the thread.
+        replayable_arguments: names of large arguments that can be had again elsewhere.
+        replayable_result: the same call fetches the same result again.
+        timeout_seconds: how long one call may take; a sync function's thread cannot be stopped, only left behind.
+
+    Raises:
+        TypeError: the signature or one of these arguments cannot make a tool.
+    """
+
+    def define(function: Callable[..., Any]) -> Tool:
+        from zeus_runtime.config.annotations import schema_of_function
+
+        signature = inspect.signature(function)
+        named = name if name is not None else str(getattr(function, "__name__", type(function).__name__))
+        described, derived = (
+            ("", {}) if description and parameters else schema_of_function(function, skip=("run",))
+        )
+        schema = parameters if parameters is not None else derived
+        unknown = sorted(set(replayable_arguments) - set(schema.get("properties", {})))
+        if unknown:
+            raise TypeError(f"tool {named!r}: replayable_arguments names no parameter: {', '.join(unknown)}")
+        if not (description or described):
+            raise TypeError(f"tool {named!r} has no description: give its function a docstring")
+        return Tool(
+            name=named,
+            description=description or described,
+            parameters=schema,
+            function=_asynchronous(function, typed=parameters is None),
+            category=category,
+            access=access,
+            replayable_arguments=frozenset(replayable_arguments),
+            replayable_result=replayable_result,
+            takes_run="run" in signature.parameters,
+            timeout_seconds=timeout_seconds,
+        )
+
+    return define if fn is None else define(fn)
+
+
+def _asynchronous(function: Callable[..., Any], *, typed: bool) -> Callable[..., Awaitable[ToolResult | str]]:
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        raise TypeError(f"{function.__name__} is a generator; a tool returns its result")
+    convert = _converter(function) if typed else dict
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+
+        async def call_async(**arguments: Any) -> Any:
+            return await function(**convert(arguments))
+
+        return call_async
+
+    async def call_sync(**arguments: Any) -> Any:
+        from zeus_runtime.tools.threads import in_thread
+
+        return await in_thread(function, **convert(arguments))
+
+    return call_sync
+
+
+def _converter(function: Callable[..., Any]) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Arguments as the function's annotations want them; types are looked up at the first call."""
+    hints: dict[str, Any] = {}
+
+    def convert(arguments: Mapping[str, Any]) -> dict[str, Any]:
+        from typing import get_type_hints
+
+        from zeus_runtime.config.annotations import build
+
+        if not hints and arguments:
+            hints.update(get_type_hints(inspect.unwrap(function), include_extras=True))
+        return {
+            key: build(hints[key], value) if key != "run" and key in hints else value
+            for key, value in arguments.items()
+        }
+
+    return convert

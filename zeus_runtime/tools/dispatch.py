@@ -1,0 +1,215 @@
+"""Calling a tool: arguments checked against its schema, whatever happens made a result the model can read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.tools.modes import MODE_TABLE
+from zeus_runtime.tools.tool import JSON, Tool, ToolResult, ToolRun
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
+_MAX_PROBLEMS = 10
+_MAX_ERROR_CHARACTERS = 2_000
+
+
+def check_tools(tools: Iterable[Tool]) -> list[str]:
+    """What is wrong with a set of tools before any is called (names, doubles, categories, schemas); mostly nothing."""
+    problems: list[str] = []
+    names: set[str] = set()
+    for tool in tools:
+        if not _NAME.match(tool.name):
+            problems.append(f"tool {tool.name!r}: a name is 1 to 64 letters, digits, _ or -")
+        if tool.name in names:
+            problems.append(f"tool {tool.name!r} is there twice; disable one of the components that give it")
+        names.add(tool.name)
+        if tool.category not in MODE_TABLE:
+            problems.append(f"tool {tool.name!r}: {tool.category!r} is no category ({', '.join(MODE_TABLE)})")
+        if tool.access not in ("read", "write"):
+            problems.append(f"tool {tool.name!r}: access is 'read' or 'write', not {tool.access!r}")
+        if tool.parameters.get("type") != "object":
+            problems.append(f"tool {tool.name!r}: its parameters are not an object schema")
+    return problems
+
+
+def validate_arguments(tool: Tool, arguments: JSON) -> dict[str, JSON] | str:
+    """The arguments as the tool's schema wants them, or a text for the model that lists every problem.
+
+    What models send is coerced first (``"5"`` for an integer, JSON text for a list). The schema is compiled once per
+    tool; references in it are resolved within it only, never over the network.
+    """
+    from jsonschema.exceptions import SchemaError
+    from referencing.exceptions import Unresolvable
+
+    from zeus_runtime.config.annotations import coerce
+
+    given = coerce(tool.parameters, arguments)
+    try:
+        problems = sorted(
+            tool.problems_of(given), key=lambda problem: [str(step) for step in problem.absolute_path]
+        )
+    except (SchemaError, Unresolvable, re.error) as error:
+        return f"{tool.name} cannot be called: its own schema is broken ({error}). Tell the user; do not try again."
+    if not problems and isinstance(given, dict):
+        return given
+    lines = [f"- {_explained(problem)}" for problem in problems[:_MAX_PROBLEMS]]
+    if len(problems) > _MAX_PROBLEMS:
+        lines.append(f"- and {len(problems) - _MAX_PROBLEMS} more")
+    return "\n".join(
+        [f"The arguments of {tool.name} do not fit; nothing was done.", *lines, _parameters(tool)]
+    )
+
+
+async def invoke(tool: Tool, arguments: Mapping[str, JSON], run: ToolRun) -> ToolResult:
+    """What the tool answers to valid arguments; its timeout and its exceptions become error results.
+
+    Cancellation of the caller propagates; a tool that raises CancelledError by itself has failed like any other.
+    """
+    import asyncio
+
+    extra = {"run": run} if tool.takes_run else {}
+    limit = asyncio.timeout(tool.timeout_seconds)
+    try:
+        async with limit:
+            return _as_result(tool, await tool.function(**{**arguments, **extra}))
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return ToolResult(f"{tool.name} cancelled itself and gave no result.", is_error=True)
+    except TimeoutError as error:
+        if limit.expired():
+            return ToolResult(
+                f"{tool.name} did not finish within {tool.timeout_seconds:g} seconds. "
+                "Whether it took effect is unknown: check before you try again.",
+                is_error=True,
+            )
+        return _failed(tool, error)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool's failure is the model's to read, not the run's end
+        return _failed(tool, error)
+
+
+def _failed(tool: Tool, error: BaseException) -> ToolResult:
+    if isinstance(error, ZeusError):
+        return ToolResult(str(error), is_error=True)
+    message = str(error)
+    if len(message) > _MAX_ERROR_CHARACTERS:
+        message = f"{message[:_MAX_ERROR_CHARACTERS]}... ({len(message):,} characters)"
+    return ToolResult(
+        f"{tool.name} failed: {type(error).__name__}{': ' if message else ''}{message}", is_error=True
+    )
+
+
+def _as_result(tool: Tool, value: object) -> ToolResult:
+    if isinstance(value, ToolResult):
+        kept = (value.state, value.artifact)
+        problem = _not_json(kept) if value.state or value.artifact is not None else None
+        if problem is not None:
+            return ToolResult(f"{tool.name} kept a value that is not JSON: {problem}", is_error=True)
+        return (
+            value if value.content else ToolResult("(no output)", value.is_error, value.state, value.artifact)
+        )
+    if value is None or value == "":
+        return ToolResult("(no output)")
+    if isinstance(value, str):
+        return ToolResult(value)
+    problem = _not_json(value)
+    if problem is not None:
+        return ToolResult(
+            f"{tool.name} returned a {type(value).__name__}, which is not text or JSON.", is_error=True
+        )
+    return ToolResult(json.dumps(value, ensure_ascii=False))
+
+
+def _not_json(value: object) -> str | None:
+    try:
+        json.dumps(value, default=_mapping)
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return None
+
+
+def _mapping(value: object) -> dict[Any, Any]:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def _parameters(tool: Tool) -> str:
+    properties: Mapping[str, JSON] = tool.parameters.get("properties", {})
+    if not properties:
+        return f"{tool.name} takes no arguments."
+    required = set(tool.parameters.get("required", ()))
+    names = ", ".join(f"{name} (required)" if name in required else name for name in properties)
+    return f"Its parameters: {names}."
+
+
+def _explained(problem: Any) -> str:
+    place = _place(problem.absolute_path)
+    explain = _EXPLANATIONS.get(problem.validator)
+    if explain is not None:
+        return explain(problem, place)
+    if problem.context:
+        best = min(
+            problem.context,
+            key=lambda child: (
+                len(child.absolute_path) == len(problem.absolute_path),
+                -len(child.absolute_path),
+            ),
+        )
+        return f"{place or 'the arguments'}: fits none of the allowed forms; closest: {_explained(best)}"
+    return f"{place or 'the arguments'}: {_clipped(problem.message)}"
+
+
+def _place(path: Iterable[str | int]) -> str:
+    text = ""
+    for step in path:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
+    return text
+
+
+def _missing_argument(problem: Any, place: str) -> str:
+    missing = [name for name in problem.validator_value if name not in problem.instance]
+    return f"{place + ': ' if place else ''}missing: {', '.join(missing)}"
+
+
+def _unknown_argument(problem: Any, place: str) -> str:
+    import difflib
+
+    known = list(problem.schema.get("properties", {}))
+    unknown = [name for name in problem.instance if name not in known]
+    hints = []
+    for name in unknown:
+        close = difflib.get_close_matches(name, known, n=1)
+        hints.append(f"{name} (did you mean {close[0]}?)" if close else name)
+    return f"{place + ': ' if place else ''}unknown: {', '.join(hints)}"
+
+
+def _wrong_type(problem: Any, place: str) -> str:
+    wanted = problem.validator_value
+    names = wanted if isinstance(wanted, str) else " or ".join(wanted)
+    return f"{place or 'the arguments'}: must be {names}, not {_json(problem.instance)}"
+
+
+def _not_listed(problem: Any, place: str) -> str:
+    allowed = ", ".join(json.dumps(value, ensure_ascii=False) for value in problem.validator_value)
+    return f"{place}: must be one of {allowed}, not {_json(problem.instance)}"
+
+
+_EXPLANATIONS: Mapping[str, Callable[[Any, str], str]] = {
+    "required": _missing_argument,
+    "additionalProperties": _unknown_argument,
+    "type": _wrong_type,
+    "enum": _not_listed,
+}
+
+
+def _json(value: JSON) -> str:
+    return _clipped(json.dumps(value, ensure_ascii=False))
+
+
+def _clipped(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -1,0 +1,67 @@
+"""Virtual paths: what the model writes, as checked parts under the workspace's ``/``. Touches no disk."""
+
+from __future__ import annotations
+
+import re
+
+from zeus_runtime.errors import ZeusError
+
+_DRIVE = re.compile(r"[A-Za-z]:([\\/]|$)")
+
+
+class WorkspaceError(ZeusError):
+    """A path or file the workspace refuses or does not have; written to be read by the model."""
+
+    code = "workspace"
+
+
+def split(path: str) -> tuple[str, ...]:
+    """The parts of a virtual path: ``/src/a.py``, ``src/a.py`` and ``./src//x/../a.py`` are ``("src", "a.py")``.
+
+    Raises:
+        WorkspaceError: the path climbs above ``/``, holds NUL or cannot be encoded, or is of another world
+            (``C:\\x``, backslashes, ``~/x``, a URL).
+    """
+    if "\0" in path:
+        raise WorkspaceError("The path holds a NUL character.", remedy="Use a path such as /src/a.py.")
+    try:
+        path.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise WorkspaceError("The path holds characters that no file name can have.") from None
+    if _DRIVE.match(path) or "\\" in path:
+        raise WorkspaceError(
+            f"{shown(path)} is not a workspace path.",
+            remedy="Separate parts with / and start at the workspace, as in /src/a.py; there are no drives.",
+        )
+    if path == "~" or path.startswith("~/"):
+        raise WorkspaceError("~ is not expanded.", remedy="Start at the workspace, as in /src/a.py.")
+    if "://" in path:
+        raise WorkspaceError(f"{shown(path)} is a URL, not a path.", remedy="Give a path such as /src/a.py.")
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            if not parts:
+                raise WorkspaceError(
+                    f"{shown(path)} leaves the workspace.", remedy="/ is the workspace; nothing is above it."
+                )
+            parts.pop()
+        elif part not in ("", "."):
+            parts.append(part)
+    return tuple(parts)
+
+
+def join(parts: tuple[str, ...]) -> str:
+    """The absolute virtual path of ``parts``."""
+    return "/" + "/".join(parts)
+
+
+def shown(path: str) -> str:
+    """A path or name as text that is one line and valid UTF-8: control and undecodable characters are escaped."""
+    return "".join(
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape").decode("ascii")
+        if not "\udc80" <= character <= "\udcff"
+        else f"\\x{ord(character) - 0xDC00:02x}"
+        for character in path
+    )

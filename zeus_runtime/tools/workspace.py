@@ -1,0 +1,540 @@
+"""The agent's files: virtual paths on real folders, with no way out of them.
+
+Every path is walked one component at a time from an open folder descriptor, without following links; a link is read
+and its target walked the same way. So nothing that is swapped while we look can lead outside.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal, TypeAlias
+from weakref import WeakValueDictionary
+
+from zeus_runtime.errors import MissingError, ZeusError
+from zeus_runtime.tools import atomic
+from zeus_runtime.tools.paths import WorkspaceError, join, shown, split
+
+EntryKind: TypeAlias = Literal["file", "directory", "link", "other"]
+Guard: TypeAlias = Callable[[str], str | None]
+"""Given the canonical path (links resolved) of a file about to be changed: None, or why it must not be."""
+
+_MAX_LINKS = 40
+_MAX_DEPTH = 200
+_OPEN_FOLDER = (
+    getattr(os, "O_DIRECTORY", 0) | os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+)
+_OPEN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing in a folder. ``size`` in bytes, of files and only where it was asked for."""
+
+    path: str
+    kind: EntryKind
+    size: int | None = None
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """An open folder and a name in it (``.`` for the folder itself), with the canonical virtual path of both."""
+
+    folder: int
+    name: str
+    parts: tuple[str, ...]
+
+    def present(self) -> os.stat_result:
+        return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+
+    def status(self) -> os.stat_result | None:
+        try:
+            return self.present()
+        except FileNotFoundError:
+            return None
+
+
+class WorkspaceFiles:
+    """Files under virtual absolute paths: ``/src/a.py`` is ``root/src/a.py``, unless a route claims its prefix.
+
+    Relative paths start at ``/``. Links inside a folder work; links out of it do not. Safe to use from many threads.
+
+    Args:
+        root: the real folder that ``/`` means; must exist.
+        routes: virtual prefix (``/memory/``) to another real folder, made at the first write; the longest prefix wins.
+
+    Raises:
+        WorkspaceError: from every method, when the path is refused, is not there or is not what the method needs.
+        ZeusError: a route is not a prefix below ``/``.
+        MissingError: the system cannot walk folders by descriptor (Windows).
+    """
+
+    def __init__(self, root: Path, routes: Mapping[str, Path] | None = None) -> None:
+        if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
+            raise MissingError(
+                "This system has no race-free file access, which the workspace needs.",
+                remedy="Run Zeus on Linux or macOS (on Windows: in WSL).",
+            )
+        self.root = root.absolute()
+        self.routes: Mapping[str, Path] = {
+            _route(prefix): host.absolute() for prefix, host in (routes or {}).items()
+        }
+        self._mounts = {split(prefix): host for prefix, host in self.routes.items()}
+        self._locks: WeakValueDictionary[tuple[int, int, str], threading.Lock] = WeakValueDictionary()
+        self._locks_lock = threading.Lock()
+
+    def check(self) -> None:
+        """Raise a ZeusError (exit 3) when the root is not a folder that can be listed."""
+        try:
+            os.close(os.open(self.root, os.O_RDONLY | os.O_DIRECTORY))
+        except OSError as error:
+            raise _WorkspaceRootError(
+                f"The workspace {self.root} cannot be used: {error.strerror}.",
+                remedy="Create the folder or change workspace.root.",
+            ) from None
+
+    def normalize(self, path: str) -> str:
+        """``path`` as an absolute virtual path; links are not resolved and the disk is not touched."""
+        return join(self._parts(path))
+
+    def entry(self, path: str) -> Entry:
+        """What is at ``path``, links followed, with its size."""
+        parts = self._parts(path)
+        with self._explained(parts):
+            if self._routes_below(parts) or parts in self._mounts:
+                return Entry(join(parts), "directory")
+            with self._place(parts) as place:
+                status = place.present()
+                return Entry(
+                    join(parts), _kind(status), status.st_size if stat.S_ISREG(status.st_mode) else None
+                )
+
+    def entries(self, path: str = "/", *, sizes: bool = False) -> list[Entry]:
+        """The entries of a folder, sorted by name, routes among them; links are not followed."""
+        parts = self._parts(path)
+        routes = self._routes_below(parts)
+        found: dict[str, Entry] = {}
+        with self._explained(parts):
+            try:
+                with self._place(parts) as place:
+                    found = _scan(place, parts, sizes=sizes)
+            except WorkspaceError:
+                if not routes and parts not in self._mounts:
+                    raise
+        for name in routes:
+            found[name] = Entry(join((*parts, name)), "directory")
+        return [found[name] for name in sorted(found)]
+
+    def walk(
+        self,
+        path: str = "/",
+        *,
+        skip: Callable[[Entry], bool] | None = None,
+        on_error: Callable[[WorkspaceError], None] | None = None,
+    ) -> Iterator[Entry]:
+        """Everything below ``path``, a folder before its content, sorted by path parts; links are not followed.
+
+        Args:
+            skip: leaves an entry and all below it out.
+            on_error: is told of folders below ``path`` that cannot be read; without it the first one raises.
+        """
+        pending = [iter(self.entries(path))]
+        while pending:
+            entry = next(pending[-1], None)
+            if entry is None:
+                pending.pop()
+                continue
+            if skip is not None and skip(entry):
+                continue
+            yield entry
+            if entry.kind == "directory":
+                try:
+                    pending.append(iter(self.entries(entry.path)))
+                except WorkspaceError as error:
+                    if on_error is None:
+                        raise
+                    on_error(error)
+
+    def open(self, path: str) -> BinaryIO:
+        """A regular file, open for reading bytes. Never blocks on FIFOs or devices: they are refused."""
+        parts = self._parts(path)
+        with self._explained(parts), self._place(parts) as place:
+            _require_file(place.present(), parts)
+            descriptor = os.open(place.name, os.O_RDONLY | _OPEN_FILE, dir_fd=place.folder)
+            try:
+                _require_file(os.fstat(descriptor), parts)
+                return os.fdopen(descriptor, "rb")
+            except BaseException:
+                os.close(descriptor)
+                raise
+
+    def read(self, path: str, *, max_bytes: int) -> bytes:
+        """The whole content of a file, refused when it is larger than ``max_bytes``."""
+        with self.open(path) as file:
+            data = file.read(max_bytes + 1)
+        if len(data) > max_bytes:
+            raise WorkspaceError(f"{shown(path)} is larger than {max_bytes:,} bytes.")
+        return data
+
+    def write(self, path: str, data: bytes, *, guard: Guard | None = None) -> bool:
+        """Make ``data`` the content of ``path`` in one atomic step, creating folders as needed.
+
+        A link inside the workspace stays and its target is replaced; mode and owner of an old file are kept.
+
+        Returns:
+            True when the file is new.
+        """
+        parts = self._writable_parts(path)
+        with self._explained(parts), self._place(parts, create=True, guard=guard) as place, self._lock(place):
+            old = _replaceable(place, parts)
+            atomic.replace(place.folder, place.name, data, old=old, before_publish=lambda: None)
+            return old is None
+
+    def edit(
+        self, path: str, change: Callable[[bytes], bytes], *, max_bytes: int, guard: Guard | None = None
+    ) -> None:
+        """Replace a file's content by ``change(content)``, atomically; edits of one file happen one after the other.
+
+        Raises:
+            WorkspaceError: also when another process changed the file meanwhile; it is left as that one made it.
+        """
+        parts = self._parts(path)
+        with self._explained(parts), self._place(parts, guard=guard) as place, self._lock(place):
+            if _replaceable(place, parts) is None:
+                raise FileNotFoundError(errno.ENOENT, "missing", place.name)
+            descriptor = os.open(place.name, os.O_RDONLY | _OPEN_FILE, dir_fd=place.folder)
+            with os.fdopen(descriptor, "rb") as file:
+                status = os.fstat(descriptor)
+                _require_file(status, parts)
+                data = file.read(max_bytes + 1)
+            if len(data) > max_bytes:
+                raise WorkspaceError(
+                    f"{join(parts)} is larger than {max_bytes:,} bytes and cannot be edited."
+                )
+            read = atomic.identity(status)
+
+            def unchanged() -> None:
+                now = place.status()
+                if now is None or atomic.identity(now) != read:
+                    raise WorkspaceError(
+                        f"{shown(join(parts))} was changed by someone else meanwhile.",
+                        remedy="Read it again.",
+                    )
+
+            atomic.replace(place.folder, place.name, change(data), old=status, before_publish=unchanged)
+
+    def append(self, path: str, data: bytes, *, guard: Guard | None = None) -> None:
+        """Add ``data`` at the end of ``path`` durably, creating it and its folders as needed."""
+        parts = self._writable_parts(path)
+        with self._explained(parts), self._place(parts, create=True, guard=guard) as place, self._lock(place):
+            _replaceable(place, parts)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _OPEN_FILE
+            descriptor = os.open(place.name, flags, 0o666, dir_fd=place.folder)
+            try:
+                _require_file(os.fstat(descriptor), parts)
+                atomic.write_all(descriptor, data)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
+    def _parts(self, path: str) -> tuple[str, ...]:
+        parts = split(path)
+        if len(parts) > _MAX_DEPTH:
+            raise WorkspaceError(f"The path is deeper than {_MAX_DEPTH} folders.")
+        return parts
+
+    def _writable_parts(self, path: str) -> tuple[str, ...]:
+        parts = self._parts(path)
+        # One shared part says little (a workspace /app may well get its own app/); more are a mistaken host path.
+        if (
+            len(self.root.parts) > 2
+            and self._host_hint(parts)
+            and not self._exists(parts[: len(self.root.parts) - 1])
+        ):
+            raise WorkspaceError(f"{shown(path)} is a path of the host.", remedy=self._host_hint(parts))
+        return parts
+
+    def _host_hint(self, parts: tuple[str, ...]) -> str | None:
+        host = self.root.parts[1:]
+        if not host or parts[: len(host)] != host:
+            return None
+        return f"/ is the workspace: use {shown(join(parts[len(host) :]))}"
+
+    def _exists(self, parts: tuple[str, ...]) -> bool:
+        try:
+            self.entry(join(parts))
+        except WorkspaceError:
+            return False
+        return True
+
+    def _mount(self, parts: tuple[str, ...]) -> tuple[tuple[str, ...], Path]:
+        for length in range(len(parts), 0, -1):
+            host = self._mounts.get(parts[:length])
+            if host is not None:
+                return parts[:length], host
+        return (), self.root
+
+    def _routes_below(self, parts: tuple[str, ...]) -> set[str]:
+        depth = len(parts)
+        return {prefix[depth] for prefix in self._mounts if len(prefix) > depth and prefix[:depth] == parts}
+
+    @contextmanager
+    def _place(
+        self, parts: tuple[str, ...], *, create: bool = False, guard: Guard | None = None
+    ) -> Iterator[_Place]:
+        prefix, host = self._mount(parts)
+        if create and prefix:
+            host.mkdir(parents=True, exist_ok=True)
+        folders = [os.open(host, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+        try:
+            yield _Walk(prefix, host, folders, parts, create=create, guard=guard).run()
+        finally:
+            for folder in folders:
+                os.close(folder)
+
+    def _missing(self, parts: tuple[str, ...]) -> WorkspaceError:
+        import difflib
+
+        message = f"{shown(join(parts))} does not exist."
+        hint = self._host_hint(parts)
+        if hint or not parts:
+            return WorkspaceError(message, remedy=hint)
+        siblings = self._names(parts[:-1])
+        if siblings is None:
+            return WorkspaceError(message, remedy="Its folder does not exist either; ls and glob find files.")
+        close = difflib.get_close_matches(parts[-1], siblings, n=1)
+        if close:
+            return WorkspaceError(message, remedy=f"Did you mean {shown(join((*parts[:-1], close[0])))}?")
+        return WorkspaceError(message, remedy="ls and glob find files.")
+
+    def _names(self, parts: tuple[str, ...]) -> set[str] | None:
+        names = self._routes_below(parts)
+        try:
+            with self._place(parts) as place:
+                names.update(_scan(place, parts, sizes=False))
+        except (OSError, WorkspaceError):
+            return names or None
+        return names
+
+    def _lock(self, place: _Place) -> threading.Lock:
+        status = os.fstat(place.folder)
+        key = (status.st_dev, status.st_ino, place.name)
+        with self._locks_lock:
+            lock = self._locks.get(key)
+            if lock is None:
+                lock = self._locks[key] = threading.Lock()
+            return lock
+
+    @contextmanager
+    def _explained(self, parts: tuple[str, ...]) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if error.errno == errno.ENOENT:
+                raise self._missing(parts) from None
+            reason = _REASONS.get(error.errno or 0, error.strerror or "the system refused")
+            raise WorkspaceError(f"{shown(join(parts))}: {reason}.") from None
+
+
+class _Walk:
+    """One walk from a mount's open folder to a place below it; the caller closes what it opened into ``folders``."""
+
+    def __init__(
+        self,
+        prefix: tuple[str, ...],
+        host: Path,
+        folders: list[int],
+        parts: tuple[str, ...],
+        *,
+        create: bool,
+        guard: Guard | None,
+    ) -> None:
+        self.prefix = prefix
+        self.host = host
+        self.folders = folders
+        self.asked = parts
+        self.todo = list(reversed(parts[len(prefix) :]))
+        self.walked: list[str] = []
+        self.links = 0
+        self.create = create
+        self.guard = guard
+
+    def run(self) -> _Place:
+        while self.todo:
+            name = self.todo.pop()
+            if name == "..":
+                self._climb()
+                continue
+            status = _Place(self.folders[-1], name, ()).status()
+            if status is not None and stat.S_ISLNK(status.st_mode):
+                self._follow(name)
+            elif not self.todo:
+                self._ask_guard(name)
+                return _Place(self.folders[-1], name, self._canonical(name))
+            else:
+                self._enter(name, status)
+        self._ask_guard()
+        return _Place(self.folders[-1], ".", self._canonical())
+
+    def _canonical(self, *names: str) -> tuple[str, ...]:
+        return (*self.prefix, *self.walked, *names)
+
+    def _ask_guard(self, *names: str) -> None:
+        refusal = self.guard(join(self._canonical(*names))) if self.guard else None
+        if refusal is not None:
+            raise WorkspaceError(refusal)
+
+    def _enter(self, name: str, status: os.stat_result | None) -> None:
+        if status is None:
+            if not self.create:
+                raise FileNotFoundError(errno.ENOENT, "missing", name)
+            self._ask_guard(name, *reversed(self.todo))
+            # Another writer may make it first, which is just as well: what it made is checked by the open below.
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=self.folders[-1])
+        elif not stat.S_ISDIR(status.st_mode):
+            raise WorkspaceError(f"{shown(join(self._canonical(name)))} is a file, not a folder.")
+        self.folders.append(os.open(name, _OPEN_FOLDER, dir_fd=self.folders[-1]))
+        self.walked.append(name)
+
+    def _climb(self) -> None:
+        if not self.walked:
+            raise self._escape()
+        self.walked.pop()
+        os.close(self.folders.pop())
+
+    def _follow(self, name: str) -> None:
+        self.links += 1
+        if self.links > _MAX_LINKS:
+            raise WorkspaceError(f"{shown(join(self.asked))} goes round in circles: too many links.")
+        target = Path(os.readlink(name, dir_fd=self.folders[-1]))
+        if target.is_absolute():
+            target = self._inside(target)
+            while self.walked:
+                self._climb()
+        self.todo.extend(reversed(target.parts))
+
+    def _inside(self, target: Path) -> Path:
+        for root in (self.host, Path(os.path.realpath(self.host))):
+            if target.is_relative_to(root):
+                return target.relative_to(root)
+        raise self._escape()
+
+    def _escape(self) -> WorkspaceError:
+        return WorkspaceError(
+            f"{shown(join(self.asked))} is a link out of the workspace.", remedy="Use another file."
+        )
+
+
+class _WorkspaceRootError(ZeusError):
+    exit_code = 3
+    code = "workspace"
+
+
+_SPECIAL = {
+    stat.S_IFIFO: "a FIFO, not a file",
+    stat.S_IFSOCK: "a socket, not a file",
+    stat.S_IFCHR: "a device, not a file",
+    stat.S_IFBLK: "a device, not a file",
+    stat.S_IFLNK: "a link that was made just now; nothing was read or written",
+}
+
+_REASONS = {
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ENOTDIR: "a part of the path is a file, not a folder",
+    errno.ELOOP: "a part of the path became a link while it was being opened",
+    errno.EISDIR: "it is a folder",
+    errno.ENOSPC: "no space is left on the disk",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EROFS: "the file system is read-only",
+}
+
+
+def _scan(place: _Place, parts: tuple[str, ...], *, sizes: bool) -> dict[str, Entry]:
+    if not stat.S_ISDIR(place.present().st_mode):
+        raise WorkspaceError(f"{shown(join(parts))} is not a folder.", remedy="Use read_file for files.")
+    folder = os.open(place.name, _OPEN_FOLDER, dir_fd=place.folder)
+    try:
+        with os.scandir(folder) as entries:
+            return {
+                entry.name: _entry(entry, parts, sizes=sizes)
+                for entry in entries
+                if not entry.name.endswith(atomic.TEMPORARY_SUFFIX)
+            }
+    finally:
+        os.close(folder)
+
+
+def _require_file(status: os.stat_result, parts: tuple[str, ...]) -> None:
+    if stat.S_ISREG(status.st_mode):
+        return
+    path = shown(join(parts))
+    if stat.S_ISDIR(status.st_mode):
+        raise WorkspaceError(f"{path} is a folder.", remedy="Use ls for folders.")
+    raise WorkspaceError(f"{path} is {_SPECIAL.get(stat.S_IFMT(status.st_mode), 'not a regular file')}.")
+
+
+def _replaceable(place: _Place, parts: tuple[str, ...]) -> os.stat_result | None:
+    status = place.status()
+    if status is None:
+        return None
+    _require_file(status, parts)
+    if not status.st_mode & 0o222:
+        raise WorkspaceError(
+            f"{shown(join(parts))} is read-only.", remedy="Leave it, or ask the user to make it writable."
+        )
+    return status
+
+
+def _route(prefix: str) -> str:
+    parts = split(prefix)
+    if not parts or not prefix.startswith("/"):
+        raise ZeusError(
+            f"{prefix!r} is not a route.",
+            remedy="A route is a prefix such as /memory/; workspace.root is where / goes.",
+        )
+    return join(parts) + "/"
+
+
+def _kind(status: os.stat_result) -> EntryKind:
+    mode = status.st_mode
+    if stat.S_ISREG(mode):
+        return "file"
+    if stat.S_ISDIR(mode):
+        return "directory"
+    return "link" if stat.S_ISLNK(mode) else "other"
+
+
+def _entry(entry: os.DirEntry[str], parts: tuple[str, ...], *, sizes: bool) -> Entry:
+    kind: EntryKind
+    size: int | None = None
+    if entry.is_symlink():
+        kind = "link"
+    elif entry.is_dir(follow_symlinks=False):
+        kind = "directory"
+    elif entry.is_file(follow_symlinks=False):
+        kind = "file"
+        size = _size(entry) if sizes else None
+    else:
+        kind = "other"
+    return Entry(join((*parts, entry.name)), kind, size)
+
+
+def _size(entry: os.DirEntry[str]) -> int | None:
+    try:
+        return entry.stat(follow_symlinks=False).st_size
+    except FileNotFoundError:
+        # Removed while the folder was being listed.
+        return None
