@@ -207,7 +207,7 @@ def test_halves_of_an_emoji_are_joined_and_lone_ones_replaced() -> None:
 
 @pytest.mark.parametrize("chat", [{"role": "narrator", "content": "x"}, {"role": "tool", "content": "x"}, {}])
 def test_a_malformed_chat_message_is_refused(chat: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="role|tool_call_id"):
+    with pytest.raises(ValueError, match=r"role|tool_call_id"):
         from_chat(chat)
 
 

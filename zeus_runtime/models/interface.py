@@ -24,7 +24,8 @@ class ModelRequest:
     """One call to a model.
 
     Args:
-        system: the assembled system prompt, its sections joined; sections 1-6 come first and stay byte-identical.
+        system: the assembled system prompt, its sections joined; sections 1-6 come first and stay
+            byte-identical.
         messages: the conversation, LangChain messages, without the system prompt.
         tools: what the model may call.
         stable_system_length: how many leading characters of ``system`` are sections 1-6 (for prompt caching).
@@ -67,7 +68,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True)
 class ToolCallDelta:
-    """A piece of a tool call; ``index`` tells parallel calls apart, ``id`` and ``name`` come with the first piece."""
+    """A piece of a tool call. ``index`` tells parallel calls apart; the first piece brings ``id`` and ``name``."""
 
     index: int
     id: str | None
@@ -89,7 +90,8 @@ class ModelResponse:
     """The finished answer: always the last piece of a stream, exactly once.
 
     Args:
-        message: text and tool calls (ids unique within the message; unparsable calls in ``invalid_tool_calls``).
+        message: text and tool calls (ids unique within the message; unparsable calls in
+            ``invalid_tool_calls``).
         usage: None when the provider reported none.
         finish_reason: ``stop``, ``tool_calls``, ``length``, ``content_filter`` or the provider's own word.
         model: the name the provider answered under.
@@ -109,8 +111,8 @@ ModelPiece: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | Retrying | 
 class Model(Protocol):
     """A chat model. Third parties satisfy this; ``zeus_runtime.testing`` has its conformance class.
 
-    ``stream`` is called afresh for every request, may run concurrently, closes its connection when the iterator is
-    closed or its task cancelled, and raises only ``ModelError`` for what the provider did.
+    ``stream`` is called afresh for every request, may run concurrently, closes its connection when the iterator
+    is closed or its task cancelled, and raises only ``ModelError`` for what the provider did.
     """
 
     @property

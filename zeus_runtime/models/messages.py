@@ -2,10 +2,11 @@
 
 Two forms, both JSON:
 
-- the *payload* is ours: compact, keeps every field of a message, omits what is empty (``to_payload``/``from_payload``);
-- the *chat* form is the OpenAI chat-completions message (``to_chat``/``from_chat``). It carries three keys providers
-  do not know (``id``, ``is_error``, ``additional_kwargs``), so that the way there and back loses nothing;
-  ``portable=True`` leaves them out, and that is what goes to a provider.
+- the *payload* is ours: compact, keeps every field of a message, omits what is empty (``to_payload``,
+  ``from_payload``);
+- the *chat* form is the OpenAI chat-completions message (``to_chat``, ``from_chat``). It carries three keys
+  providers do not know (``id``, ``is_error``, ``additional_kwargs``), so that the way there and back loses
+  nothing; ``portable=True`` leaves them out, and that is what goes to a provider.
 """
 
 from __future__ import annotations
@@ -15,8 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from langchain_core.messages import AIMessage, BaseMessage
-    from langchain_core.messages.tool import InvalidToolCall, ToolCall
+    from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 
 _ROLES: Final = {
     "human": "user",
@@ -30,10 +30,10 @@ _ROLES: Final = {
 }
 
 REASONING_KEYS: Final = ("reasoning_content", "thinking_blocks", "provider_specific_fields")
-"""Keys of ``additional_kwargs`` a provider wants back with the assistant's message (signed thinking, for one)."""
+"""Keys of ``additional_kwargs`` a provider wants back with the assistant's message, such as signed thinking."""
 
 TOOL_CALL_FIELDS: Final = "tool_call_fields"
-"""Key of ``additional_kwargs``: call id to what a provider attached to that call (Gemini's thought signatures)."""
+"""Key of ``additional_kwargs``: call id to what a provider attached to the call, such as Gemini's signatures."""
 
 
 def to_payload(message: BaseMessage) -> dict[str, Any]:
@@ -119,8 +119,8 @@ def to_chat(message: BaseMessage, *, portable: bool = False) -> dict[str, Any]:
 
     Args:
         message: human, ai, system or tool.
-        portable: only what providers know; arguments that are no JSON object are wrapped, because some providers
-            refuse a whole conversation for one such call.
+        portable: only what providers know; arguments that are no JSON object are wrapped, because some
+            providers refuse a whole conversation for one such call.
 
     Raises:
         TypeError: for a message kind a conversation cannot hold.
@@ -173,7 +173,7 @@ def _chat_call(
         "type": "function",
         "function": {"name": name, "arguments": arguments},
     }
-    if call_id in attached:
+    if call_id is not None and call_id in attached:
         call["provider_specific_fields"] = attached[call_id]
     return call
 
@@ -229,8 +229,8 @@ def assistant_message(
 
     Args:
         content: text, or content blocks.
-        calls: (id, name, arguments as JSON text) of each call. Arguments that are not a JSON object, and calls
-            without a name, go to ``invalid_tool_calls``.
+        calls: (id, name, arguments as JSON text) of each call. Arguments that are not a JSON object, and
+            calls without a name, go to ``invalid_tool_calls``.
         fields: further fields of the message.
     """
     from langchain_core.messages import AIMessage
