@@ -128,8 +128,9 @@ class WorkspaceFiles:
             try:
                 with self._place(parts) as place:
                     found = _scan(place, parts, sizes=sizes)
-            except WorkspaceError:
-                if not routes and parts not in self._mounts:
+            except (FileNotFoundError, WorkspaceError) as error:
+                unmade = parts in self._mounts and isinstance(error, FileNotFoundError)
+                if not routes and not unmade:
                     raise
         for name in routes:
             found[name] = Entry(join((*parts, name)), "directory")
