@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zeus_runtime.plugins.component import Component, Kind
 from zeus_runtime.plugins.importing import FAILURES, brief
@@ -29,8 +28,7 @@ class HookError(Exception):
     """A plugin's hooks are not what the hookspecs ask for; the text says which and how."""
 
 
-@dataclass(frozen=True)
-class Contribution:
+class Contribution(NamedTuple):
     """What one plugin registers."""
 
     components: tuple[Registered, ...] = ()
@@ -149,8 +147,9 @@ def _returned(hooks: Mapping[str, list[HookImpl]], name: str, item: type) -> lis
 
 
 def _check_component(hook: str, component: Component, earlier: list[Component]) -> None:
-    if not isinstance(component.name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", component.name):
-        raise HookError(f"{hook} returned the component name {component.name!r}; write lower_snake_case")
+    name: object = component.name
+    if not isinstance(name, str) or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise HookError(f"{hook} returned the component name {name!r}; write lower_snake_case")
     if any(component.name == other.name for other in earlier):
         raise HookError(f"{hook} returned two components named '{component.name}'")
     if not _is_reference(component.create) and not callable(component.create):
@@ -175,10 +174,10 @@ def _is_async(function: Callable[..., Any]) -> bool:
 
 
 def _is_awaitable(value: object) -> bool:
-    close = getattr(value, "close", None)
     if not hasattr(value, "__await__"):
         return False
     # A coroutine that is dropped warns when it is collected.
+    close = getattr(value, "close", None)
     if callable(close):
         close()
     return True

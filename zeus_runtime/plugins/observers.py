@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from zeus_runtime.events import Event, Notice
 from zeus_runtime.plugins.importing import FAILURES, brief
 from zeus_runtime.plugins.plugin import HookFunction
+
+if TYPE_CHECKING:
+    from zeus_runtime.events import Event, Notice
 
 
 class Observers:
@@ -25,6 +28,8 @@ class Observers:
 
         An observer that fails is told the next events too: the fault may be with one event only.
         """
+        from zeus_runtime.events import Notice
+
         notices: list[Notice] = []
         for plugin, function in self._functions:
             try:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from zeus_runtime.events import Notice
+if TYPE_CHECKING:
+    from zeus_runtime.events import Notice
 
 Status: TypeAlias = Literal["found", "loaded", "blocked", "failed"]
 ProblemCode: TypeAlias = Literal[
@@ -80,6 +81,8 @@ class PluginProblem:
 
     def notice(self) -> Notice:
         """The problem as an event of a run."""
+        from zeus_runtime.events import Notice
+
         return Notice(code=self.code, message=str(self))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plugins.component import Component, Kind
@@ -12,8 +13,7 @@ from zeus_runtime.plugins.plugin import HookFunction, Plugin, PluginProblem
 from zeus_runtime.plugins.suggestion import did_you_mean
 
 
-@dataclass(frozen=True)
-class Registered:
+class Registered(NamedTuple):
     """A component and the plugin that registered it."""
 
     kind: Kind

@@ -1,0 +1,353 @@
+"""Plugins are found, blocked, isolated and reported."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.plugins.conftest import WIKI, Discover, Install
+from zeus_runtime.config.model import Plugins
+from zeus_runtime.errors import MissingError
+from zeus_runtime.plugins import Plugin, Registry
+
+OTHER = WIKI.replace("wiki_search", "other_search")
+
+
+def statuses(registry: Registry) -> dict[str, str]:
+    return {plugin.name: plugin.status for plugin in registry.plugins}
+
+
+def only_problem(registry: Registry) -> str:
+    (problem,) = registry.problems
+    return str(problem)
+
+
+def test_a_plugin_registers_what_its_hook_returns(install: Install, find_plugins: Discover) -> None:
+    plugin = install("wiki")
+    registry = find_plugins()
+    found = registry.get("tool", "wiki_search")
+    assert (found.name, found.summary) == ("wiki_search", "Searches a wiki.")
+    assert str(found.plugin) == "wiki (wiki-dist 1.2.3)"
+    assert statuses(registry) == {"wiki": "loaded"}
+    assert registry.problems == ()
+    assert plugin.source in sys.modules
+
+
+def test_a_plugin_may_be_an_object_in_a_module(install: Install, find_plugins: Discover) -> None:
+    code = """
+    from zeus_runtime import Component, hookimpl
+    class Wiki:
+        @hookimpl
+        def register_tools(self):
+            yield Component("wiki_search", create=print)
+    wiki = Wiki()
+    """
+    install("wiki", code, attribute=":wiki")
+    assert find_plugins().names("tool") == ("wiki_search",)
+
+
+@pytest.mark.parametrize(
+    ("plugins", "environ", "reason"),
+    [
+        (Plugins(disable=("wiki",)), {}, "plugins.disable in the YAML lists it"),
+        (Plugins(only=("other",)), {}, "plugins.only in the YAML does not list it"),
+        (Plugins(only=()), {}, "plugins.only in the YAML does not list it"),
+        (Plugins(only=("wiki", "other"), disable=("wiki",)), {}, "plugins.disable in the YAML lists it"),
+        (None, {"ZEUS_DISABLE_PLUGINS": "wiki"}, "ZEUS_DISABLE_PLUGINS lists it"),
+        (None, {"ZEUS_DISABLE_PLUGINS": " other , wiki "}, "ZEUS_DISABLE_PLUGINS lists it"),
+        (None, {"ZEUS_LOAD_PLUGINS": "other"}, "ZEUS_LOAD_PLUGINS does not list it"),
+        (None, {"ZEUS_LOAD_PLUGINS": ""}, "ZEUS_LOAD_PLUGINS does not list it"),
+        (Plugins(only=("wiki",)), {"ZEUS_LOAD_PLUGINS": "other"}, "ZEUS_LOAD_PLUGINS does not list it"),
+    ],
+)
+def test_a_blocked_plugin_is_never_imported(
+    install: Install, find_plugins: Discover, plugins: Plugins | None, environ: dict[str, str], reason: str
+) -> None:
+    wiki = install("wiki", "raise AssertionError('imported')")
+    install("other", OTHER)
+    registry = find_plugins(plugins, environ=environ)
+    assert wiki.source not in sys.modules
+    assert {plugin.name: plugin.reason for plugin in registry.plugins}["wiki"] == reason
+    assert registry.problems == ()
+
+
+def test_an_allowed_plugin_loads_beside_a_blocked_one(install: Install, find_plugins: Discover) -> None:
+    install("wiki")
+    install("other", OTHER)
+    for plugins, environ in (
+        (Plugins(only=("other",)), {}),
+        (Plugins(disable=("wiki",)), {}),
+        (None, {"ZEUS_LOAD_PLUGINS": "other"}),
+        (None, {"ZEUS_DISABLE_PLUGINS": "wiki"}),
+    ):
+        registry = find_plugins(plugins, environ=environ)
+        assert statuses(registry) == {"other": "loaded", "wiki": "blocked"}
+        assert registry.names("tool") == ("other_search",)
+
+
+@pytest.mark.parametrize("key", ["disable", "only"])
+def test_an_unknown_name_in_the_yaml_stops_the_run_and_says_what_was_meant(
+    install: Install, find_plugins: Discover, key: str
+) -> None:
+    install("filesystem")
+    plugins = Plugins(disable=("filesytem",)) if key == "disable" else Plugins(only=("filesytem",))
+    registry = find_plugins(plugins)
+    (problem,) = registry.problems
+    assert problem.message == (
+        f"plugins.{key} names the plugin 'filesytem', which is not installed; did you mean 'filesystem'?"
+    )
+    assert problem.path == ("plugins", key, 0)
+    with pytest.raises(MissingError, match="filesytem") as caught:
+        registry.require_plugins()
+    assert caught.value.exit_code == 4
+
+
+def test_an_unknown_name_in_the_environment_is_said_but_stops_nothing(
+    install: Install, find_plugins: Discover
+) -> None:
+    install("wiki")
+    registry = find_plugins(environ={"ZEUS_DISABLE_PLUGINS": "wikki"})
+    assert "ZEUS_DISABLE_PLUGINS names the plugin 'wikki'" in only_problem(registry)
+    registry.require_plugins()
+
+
+BROKEN = {
+    "import": ("raise RuntimeError('no luck')", "cannot be imported: RuntimeError: no luck (broken_of_"),
+    "exit": ("import sys; sys.exit('bye')", "cannot be imported: SystemExit: bye"),
+    "syntax": ("def f(:", "cannot be imported: SyntaxError: invalid syntax"),
+    "dependency": (
+        "import no_such_library",
+        "cannot be imported: ModuleNotFoundError: No module named 'no_such_library'",
+    ),
+    "raises": (
+        "@hookimpl\ndef register_tools(): raise KeyError('x')",
+        "register_tools raised KeyError: 'x' (broken_of_",
+    ),
+    "late": (
+        "@hookimpl\ndef register_tools():\n  yield Component('t', create=print)\n  raise KeyError('late')",
+        "register_tools raised KeyError: 'late'",
+    ),
+    "nothing": (
+        "@hookimpl\ndef register_tools(): pass",
+        "register_tools returned None; return a list of Component",
+    ),
+    "single": (
+        "@hookimpl\ndef register_tools(): return Component('t', create=print)",
+        "register_tools returned Component",
+    ),
+    "text": ("@hookimpl\ndef register_tools(): return 'wiki'", "register_tools returned str 'wiki'"),
+    "item": (
+        "@hookimpl\ndef register_tools(): return [Component('t', create=print), 3]",
+        "register_tools returned int '3' at index 1; expected Component",
+    ),
+    "async": ("@hookimpl\nasync def register_tools(): return []", "register_tools is async"),
+    "async observer": ("@hookimpl\nasync def on_event(event): pass", "on_event is async"),
+    "name": (
+        "@hookimpl\ndef register_tools(): return [Component('Wiki Search', create=print)]",
+        "the component name 'Wiki Search'; write lower_snake_case",
+    ),
+    "create": (
+        "@hookimpl\ndef register_tools(): return [Component('t', create='wiki.create')]",
+        "'create' of 't' is neither a function nor 'package.module:attribute'",
+    ),
+    "options": (
+        "@hookimpl\ndef register_tools(): return [Component('t', create=print, options='Options')]",
+        "'options' of 't' is neither a class nor 'package.module:Class'",
+    ),
+    "twice": (
+        "@hookimpl\ndef register_tools(): return [Component('t', create=print), Component('t', create=print)]",
+        "register_tools returned two components named 't'",
+    ),
+    "home": (
+        "from pathlib import Path\n@hookimpl\ndef register_homes(): return [Path('/no/such/home')]",
+        "register_homes returned '/no/such/home', which is not an existing folder's absolute path",
+    ),
+    "signature": (
+        "@hookimpl\ndef register_tools(registry): return []",
+        "Argument(s) {'registry'} are declared",
+    ),
+    "default": ("@hookimpl\ndef on_event(event=None): pass", "on_event would never be given 'event'"),
+    "unknown hook": (
+        "@hookimpl\ndef register_tool(): return []",
+        "'register_tool' is no hook of Zeus; did you mean 'register_tools'?",
+    ),
+    "no hook": ("def register_tools(): return []", "has no hook; mark its register functions with @hookimpl"),
+    "order": (
+        "@hookimpl(tryfirst=True)\ndef register_tools(): return []",
+        "register_tools asks for a place among plugins",
+    ),
+    "wrapper": (
+        "@hookimpl(wrapper=True)\ndef register_tools(): return (yield)",
+        "register_tools asks for a place",
+    ),
+}
+
+
+@pytest.mark.parametrize(("code", "says"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_plugin_is_reported_by_name_and_takes_nothing_else_down(
+    install: Install, find_plugins: Discover, code: str, says: str
+) -> None:
+    install("broken", f"from zeus_runtime import Component, hookimpl\n{code}")
+    install("wiki")
+    registry = find_plugins()
+    report = only_problem(registry)
+    assert says in report
+    assert "plugin broken (broken-dist 1.2.3)" in report
+    assert statuses(registry) == {"broken": "failed", "wiki": "loaded"}
+    assert registry.names("tool") == ("wiki_search",)
+    registry.require_plugins()
+
+
+def test_a_hook_of_a_later_zeus_may_be_declared_optional(install: Install, find_plugins: Discover) -> None:
+    install("wiki", WIKI + "\n@hookimpl(optionalhook=True)\ndef register_dreams(): return []\n")
+    assert find_plugins().problems == ()
+
+
+def test_a_plugin_whose_own_module_is_gone_says_reinstall(
+    installed: list[Plugin], find_plugins: Discover
+) -> None:
+    installed.append(Plugin("ghost", "no_such_ghost.plugin", "ghost-dist", "1"))
+    assert "reinstall ghost-dist: its own module no_such_ghost is not there" in only_problem(find_plugins())
+
+
+def test_two_distributions_with_one_plugin_name_load_neither(
+    install: Install, find_plugins: Discover
+) -> None:
+    first, second = install("wiki"), install("wiki", distribution="evil-wiki")
+    registry = find_plugins()
+    assert first.source not in sys.modules
+    assert second.source not in sys.modules
+    assert [problem.remedy for problem in registry.problems] == ["uninstall wiki-dist", "uninstall evil-wiki"]
+    assert (
+        "wiki (wiki-dist 1.2.3) has the same name as wiki (evil-wiki 1.2.3)" in registry.problems[0].message
+    )
+
+
+def test_one_module_under_two_plugin_names_is_reported(
+    install: Install, installed: list[Plugin], find_plugins: Discover
+) -> None:
+    plugin = install("wiki")
+    installed.append(Plugin("wiki2", plugin.source, "wiki-dist", "1.2.3"))
+    assert "is already loaded as another plugin" in only_problem(find_plugins())
+
+
+def test_two_components_of_one_name_are_both_named_and_neither_is_used(
+    install: Install, find_plugins: Discover
+) -> None:
+    install("wiki")
+    install("rival")
+    registry = find_plugins()
+    assert registry.names("tool") == ()
+    with pytest.raises(MissingError) as caught:
+        registry.get("tool", "wiki_search")
+    assert str(caught.value) == (
+        "the tool 'wiki_search' is registered by plugins wiki (wiki-dist 1.2.3) and rival (rival-dist 1.2.3); "
+        "neither is used\n  add 'wiki' or 'rival' to plugins.disable in the YAML, or to ZEUS_DISABLE_PLUGINS"
+    )
+    assert only_problem(registry) == str(caught.value)
+    assert find_plugins(Plugins(disable=("rival",))).get("tool", "wiki_search").plugin.name == "wiki"
+
+
+def test_one_name_may_stand_for_components_of_two_kinds(install: Install, find_plugins: Discover) -> None:
+    install(
+        "wiki", WIKI + "\n@hookimpl\ndef register_models(): return [Component('wiki_search', create=print)]\n"
+    )
+    registry = find_plugins()
+    assert registry.get("model", "wiki_search").kind == "model"
+    assert registry.get("tool", "wiki_search").kind == "tool"
+
+
+def test_a_plugin_file_loads_only_if_the_yaml_names_it(tmp_path: Path, find_plugins: Discover) -> None:
+    (tmp_path / "mine.py").write_text(WIKI, encoding="utf-8")
+    path = list(sys.path)
+    assert find_plugins().plugins == ()
+    registry = find_plugins(Plugins(files=("mine.py",)))
+    assert str(registry.get("tool", "wiki_search").plugin) == f"mine (file {tmp_path / 'mine.py'})"
+    assert sys.path == path
+    assert "mine" not in sys.modules
+
+
+def test_a_plugin_file_may_hold_dataclasses_with_postponed_annotations(
+    tmp_path: Path, find_plugins: Discover
+) -> None:
+    code = """from __future__ import annotations
+from dataclasses import dataclass
+from typing import ClassVar
+from zeus_runtime import Component, hookimpl
+
+@dataclass(frozen=True)
+class Options:
+    known: ClassVar[int] = 3
+    count: int = 1
+
+@hookimpl
+def register_tools():
+    return [Component("mine", create=print, options=Options)]
+"""
+    (tmp_path / "mine.py").write_text(code, encoding="utf-8")
+    assert find_plugins(Plugins(files=("mine.py",))).names("tool") == ("mine",)
+
+
+def test_a_plugin_file_is_looked_for_in_the_homes_after_the_yamls_folder(
+    tmp_path: Path, find_plugins: Discover
+) -> None:
+    home = tmp_path / "home"
+    (home / "plugins").mkdir(parents=True)
+    (home / "plugins" / "mine.py").write_text(OTHER, encoding="utf-8")
+    plugins = Plugins(files=("mine.py",))
+    assert find_plugins(plugins, homes=(home,)).names("tool") == ("other_search",)
+    (tmp_path / "mine.py").write_text(WIKI, encoding="utf-8")
+    assert find_plugins(plugins, homes=(home,)).names("tool") == ("wiki_search",)
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("gone.py", "the plugin file 'gone.py' is not there"),
+        ("../gone.py", "the plugin file '../gone.py' is not there"),
+        ("folder.py", "the plugin file 'folder.py' is not there"),
+        ("notes.txt", "the plugin file 'notes.txt' is not a .py file"),
+        ("broken.py", "cannot be imported: NameError: name 'oops' is not defined (broken.py:2)"),
+    ],
+)
+def test_a_plugin_file_that_does_not_load_stops_the_run(
+    tmp_path: Path, find_plugins: Discover, name: str, says: str
+) -> None:
+    (tmp_path / "notes.txt").write_text("")
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "broken.py").write_text("x = 1\noops\n")
+    registry = find_plugins(Plugins(files=(name,)))
+    assert says in only_problem(registry)
+    with pytest.raises(MissingError):
+        registry.require_plugins()
+    assert not [module for module in sys.modules if module.startswith("_zeus_plugin_file_broken")]
+
+
+def test_only_does_not_block_a_file_but_the_variables_and_disable_do(
+    tmp_path: Path, find_plugins: Discover
+) -> None:
+    (tmp_path / "mine.py").write_text(WIKI, encoding="utf-8")
+    files = ("mine.py",)
+    assert statuses(find_plugins(Plugins(files=files, only=()))) == {"mine": "loaded"}
+    assert statuses(find_plugins(Plugins(files=files, disable=("mine",)))) == {"mine": "blocked"}
+    assert statuses(find_plugins(Plugins(files=files), environ={"ZEUS_LOAD_PLUGINS": ""})) == {
+        "mine": "blocked"
+    }
+
+
+def test_plugins_are_listed_by_name_with_files_last(
+    install: Install, tmp_path: Path, find_plugins: Discover
+) -> None:
+    (tmp_path / "alpha.py").write_text(WIKI, encoding="utf-8")
+    install("zeta", OTHER)
+    install("beta", "broken")
+    install("gamma", WIKI.replace("wiki_search", "g"))
+    registry = find_plugins(Plugins(files=("alpha.py",), disable=("gamma",)))
+    assert list(statuses(registry).items()) == [
+        ("beta", "failed"),
+        ("gamma", "blocked"),
+        ("zeta", "loaded"),
+        ("alpha", "loaded"),
+    ]
