@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from zeus_runtime.plugins.hookspecs import hookimpl as hookimpl
     from zeus_runtime.prompt.sections import Section as Section
     from zeus_runtime.store.database import sqlite_file as sqlite_file
+    from zeus_runtime.store.transactions import Transactions as Transactions
+    from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
     from zeus_runtime.tools.tool import Tool as Tool
     from zeus_runtime.tools.tool import ToolCall as ToolCall
     from zeus_runtime.tools.tool import ToolResult as ToolResult
@@ -74,6 +76,8 @@ _HOMES = {
     "View": "context",
     "ZeusError": "errors",
     "hookimpl": "plugins.hookspecs",
+    "Transactions": "store.transactions",
+    "retry_while_locked": "store.transactions",
     "sqlite_file": "store.database",
 }
 

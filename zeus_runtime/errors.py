@@ -54,7 +54,7 @@ class LimitError(ZeusError):
     code = "limit"
 
 
-class CancelledRun(ZeusError):
+class CancelledRunError(ZeusError):
     """The user interrupted the run; the thread can go on (exit 130)."""
 
     exit_code = 130

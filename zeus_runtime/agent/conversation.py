@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.models.messages import dumps, loads
+from zeus_runtime.context import Edit, View, edit_from_json, edit_to_json, fold
+from zeus_runtime.models.messages import from_payload, to_payload
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -15,32 +17,6 @@ if TYPE_CHECKING:
 INTERRUPTED = "This call was interrupted before it finished; whether it took effect is unknown."
 
 
-class Prefix(Sequence["BaseMessage"]):
-    """The first ``length`` messages of a list that only grows: a view that costs nothing to take."""
-
-    def __init__(self, messages: list[BaseMessage], length: int) -> None:
-        self._messages = messages
-        self._length = length
-
-    def __len__(self) -> int:
-        return self._length
-
-    @overload
-    def __getitem__(self, index: int) -> BaseMessage: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[BaseMessage]: ...
-    def __getitem__(self, index: int | slice) -> BaseMessage | Sequence[BaseMessage]:
-        if isinstance(index, slice):
-            return [self._messages[i] for i in range(*index.indices(self._length))]
-        if not -self._length <= index < self._length:
-            raise IndexError(index)
-        return self._messages[index % self._length]
-
-    def __iter__(self) -> Iterator[BaseMessage]:
-        for index in range(self._length):
-            yield self._messages[index]
-
-
 class Conversation:
     """The messages of one thread, ``seq`` 1 first.
 
@@ -48,15 +24,18 @@ class Conversation:
     in the log; ``kept`` finds it again, so that a resumed run repeats neither a paid answer nor a finished tool call.
     """
 
-    def __init__(self, log: ThreadLog, thread: Thread, entries: Sequence[LogEntry]) -> None:
+    def __init__(
+        self, log: ThreadLog, thread: Thread, entries: Sequence[LogEntry], edits: Sequence[str] = ()
+    ) -> None:
         self._log = log
         self._thread = thread
         self._line: list[BaseMessage] = []
         self._ahead: dict[int, BaseMessage] = {}
         self._ids: dict[int, str] = {}
         self._state: dict[str, Any] = {}
+        self._edits = [edit_from_json(edit) for edit in edits]
         for entry in entries:
-            self._take(entry.seq, entry.id, loads(entry.payload))
+            self._take(entry.seq, entry.id, from_payload(json.loads(entry.payload)))
 
     @property
     def thread(self) -> Thread:
@@ -80,9 +59,14 @@ class Conversation:
     def __getitem__(self, seq: int) -> BaseMessage:
         return self._line[seq - 1] if seq <= len(self._line) else self._ahead[seq]
 
-    def upto(self, seq: int) -> Sequence[BaseMessage]:
-        """The messages 1 to ``seq``."""
-        return Prefix(self._line, seq)
+    def view(self, seq: int) -> View:
+        """What the admitted edits leave of the messages 1 to ``seq``."""
+        return fold(self._line, self._edits, seq)
+
+    async def admit(self, edit: Edit, seq: int) -> None:
+        """Let ``edit`` change the view from the model call after ``seq`` on."""
+        await self._log.append_edit(self._thread, len(self._edits) + 1, seq, edit_to_json(edit))
+        self._edits.append(edit)
 
     def kept(self, seq: int, run_id: str) -> BaseMessage | None:
         """What this same run already wrote at ``seq`` before it was cut off."""
@@ -91,7 +75,8 @@ class Conversation:
     async def append(self, seq: int, run_id: str, message: BaseMessage) -> None:
         """Write ``message`` at ``seq``: first to the log, then here."""
         message_id = f"{run_id}.{seq}"
-        await self._log.append(self._thread, seq, message_id, dumps(message))
+        payload = json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
+        await self._log.append(self._thread, seq, message_id, payload)
         self._take(seq, message_id, message)
 
     async def close_open_calls(self) -> int:
@@ -133,7 +118,11 @@ def calls_of(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
 
 
 def tool_message(
-    call: Mapping[str, Any], content: str, *, is_error: bool = False, artifact: Mapping[str, Any] | None = None
+    call: Mapping[str, Any],
+    content: str,
+    *,
+    is_error: bool = False,
+    artifact: Mapping[str, Any] | None = None,
 ) -> ToolMessage:
     """The result that answers ``call``."""
     from langchain_core.messages import ToolMessage
@@ -145,5 +134,3 @@ def tool_message(
         status="error" if is_error else "success",
         artifact=artifact,
     )
-
-

@@ -52,7 +52,8 @@ def build_graph(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[Any, Run,
             await run.prune()
         calls = calls_of(message)
         goto = [
-            Send("tool", Dispatch(answer=seq, index=index, run_id=state["run_id"])) for index in range(len(calls))
+            Send("tool", Dispatch(answer=seq, index=index, run_id=state["run_id"]))
+            for index in range(len(calls))
         ]
         return Command(update={"cursor": seq}, goto=goto or END)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from zeus_runtime.agent.chain import blamed, chain, overrides
 from zeus_runtime.agent.conversation import Conversation, calls_of, tool_message
 from zeus_runtime.agent.middleware import Middleware, Turn
+from zeus_runtime.context import Budget, View, review
 from zeus_runtime.errors import LimitError, ZeusError
 from zeus_runtime.events import (
     Event,
@@ -52,6 +53,7 @@ class Outfit:
         stable: sections 1 to 6.
         clock_section: section 7's text, made once per run.
         limits: when to stop.
+        budget: what one model call may hold.
     """
 
     model: Model
@@ -60,6 +62,7 @@ class Outfit:
     stable: Mapping[Section, str]
     clock_section: str
     limits: Limits
+    budget: Budget
 
 
 @dataclass
@@ -117,6 +120,7 @@ class Run:
             for shown in visible(outfit.tools, turn.mode)
         )
         self._sectioned = [(name, each) for name, each in outfit.middlewares if overrides(each, "sections")]
+        self._editing = [(name, each) for name, each in outfit.middlewares if overrides(each, "edits")]
         self._call_model = chain(outfit.middlewares, "wrap_model_call", self._stream)
         self._call_tool = chain(outfit.middlewares, "wrap_tool_call", self._dispatch)
 
@@ -144,7 +148,9 @@ class Run:
         self._count(response)
         self.last_answer = text_of(message)
         if response.finish_reason == "length":
-            self.emit(Notice("answer_cut", "The model stopped at its output limit; the answer is not complete."))
+            self.emit(
+                Notice("answer_cut", "The model stopped at its output limit; the answer is not complete.")
+            )
         return message
 
     async def result(self, answer: int, index: int, seq: int, run_id: str) -> None:
@@ -180,16 +186,35 @@ class Run:
             for section, text in added.items():
                 if section in self._outfit.stable:
                     raise blamed(
-                        name, ValueError(f"section {section} is stable within a thread; choose one from time on")
+                        name,
+                        ValueError(f"section {section} is stable within a thread; choose one from time on"),
                     )
                 sections[section] = f"{sections[section]}\n\n{text}" if sections.get(section) else text
         prompt = assemble(sections)
         return ModelRequest(
             system=prompt.text,
-            messages=self.conversation.upto(cursor),
+            messages=await self._plan(cursor),
             tools=self._schemas,
             stable_system_length=prompt.stable_length,
         )
+
+    async def _plan(self, cursor: int) -> View:
+        view = self.conversation.view(cursor)
+        for name, middleware in self._editing:
+            try:
+                proposed = await middleware.edits(view, self._outfit.budget)
+            except ZeusError:
+                raise
+            except Exception as error:
+                raise blamed(name, error) from error
+            for edit in proposed:
+                refusal = review(view, edit)
+                if refusal is None:
+                    await self.conversation.admit(edit, cursor)
+                    view = self.conversation.view(cursor)
+                else:
+                    self.emit(Notice("edit_refused", f"An edit of {name} was refused: {refusal.reason}."))
+        return view
 
     async def _stream(self, request: ModelRequest) -> ModelResponse:
         shown = request.purpose == "turn"

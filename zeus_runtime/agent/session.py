@@ -12,7 +12,7 @@ from zeus_runtime.agent.chain import chain
 from zeus_runtime.agent.conversation import Conversation
 from zeus_runtime.agent.middleware import Turn
 from zeus_runtime.agent.run import Outfit, Run
-from zeus_runtime.errors import CancelledRun, LimitError, UsageError, ZeusError
+from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
 
 if TYPE_CHECKING:
@@ -67,7 +67,12 @@ class Session:
         """
         run: Run | None = None
         try:
-            conversation = Conversation(self._log, self._thread, await self._log.read(self._thread))
+            conversation = Conversation(
+                self._log,
+                self._thread,
+                await self._log.read(self._thread),
+                await self._log.read_edits(self._thread),
+            )
             start, run_id = await (
                 self._take_up(conversation) if prompt is None else self._begin(conversation, prompt, emit)
             )
@@ -85,7 +90,7 @@ class Session:
             )
         except asyncio.CancelledError:
             ending = self._failure(
-                CancelledRun("the run was interrupted", remedy="Go on with --continue."), run
+                CancelledRunError("the run was interrupted", remedy="Go on with --continue."), run
             )
         except ZeusError as error:
             ending = self._failure(error, run)
@@ -105,7 +110,11 @@ class Session:
 
         closed = await conversation.close_open_calls()
         if closed:
-            emit(Notice("calls_closed", f"{closed} tool call(s) of the interrupted run were closed unanswered."))
+            emit(
+                Notice(
+                    "calls_closed", f"{closed} tool call(s) of the interrupted run were closed unanswered."
+                )
+            )
         run_id = secrets.token_hex(4)
         seq = conversation.last + 1
         await conversation.append(seq, run_id, HumanMessage(prompt))
@@ -156,6 +165,7 @@ class Session:
 
     async def _prune(self) -> None:
         await self._saver.aprune([self._thread.session])
+        await self._database.checkpoint()
 
     async def _tidy(self, *, completed: bool) -> None:
         if not completed:

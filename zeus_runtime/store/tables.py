@@ -23,12 +23,29 @@ class MessageRow(SQLModel, table=True):
     """One message, written once and never changed. ``seq`` counts from 1 within its thread."""
 
     __tablename__ = "message"
-    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012 - SQLAlchemy's protocol
+    __table_args__ = {"sqlite_with_rowid": False}
 
     thread: int = Field(
-        sa_column=Column(Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+        sa_column=Column(
+            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
+        )
     )
     seq: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
     id: str = Field(sa_column=Column(Text, nullable=False))
     created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+    payload: str = Field(sa_column=Column(Text, nullable=False))
+
+
+class EditRow(SQLModel, table=True):
+    """One edit of what the model sees, in the order of admission; ``at_seq`` is the last message it could know."""
+
+    __tablename__ = "context_edit"
+
+    thread: int = Field(
+        sa_column=Column(
+            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
+        )
+    )
+    number: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    at_seq: int = Field(sa_column=Column(Integer, nullable=False))
     payload: str = Field(sa_column=Column(Text, nullable=False))

@@ -11,11 +11,12 @@ from sqlalchemy.exc import IntegrityError
 from sqlmodel import SQLModel
 
 from zeus_runtime.errors import RunError, UsageError
-from zeus_runtime.store.database import Database, _retry_while_locked
-from zeus_runtime.store.tables import MessageRow, ThreadRow
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.tables import EditRow, MessageRow, ThreadRow
 
 _thread = ThreadRow.__table__  # type: ignore[attr-defined]
 _message = MessageRow.__table__  # type: ignore[attr-defined]
+_edit = EditRow.__table__  # type: ignore[attr-defined]
 
 TITLE_CHARACTERS = 80
 
@@ -50,7 +51,7 @@ class SessionInfo:
     updated_ms: int
 
 
-class LogConflict(RunError):
+class LogConflictError(RunError):
     """Another process wrote to the same place of the same thread."""
 
     code = "session_conflict"
@@ -76,8 +77,8 @@ class ThreadLog:
         """Make the tables that are not there yet."""
 
         def create(connection: Connection) -> None:
-            tables = [_thread, _message]
-            _retry_while_locked(lambda: SQLModel.metadata.create_all(connection, tables=tables))
+            tables = [_thread, _message, _edit]
+            SQLModel.metadata.create_all(connection, tables=tables)
 
         await self._database.run(create)
 
@@ -89,7 +90,11 @@ class ThreadLog:
             if key is None:
                 now = self._now_ms()
                 row = insert(_thread).values(
-                    session=session, agent=agent, created_ms=now, updated_ms=now, title=title[:TITLE_CHARACTERS]
+                    session=session,
+                    agent=agent,
+                    created_ms=now,
+                    updated_ms=now,
+                    title=title[:TITLE_CHARACTERS],
                 )
                 key = connection.execute(row).inserted_primary_key[0]
             return Thread(int(key), session)
@@ -108,24 +113,32 @@ class ThreadLog:
 
         key = await self._database.run(work)
         if key is None:
-            raise UsageError(f"there is no session {session!r}", remedy="`zeus sessions list` shows those there are.")
+            raise UsageError(
+                f"there is no session {session!r}", remedy="`zeus sessions list` shows those there are."
+            )
         return Thread(key, session)
 
     async def append(self, thread: Thread, seq: int, message_id: str, payload: str) -> None:
         """Write one message at ``seq``.
 
         Raises:
-            LogConflict: the place is taken.
+            LogConflictError: the place is taken.
         """
-        row = {"thread": thread.key, "seq": seq, "id": message_id, "created_ms": self._now_ms(), "payload": payload}
+        row = {
+            "thread": thread.key,
+            "seq": seq,
+            "id": message_id,
+            "created_ms": self._now_ms(),
+            "payload": payload,
+        }
 
         def work(connection: Connection) -> None:
             connection.execute(_INSERT, row)
 
         try:
-            await self._database.run(work)
+            await self._database.write(work)
         except IntegrityError as error:
-            raise LogConflict(
+            raise LogConflictError(
                 f"message {seq} of {thread.session} was written by another process",
                 remedy="One process at a time may run a session; continue it where the other one left it.",
             ) from error
@@ -141,6 +154,25 @@ class ThreadLog:
             lambda connection: [LogEntry(*row) for row in connection.execute(query).tuples()]
         )
 
+    async def append_edit(self, thread: Thread, number: int, at_seq: int, payload: str) -> None:
+        """Write the ``number``-th edit of the thread's view.
+
+        Raises:
+            LogConflictError: another process wrote it.
+        """
+        row = {"thread": thread.key, "number": number, "at_seq": at_seq, "payload": payload}
+        try:
+            await self._database.write(lambda connection: connection.execute(insert(_edit), row))
+        except IntegrityError as error:
+            raise LogConflictError(
+                f"edit {number} of {thread.session} was written by another process"
+            ) from error
+
+    async def read_edits(self, thread: Thread) -> Sequence[str]:
+        """The edits' payloads, in the order of admission."""
+        query = select(_edit.c.payload).where(_edit.c.thread == thread.key).order_by(_edit.c.number)
+        return await self._database.run(lambda connection: list(connection.execute(query).scalars()))
+
     async def touch(self, thread: Thread) -> None:
         """Mark the thread as used now."""
         await self._database.run(
@@ -152,10 +184,18 @@ class ThreadLog:
     async def sessions(self, *, agent: str | None = None, limit: int | None = None) -> Sequence[SessionInfo]:
         """The sessions, last used first."""
         count = (
-            select(func.count()).select_from(_message).where(_message.c.thread == _thread.c.key).scalar_subquery()
+            select(func.count())
+            .select_from(_message)
+            .where(_message.c.thread == _thread.c.key)
+            .scalar_subquery()
         )
         query = select(
-            _thread.c.session, _thread.c.agent, _thread.c.title, count, _thread.c.created_ms, _thread.c.updated_ms
+            _thread.c.session,
+            _thread.c.agent,
+            _thread.c.title,
+            count,
+            _thread.c.created_ms,
+            _thread.c.updated_ms,
         ).order_by(_thread.c.updated_ms.desc(), _thread.c.key.desc())
         if agent is not None:
             query = query.where(_thread.c.agent == agent)
@@ -169,6 +209,7 @@ class ThreadLog:
         """Remove a session and all its messages."""
 
         def work(connection: Connection) -> None:
+            connection.execute(delete(_edit).where(_edit.c.thread == thread.key))
             connection.execute(delete(_message).where(_message.c.thread == thread.key))
             connection.execute(delete(_thread).where(_thread.c.key == thread.key))
 

@@ -1,0 +1,22 @@
+"""Options of the history policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from zeus_runtime import Doc, Minimum
+
+
+@dataclass(frozen=True)
+class Options:
+    max_messages: Annotated[
+        int, Doc("Earlier messages that are sent at the start of a turn, at most."), Minimum(1)
+    ] = 30
+    chunk: Annotated[
+        int,
+        Doc(
+            "Messages dropped at once, so that the prefix (and the provider's cache) moves rarely; 1 moves it each turn."
+        ),
+        Minimum(1),
+    ] = 10

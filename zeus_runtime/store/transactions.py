@@ -1,0 +1,120 @@
+"""Transactions without blocking the event loop: large ones on a worker thread, small ones where they are.
+
+Handing a 40-microsecond insert to a thread and back costs more than twice the insert itself, and a loop makes six of
+them per step. So a small write is tried at once on a connection that never waits; if another process holds the lock,
+it goes to the worker thread, whose connection does wait. Checkpoints of the write-ahead log, which do wait for the
+disk, happen on the worker only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Generic, TypeVar
+
+C = TypeVar("C")
+T = TypeVar("T")
+
+BUSY_TIMEOUT_SECONDS = 30.0
+"""How long the worker waits for another process's transaction."""
+
+
+class Transactions(Generic[C]):
+    """One database reached by two connections: the worker's, which waits, and the event loop's, which does not.
+
+    Args:
+        connect: opens a connection that waits so many seconds for a lock.
+        transact: runs a function in one transaction of a connection.
+        close: closes a connection.
+        inline: whether small writes may be tried on the event loop (SQLite).
+        shared: whether both must be one connection (a database in memory).
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[float], C],
+        transact: Callable[[C, Callable[[C], T]], T],
+        close: Callable[[C], None],
+        *,
+        inline: bool,
+        shared: bool = False,
+    ) -> None:
+        self._connect = connect
+        self._transact = transact
+        self._close = close
+        self._can_inline = inline
+        self._shared = shared
+        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="zeus-store")
+        self._waiting: C | None = None
+        self._inline: C | None = None
+
+    async def run(self, work: Callable[[C], T]) -> T:
+        """Run ``work`` in one transaction on the worker thread."""
+        if self._shared:
+            return self._at_once(work)
+        return await self._on_worker(lambda: self._transact(self._worker_connection(), work))
+
+    async def write(self, work: Callable[[C], T]) -> T:
+        """Run a small ``work`` in one transaction: at once if nobody holds the lock, else on the worker thread."""
+        if self._can_inline and self._waiting is not None:
+            try:
+                return self._at_once(work)
+            except Exception as error:
+                if not is_locked(error):
+                    raise
+        return await self.run(work)
+
+    async def outside(self, work: Callable[[C], T]) -> T:
+        """Run ``work`` on the worker's connection outside any transaction."""
+        if self._shared:
+            return work(self._inline_connection())
+        return await self._on_worker(lambda: work(self._worker_connection()))
+
+    async def close(self) -> None:
+        """Close both connections and end the worker."""
+
+        def end() -> None:
+            if self._waiting is not None:
+                self._close(self._waiting)
+                self._waiting = None
+
+        await self._on_worker(end)
+        self._worker.shutdown()
+        if self._inline is not None:
+            self._close(self._inline)
+            self._inline = None
+
+    async def _on_worker(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._worker, work)
+
+    def _at_once(self, work: Callable[[C], T]) -> T:
+        return self._transact(self._inline_connection(), work)
+
+    def _inline_connection(self) -> C:
+        if self._inline is None:
+            self._inline = self._connect(0.0)
+        return self._inline
+
+    def _worker_connection(self) -> C:
+        if self._waiting is None:
+            self._waiting = self._connect(BUSY_TIMEOUT_SECONDS)
+        return self._waiting
+
+
+def is_locked(error: BaseException) -> bool:
+    """Whether another connection's lock is in the way (the texts of SQLite's SQLITE_BUSY and SQLITE_LOCKED)."""
+    return "database is locked" in str(error) or "database table is locked" in str(error)
+
+
+def retry_while_locked(action: Callable[[], T], *, tries: int = 200, wait_seconds: float = 0.05) -> T:
+    """Setting WAL and creating tables raise "locked" despite the busy timeout when two processes start together."""
+    for _ in range(tries):
+        try:
+            return action()
+        except Exception as error:
+            if not is_locked(error):
+                raise
+            time.sleep(wait_seconds)
+    return action()
