@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
     from zeus_runtime.tools.modes import MODE_TABLE as MODE_TABLE
     from zeus_runtime.tools.modes import ShownTool as ShownTool
+    from zeus_runtime.tools.modes import first_line as first_line
     from zeus_runtime.tools.modes import permitted as permitted
+    from zeus_runtime.tools.modes import showing as showing
     from zeus_runtime.tools.modes import visible as visible
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
     from zeus_runtime.tools.tool import Access as Access
@@ -36,8 +38,10 @@ _ROOMS = {
     "WorkspaceError": "paths",
     "WorkspaceFiles": "workspace",
     "check_tools": "dispatch",
+    "first_line": "modes",
     "invoke": "dispatch",
     "permitted": "modes",
+    "showing": "modes",
     "validate_arguments": "dispatch",
     "visible": "modes",
 }

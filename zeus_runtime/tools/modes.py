@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode
-    from zeus_runtime.tools.tool import Category, Tool
+    from zeus_runtime.tools.tool import JSON, Category, Tool
 
 Permission: TypeAlias = Literal["none", "read", "write"]
 Showing: TypeAlias = Literal["callable", "placeholder", "hidden"]
@@ -38,32 +38,58 @@ MODE_TABLE: Mapping[Category, Mapping[Mode, Permission]] = {
 
 @dataclass(frozen=True)
 class ShownTool:
-    """A tool as a mode shows it: callable, a placeholder (named, not callable) or hidden (the model never sees it)."""
+    """A tool as a mode shows it to the model: callable, or a placeholder that is named and cannot be called."""
 
     tool: Tool
-    showing: Showing
+    mode: Mode
+    callable: bool
+
+    @property
+    def name(self) -> str:
+        return self.tool.name
+
+    @property
+    def description(self) -> str:
+        """The tool's own, or for a placeholder its first line and what to do instead."""
+        if self.callable:
+            return self.tool.description
+        return f"{first_line(self.tool.description)} {_refusal(self.tool, self.mode)}"
+
+    @property
+    def parameters(self) -> Mapping[str, JSON]:
+        """The tool's own, or for a placeholder none."""
+        return self.tool.parameters if self.callable else {"type": "object", "properties": {}}
 
 
 def visible(tools: Iterable[Tool], mode: Mode) -> list[ShownTool]:
-    """How ``mode`` shows each tool, in the order given; hidden ones are in the list and say so.
+    """What ``mode`` shows the model, in the order given; hidden tools are left out.
 
     Ask mode shows write tools of a readable category as placeholders, so that the model can tell the user to switch.
     """
-    return [ShownTool(tool, _showing(tool, mode)) for tool in tools]
+    shown = ((tool, showing(tool, mode)) for tool in tools)
+    return [ShownTool(tool, mode, how == "callable") for tool, how in shown if how != "hidden"]
 
 
 def permitted(tool: Tool, mode: Mode) -> str | None:
     """None when ``mode`` lets ``tool`` be called, else the refusal the model reads. Asked again at dispatch."""
-    if _showing(tool, mode) == "callable":
-        return None
-    return (
-        f"{tool.name} cannot be called in {mode} mode. Do not call it again in this conversation's {mode} mode; "
-        "if the task needs it, tell the user to switch to agent mode."
-    )
+    return None if showing(tool, mode) == "callable" else _refusal(tool, mode)
 
 
-def _showing(tool: Tool, mode: Mode) -> Showing:
+def showing(tool: Tool, mode: Mode) -> Showing:
+    """How ``mode`` shows one tool: the cell of the table that its category and access class meet in."""
     permission = MODE_TABLE[tool.category][mode]
-    if permission == "write" or permission == tool.access:
+    if permission in ("write", tool.access):
         return "callable"
     return "placeholder" if permission == "read" and mode == "ask" else "hidden"
+
+
+def first_line(description: str) -> str:
+    """A description's first line, which names what the tool does."""
+    return description.strip().partition("\n")[0]
+
+
+def _refusal(tool: Tool, mode: Mode) -> str:
+    return (
+        f"{tool.name} cannot be called in {mode} mode. Do not call it; "
+        "if the task needs it, tell the user to switch to agent mode."
+    )

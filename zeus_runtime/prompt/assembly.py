@@ -1,0 +1,42 @@
+"""Sections to one text: always in the same order, nothing added but blank lines between them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from zeus_runtime.prompt.sections import SECTIONS, STABLE_SECTIONS, Section
+
+_SEPARATOR = "\n\n"
+
+
+class Assembled(NamedTuple):
+    """A system prompt.
+
+    Args:
+        text: the sections' texts, a blank line between each two.
+        parts: what it is made of, in order; empty sections are not in it.
+        stable_length: how many leading characters sections 1 to 6 take, separators between them included.
+    """
+
+    text: str
+    parts: tuple[tuple[Section, str], ...]
+    stable_length: int
+
+
+def assemble(sections: Mapping[Section, str]) -> Assembled:
+    """The system prompt of ``sections``, whatever their order in the mapping.
+
+    Blank lines and spaces around a section's text are dropped; a section without text leaves no trace. The first
+    ``stable_length`` characters depend on sections 1 to 6 alone.
+
+    Raises:
+        ValueError: a key is not a section.
+    """
+    unknown = [name for name in sections if name not in SECTIONS]
+    if unknown:
+        raise ValueError(f"not a section: {', '.join(map(repr, unknown))}")
+    stripped = ((section, sections.get(section, "").strip()) for section in SECTIONS)
+    parts = tuple((section, text) for section, text in stripped if text)
+    stable = _SEPARATOR.join(text for section, text in parts if section in STABLE_SECTIONS)
+    return Assembled(_SEPARATOR.join(text for _, text in parts), parts, len(stable))

@@ -1,0 +1,116 @@
+"""Which file holds which of the sections 1 to 6 in which mode, and where it is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+from zeus_runtime.prompt.sections import Section
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.diagnostics import Diagnostic
+    from zeus_runtime.config.model import Mode
+    from zeus_runtime.config.nodes import Mark
+
+Position: TypeAlias = "Callable[[tuple[str | int, ...]], Mark | None]"
+"""Where a value of the config is written, by its path of keys."""
+
+
+def _row(agent: str, ask: str, plan: str) -> Mapping[Mode, str]:
+    return {"agent": agent, "ask": ask, "plan": plan}
+
+
+FILES: Mapping[Section, Mapping[Mode, str]] = {
+    Section.CORE: _row("CORE.md", "CORE.md", "CORE.md"),
+    Section.SOUL: _row("SOUL.md", "SOUL.md", "SOUL.md"),
+    Section.TOOLS: _row("TOOLS.md", "TOOLS.md", "TOOLS.md"),
+    Section.WORKFLOW: _row("WORKFLOW.md", "WORKFLOW_SIMPLE.md", "WORKFLOW_PLAN.md"),
+    Section.MEMORY: _row("MEMORY.md", "MEMORY_SIMPLE.md", "MEMORY_SIMPLE.md"),
+    Section.MODE: _row("agent_mode.md", "ask_mode.md", "plan_mode.md"),
+}
+"""Section to mode to file name in a Home's ``prompts/`` (SPEC sections 2 and 3)."""
+
+
+class PromptFile(NamedTuple):
+    """A prompt file as it is on disk: UTF-8 without its BOM, lines ended by ``\\n``."""
+
+    section: Section
+    path: Path
+    text: str
+
+
+def prompt_files(
+    mode: Mode, *, homes: Sequence[Path], overrides: Mapping[str, str], position: Position = lambda path: None
+) -> dict[Section, PromptFile]:
+    """The files of sections 1 to 6 in ``mode``: the config's where it names one, else the nearest Home's.
+
+    An empty file is a section left out.
+
+    Args:
+        homes: Home folders, nearest first.
+        overrides: section name to path (``prompt.files`` in the config), for every mode.
+        position: where the config says so, for errors.
+
+    Raises:
+        ConfigError: a file is not there, cannot be read or is not UTF-8; all of them are reported.
+    """
+    from zeus_runtime.config.diagnostics import ConfigError, Diagnostic
+
+    found: dict[Section, PromptFile] = {}
+    problems: list[Diagnostic] = []
+    for section, names in FILES.items():
+        try:
+            path = _locate(section, names[mode], homes, overrides)
+            found[section] = PromptFile(section, path, _read(path))
+        except _UnusableError as reason:
+            key = ("prompt", "files", str(section))
+            written = position(key) if section in overrides else None
+            problems.append(Diagnostic(reason.code, reason.message, key, written, hint=reason.hint))
+    if problems:
+        raise ConfigError(problems)
+    return found
+
+
+class _UnusableError(Exception):
+    def __init__(self, code: str, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+
+def _locate(section: Section, name: str, homes: Sequence[Path], overrides: Mapping[str, str]) -> Path:
+    from zeus_runtime.plugins.home import find
+
+    if section in overrides:
+        return Path(overrides[section])
+    path = find(homes, "prompts", name)
+    if path is None:
+        looked = ", ".join(str(home / "prompts") for home in homes) or "nowhere: there is no Home"
+        raise _UnusableError(
+            "file-not-found",
+            f"no Home has the prompt file {name}",
+            f"looked in {looked}; reinstall zeus-runtime",
+        )
+    return path
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise _UnusableError(
+            "file-not-found", f"the prompt file {path} does not exist", "create it, or correct prompt.files"
+        ) from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise _UnusableError(
+            "not-utf8", f"the prompt file {path} is not UTF-8 in line {line}", "save it as UTF-8"
+        ) from None
+    except OSError as error:
+        raise _UnusableError(
+            "unreadable-file",
+            f"the prompt file {path} cannot be read: {error.strerror}",
+            "name a readable text file",
+        ) from None

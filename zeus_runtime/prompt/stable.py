@@ -1,0 +1,161 @@
+"""Sections 1 to 6: the files of a mode with their variables put in. The same bytes at every call of a thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, get_args
+
+from zeus_runtime.prompt.files import FILES, Position, PromptFile, prompt_files
+from zeus_runtime.prompt.sections import Section
+from zeus_runtime.prompt.tool_list import tools_description
+from zeus_runtime.prompt.variables import Use, names, substitute, uses
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.diagnostics import Diagnostic
+    from zeus_runtime.config.model import Mode, Prompt
+    from zeus_runtime.tools.modes import ShownTool
+
+VARIABLES: Final = ("agent_name", "mode", "tools_description", "workspace")
+"""The names every prompt file may use, besides those of ``prompt.variables``."""
+
+
+def stable_sections(
+    prompt: Prompt,
+    *,
+    mode: Mode,
+    agent_name: str,
+    workspace: str,
+    tools: Sequence[ShownTool],
+    homes: Sequence[Path],
+    position: Position = lambda path: None,
+) -> dict[Section, str]:
+    """The texts of sections 1 to 6.
+
+    Args:
+        prompt: the config's ``prompt``.
+        workspace: what ``{{workspace}}`` means.
+        tools: what the mode shows (``visible``), in the model's order.
+        homes: Home folders, nearest first.
+        position: where a config value is written, for errors.
+
+    Raises:
+        ConfigError: every problem that ``check_prompt`` finds.
+    """
+    problems = check_prompt(prompt, homes=homes, position=position)
+    if problems:
+        from zeus_runtime.config.diagnostics import ConfigError
+
+        raise ConfigError(problems)
+    files = prompt_files(mode, homes=homes, overrides=_overrides(prompt), position=position)
+    values = {
+        **prompt.variables,
+        "agent_name": agent_name,
+        "mode": mode,
+        "tools_description": tools_description(tools, prompt.tools_description),
+        "workspace": workspace,
+    }
+    return {section: substitute(file.text, values) for section, file in files.items()}
+
+
+def check_prompt(
+    prompt: Prompt, *, homes: Sequence[Path], position: Position = lambda path: None
+) -> list[Diagnostic]:
+    """What is wrong with the prompt's files, variables and time zone, in all modes, so that a switch finds no error.
+
+    Codes: ``file-not-found``, ``not-utf8``, ``unreadable-file``, ``unknown-variable``, ``bad-braces``,
+    ``reserved-variable``, ``unused-variable``, ``unknown-timezone``.
+    """
+    files, problems = _all_files(prompt, homes, position)
+    known = {*VARIABLES, *prompt.variables}
+    if not problems:
+        used = names(file.text for file in files.values())
+        problems.extend(_useless_variables(prompt, used, position))
+    for file in files.values():
+        problems.extend(_misused(file, use, known) for use in uses(file.text) if use.name not in known)
+    problems.extend(_zone_problems(prompt, position))
+    return problems
+
+
+def _all_files(
+    prompt: Prompt, homes: Sequence[Path], position: Position
+) -> tuple[Mapping[Path, PromptFile], list[Diagnostic]]:
+    from zeus_runtime.config.diagnostics import ConfigError, Diagnostic
+    from zeus_runtime.config.model import Mode
+
+    files: dict[Path, PromptFile] = {}
+    problems: dict[Diagnostic, None] = {}
+    for mode in get_args(Mode):
+        try:
+            found = prompt_files(mode, homes=homes, overrides=_overrides(prompt), position=position)
+        except ConfigError as error:
+            problems.update(dict.fromkeys(error.diagnostics))
+        else:
+            files.update({file.path: file for file in found.values()})
+    for name in sorted(set(_overrides(prompt)) - {str(section) for section in FILES}):
+        key = ("prompt", "files", name)
+        hint = f"the sections with files are {', '.join(FILES)}"
+        problems[
+            Diagnostic("unknown-key", f"no section {name!r} has a file", key, position(key), hint=hint)
+        ] = None
+    return files, list(problems)
+
+
+def _overrides(prompt: Prompt) -> dict[str, str]:
+    return {str(section): path for section, path in prompt.files.items()}
+
+
+def _misused(file: PromptFile, use: Use, known: set[str]) -> Diagnostic:
+    from zeus_runtime.config.diagnostics import Diagnostic, listing, suggestion
+    from zeus_runtime.config.nodes import Mark
+
+    if use.name is None:
+        code, message = "bad-braces", f"{use.written!r} is not {{{{name}}}}, the only substitution there is"
+        hint = "write a plain {{name}}, or \\{{ for literal braces"
+    else:
+        code, message = (
+            "unknown-variable",
+            f"{{{{{use.name}}}}} has no value{suggestion(use.name, sorted(known))}",
+        )
+        hint = (
+            f"add it to prompt.variables, or write \\{{{{ for literal braces; known: {listing(sorted(known))}"
+        )
+    return Diagnostic(
+        code,
+        message,
+        ("prompt", "files", str(file.section)),
+        Mark(str(file.path), use.line, use.column),
+        file.text.split("\n")[use.line - 1],
+        len(use.written),
+        hint=hint,
+    )
+
+
+def _useless_variables(prompt: Prompt, used: frozenset[str], position: Position) -> list[Diagnostic]:
+    from zeus_runtime.config.diagnostics import Diagnostic, suggestion
+
+    problems = []
+    for name in prompt.variables:
+        key = ("prompt", "variables", name)
+        if name in VARIABLES:
+            message, hint = f"{name!r} is filled by Zeus and cannot be set", "choose another name"
+            problems.append(Diagnostic("reserved-variable", message, key, position(key), hint=hint))
+        elif name not in used:
+            message = (
+                f"no prompt file of any mode uses {{{{{name}}}}}{suggestion(name, sorted(used - {name}))}"
+            )
+            hint = "use it in a prompt file, or remove it"
+            problems.append(Diagnostic("unused-variable", message, key, position(key), hint=hint))
+    return problems
+
+
+def _zone_problems(prompt: Prompt, position: Position) -> list[Diagnostic]:
+    from zeus_runtime.config.diagnostics import Diagnostic
+    from zeus_runtime.prompt.clock import UnknownZoneError, zone
+
+    key = ("prompt", "time", "timezone")
+    try:
+        zone(prompt.time.timezone)
+    except UnknownZoneError as error:
+        return [Diagnostic(error.code, error.message, key, position(key), hint=error.remedy)]
+    return []
