@@ -38,10 +38,16 @@ if TYPE_CHECKING:
     from zeus_runtime.store.database import sqlite_file as sqlite_file
     from zeus_runtime.store.transactions import Transactions as Transactions
     from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
+    from zeus_runtime.tools.define import tool as tool
+    from zeus_runtime.tools.define import tool as tool
+    from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
+    from zeus_runtime.tools.paths import printable as printable
     from zeus_runtime.tools.tool import Tool as Tool
     from zeus_runtime.tools.tool import ToolCall as ToolCall
     from zeus_runtime.tools.tool import ToolResult as ToolResult
     from zeus_runtime.tools.tool import ToolRun as ToolRun
+    from zeus_runtime.tools.workspace import FileEntry as FileEntry
+    from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
 
 __version__ = "0.1.0"
 
@@ -52,6 +58,7 @@ _HOMES = {
     "Doc": "config.annotations",
     "DropBefore": "context",
     "Edit": "context",
+    "FileEntry": "tools.workspace",
     "Maximum": "config.annotations",
     "Middleware": "agent.middleware",
     "Minimum": "config.annotations",
@@ -74,11 +81,16 @@ _HOMES = {
     "Turn": "agent.middleware",
     "Usage": "models.interface",
     "View": "context",
+    "WorkspaceError": "tools.paths",
+    "WorkspaceFiles": "tools.workspace",
     "ZeusError": "errors",
     "hookimpl": "plugins.hookspecs",
+    "printable": "tools.paths",
+    "tool": "tools.define",
     "Transactions": "store.transactions",
     "retry_while_locked": "store.transactions",
     "sqlite_file": "store.database",
+    "tool": "tools.define",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]

@@ -36,11 +36,14 @@ def plugin_commands(
             problems.append(_problem(plugin, f"register_commands raised {brief(error)}"))
             continue
         for command in returned:
-            name = command.name or ""
+            name = command.name
             if not name or name in taken:
-                problems.append(
-                    _problem(plugin, f"the command name '{name}' is taken by {taken.get(name, 'nobody')}")
+                why = (
+                    f"the command name '{name}' is taken by {taken[name]}"
+                    if name
+                    else "a command has no name"
                 )
+                problems.append(_problem(plugin, why))
                 continue
             taken[name] = f"plugin {plugin}"
             commands.append((plugin, command))

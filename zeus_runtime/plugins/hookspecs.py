@@ -19,8 +19,7 @@ What holds for every hook:
 - A hook this version of Zeus does not know is an error in the plugin; mark it
   ``@hookimpl(optionalhook=True)`` when the plugin also serves versions that do.
 
-The chapters: 1 where things are found, 2 what a YAML can name, 3 what the command line can do, 4 what a run
-tells.
+The chapters: 1 where things are found, 2 what a YAML can name, 3 what the command line can do, 4 what a run tells.
 """
 
 from __future__ import annotations
@@ -49,16 +48,13 @@ hookimpl = HookimplMarker(PROJECT)
 
 @hookspec
 def register_homes() -> Iterable[Path]:
-    """Return the Home folders the plugin brings: any of ``configs/``, ``prompts/``, ``plugins/``,
-    ``skills/``.
+    """Return the Home folders the plugin brings: any of ``configs/ prompts/ plugins/ skills/``.
 
     When: while a config is read, after the plugin's module was imported. How often: once per command.
-    Returns: absolute paths of folders that exist. They are searched after the project's and the user's Homes
-        and
+    Returns: absolute paths of folders that exist. They are searched after the project's and the user's Homes and
     before the bundled one; among plugins, in the order of their names. ``configs/`` holds presets (``zeus run
-    NAME``,
-    ``extends: NAME``) and ``profiles.yaml`` (model profiles); ``prompts/`` replaces bundled prompt files by
-        file name.
+    NAME``, ``extends: NAME``) and ``profiles.yaml`` (model profiles); ``prompts/`` replaces bundled prompt files by
+    file name.
     An exception, or a path that is no folder: the plugin contributes nothing and is reported.
 
     Example::
@@ -95,8 +91,7 @@ def register_models() -> Iterable[Component]:
 
         @hookimpl
         def register_models():
-            return [Component("echo", create="echo_plugin.model:create", summary="Answers with the
-            question.")]
+            return [Component("echo", create="echo_plugin.model:create", summary="Says it again.")]
     """
     raise NotImplementedError
 
@@ -107,7 +102,7 @@ def register_tools() -> Iterable[Component]:
 
     When: while a config is read. How often: once per command.
     Returns: Components whose ``create(options, build)`` gives a sequence of ``Tool`` (one component may give
-        several).
+    several).
     An exception or a collision: as for ``register_models``.
 
     Example::
@@ -147,12 +142,13 @@ def register_middlewares() -> Iterable[Component]:
     """Return the middleware components: what stands in the list ``middlewares:`` in YAML.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` gives a ``Middleware``. Registering one changes no
-        run: it
-    takes effect where a YAML lists it, in the place where it is listed.
+    Returns: Components whose ``create(options, build)`` gives a ``Middleware``. Registering one changes no run:
+    it takes effect where a YAML lists it, in the place where it is listed.
     An exception or a collision: as for ``register_models``.
 
     Example::
+
+        from dataclasses import replace
 
         from zeus_runtime import Component, Middleware, hookimpl
 
@@ -160,7 +156,7 @@ def register_middlewares() -> Iterable[Component]:
         class Shout(Middleware):
             async def wrap_tool_call(self, call, call_next):
                 result = await call_next(call)
-                return type(result)(result.content.upper(), is_error=result.is_error)
+                return replace(result, content=result.content.upper())
 
 
         def create(options, build):
@@ -179,8 +175,8 @@ def register_checkpointers() -> Iterable[Component]:
     """Return the checkpointer components: what stands under ``checkpointer:`` in YAML.
 
     When: while a config is read. How often: once per command.
-    Returns: Components whose ``create(options, build)`` gives an async context manager that yields a
-        LangGraph saver.
+    Returns: Components whose ``create(options, build)`` gives an async context manager that yields a LangGraph
+    saver.
     An exception or a collision: as for ``register_models``.
 
     Example::
@@ -190,8 +186,7 @@ def register_checkpointers() -> Iterable[Component]:
 
         @hookimpl
         def register_checkpointers():
-            return [Component("redis", create="redis_plugin.saver:create",
-            options="redis_plugin.options:Options")]
+            return [Component("redis", create="redis_plugin.saver:create", options="redis_plugin:Options")]
     """
     raise NotImplementedError
 
@@ -204,10 +199,9 @@ def register_commands(cli: click.Group) -> Iterable[click.Command]:
     """Return further commands of ``zeus``.
 
     When: only if the first word on the command line is none of Zeus's own commands, and for ``zeus plugins``;
-        never
-    for ``zeus --help``, which imports no plugin. How often: once per command line.
-    Given: ``cli``, the command group, to read (its name, its other commands); what the hook returns is added
-        to it.
+    never for ``zeus --help``, which imports no plugin. How often: once per command line.
+    Given: ``cli``, the command group, to read (its name, its other commands); what the hook returns is added to
+    it.
     Returns: ``click.Command`` objects. A name that Zeus or another plugin has taken is reported and left out.
     An exception: the plugin's commands are left out and it is reported; its components stay.
 
@@ -237,8 +231,7 @@ def on_event(event: Event) -> None:
     """Observe one event of a run.
 
     When: for every event of every run of this process, in the order of the stream, before the reader sees it.
-        How
-    often: once per event; a streamed answer has hundreds, so return at once and hand slow work to a thread.
+    How often: once per event; a streamed answer has hundreds, so return at once and hand slow work to a thread.
     Given: the frozen event; ``event.type`` is its name on the wire, ``event.to_wire()`` its JSON object.
     Returns: nothing; what it returns is not looked at. A plain function, not ``async def``.
     An exception: the run goes on; the first one of a run is reported as a ``notice``, naming the plugin.
