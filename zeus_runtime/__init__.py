@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.middleware import Turn as Turn
     from zeus_runtime.config.annotations import Doc as Doc
     from zeus_runtime.config.annotations import Maximum as Maximum
+    from zeus_runtime.config.annotations import MaxLength as MaxLength
     from zeus_runtime.config.annotations import Minimum as Minimum
+    from zeus_runtime.config.annotations import MinLength as MinLength
     from zeus_runtime.context import Budget as Budget
     from zeus_runtime.context import DropBefore as DropBefore
     from zeus_runtime.context import Edit as Edit
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from zeus_runtime.store.transactions import Transactions as Transactions
     from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
     from zeus_runtime.tools.define import tool as tool
-    from zeus_runtime.tools.define import tool as tool
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
     from zeus_runtime.tools.paths import printable as printable
     from zeus_runtime.tools.tool import Tool as Tool
@@ -59,8 +60,10 @@ _HOMES = {
     "DropBefore": "context",
     "Edit": "context",
     "FileEntry": "tools.workspace",
+    "MaxLength": "config.annotations",
     "Maximum": "config.annotations",
     "Middleware": "agent.middleware",
+    "MinLength": "config.annotations",
     "Minimum": "config.annotations",
     "MissingError": "errors",
     "Model": "models.interface",
@@ -86,7 +89,6 @@ _HOMES = {
     "ZeusError": "errors",
     "hookimpl": "plugins.hookspecs",
     "printable": "tools.paths",
-    "tool": "tools.define",
     "Transactions": "store.transactions",
     "retry_while_locked": "store.transactions",
     "sqlite_file": "store.database",

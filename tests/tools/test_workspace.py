@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.errors import ZeusError
-from zeus_runtime.tools.paths import WorkspaceError, join, shown, split
+from zeus_runtime.tools.paths import WorkspaceError, join, printable, split
 from zeus_runtime.tools.workspace import WorkspaceFiles
 
 MB = 1_000_000
@@ -85,8 +85,8 @@ def test_a_path_is_refused_or_has_parts_that_cannot_climb(path: str) -> None:
 
 @given(st.text(max_size=40))
 def test_a_shown_name_is_one_printable_line_of_valid_utf_8(name: str) -> None:
-    assert shown(name).isprintable()
-    shown(name).encode()
+    assert printable(name).isprintable()
+    printable(name).encode()
 
 
 # Reading, writing, listing
@@ -181,7 +181,7 @@ def test_a_folder_that_looks_like_the_host_path_but_exists_is_used(files: Worksp
 def test_names_that_are_not_utf_8_are_listed(files: WorkspaceFiles, root: Path) -> None:
     (Path(os.fsdecode(os.fsencode(root) + b"/caf\xe9.txt"))).write_text("x")
     [entry] = files.entries()
-    assert shown(entry.path) == "/caf\\xe9.txt"
+    assert printable(entry.path) == "/caf\\xe9.txt"
     assert read(files, entry.path) == "x"
 
 

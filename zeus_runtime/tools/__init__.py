@@ -15,20 +15,21 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.modes import showing as showing
     from zeus_runtime.tools.modes import visible as visible
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
+    from zeus_runtime.tools.paths import printable as printable
     from zeus_runtime.tools.tool import Access as Access
     from zeus_runtime.tools.tool import Category as Category
     from zeus_runtime.tools.tool import Tool as Tool
     from zeus_runtime.tools.tool import ToolCall as ToolCall
     from zeus_runtime.tools.tool import ToolResult as ToolResult
     from zeus_runtime.tools.tool import ToolRun as ToolRun
-    from zeus_runtime.tools.workspace import Entry as Entry
+    from zeus_runtime.tools.workspace import FileEntry as FileEntry
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
 
 # The decorator `tool` is public as `zeus_runtime.tool` (from `tools.define`): here its name would shadow the module.
 _ROOMS = {
     "Access": "tool",
     "Category": "tool",
-    "Entry": "workspace",
+    "FileEntry": "workspace",
     "MODE_TABLE": "modes",
     "ShownTool": "modes",
     "Tool": "tool",
@@ -41,6 +42,7 @@ _ROOMS = {
     "first_line": "modes",
     "invoke": "dispatch",
     "permitted": "modes",
+    "printable": "paths",
     "showing": "modes",
     "validate_arguments": "dispatch",
     "visible": "modes",

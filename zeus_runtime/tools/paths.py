@@ -30,19 +30,19 @@ def split(path: str) -> tuple[str, ...]:
         raise WorkspaceError("The path holds characters that no file name can have.") from None
     if _DRIVE.match(path) or "\\" in path:
         raise WorkspaceError(
-            f"{shown(path)} is not a workspace path.",
+            f"{printable(path)} is not a workspace path.",
             remedy="Separate parts with / and start at the workspace, as in /src/a.py; there are no drives.",
         )
     if path == "~" or path.startswith("~/"):
         raise WorkspaceError("~ is not expanded.", remedy="Start at the workspace, as in /src/a.py.")
     if "://" in path:
-        raise WorkspaceError(f"{shown(path)} is a URL, not a path.", remedy="Give a path such as /src/a.py.")
+        raise WorkspaceError(f"{printable(path)} is a URL, not a path.", remedy="Give a path such as /src/a.py.")
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":
             if not parts:
                 raise WorkspaceError(
-                    f"{shown(path)} leaves the workspace.", remedy="/ is the workspace; nothing is above it."
+                    f"{printable(path)} leaves the workspace.", remedy="/ is the workspace; nothing is above it."
                 )
             parts.pop()
         elif part not in ("", "."):
@@ -55,7 +55,7 @@ def join(parts: tuple[str, ...]) -> str:
     return "/" + "/".join(parts)
 
 
-def shown(path: str) -> str:
+def printable(path: str) -> str:
     """A path or name as text that is one line and valid UTF-8: control and undecodable characters are escaped."""
     return "".join(
         character

@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 
 from zeus_runtime.errors import MissingError, ZeusError
 from zeus_runtime.tools import atomic
-from zeus_runtime.tools.paths import WorkspaceError, join, shown, split
+from zeus_runtime.tools.paths import WorkspaceError, join, printable, split
 
 EntryKind: TypeAlias = Literal["file", "directory", "link", "other"]
 Guard: TypeAlias = Callable[[str], str | None]
@@ -34,7 +34,7 @@ _OPEN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getat
 
 
 @dataclass(frozen=True)
-class Entry:
+class FileEntry:
     """One thing in a folder. ``size`` in bytes, of files and only where it was asked for."""
 
     path: str
@@ -107,23 +107,23 @@ class WorkspaceFiles:
         """``path`` as an absolute virtual path; links are not resolved and the disk is not touched."""
         return join(self._parts(path))
 
-    def entry(self, path: str) -> Entry:
+    def entry(self, path: str) -> FileEntry:
         """What is at ``path``, links followed, with its size."""
         parts = self._parts(path)
         with self._explained(parts):
             if self._routes_below(parts) or parts in self._mounts:
-                return Entry(join(parts), "directory")
+                return FileEntry(join(parts), "directory")
             with self._place(parts) as place:
                 status = place.present()
-                return Entry(
+                return FileEntry(
                     join(parts), _kind(status), status.st_size if stat.S_ISREG(status.st_mode) else None
                 )
 
-    def entries(self, path: str = "/", *, sizes: bool = False) -> list[Entry]:
+    def entries(self, path: str = "/", *, sizes: bool = False) -> list[FileEntry]:
         """The entries of a folder, sorted by name, routes among them; links are not followed."""
         parts = self._parts(path)
         routes = self._routes_below(parts)
-        found: dict[str, Entry] = {}
+        found: dict[str, FileEntry] = {}
         with self._explained(parts):
             try:
                 with self._place(parts) as place:
@@ -133,16 +133,16 @@ class WorkspaceFiles:
                 if not routes and not unmade:
                     raise
         for name in routes:
-            found[name] = Entry(join((*parts, name)), "directory")
+            found[name] = FileEntry(join((*parts, name)), "directory")
         return [found[name] for name in sorted(found)]
 
     def walk(
         self,
         path: str = "/",
         *,
-        skip: Callable[[Entry], bool] | None = None,
+        skip: Callable[[FileEntry], bool] | None = None,
         on_error: Callable[[WorkspaceError], None] | None = None,
-    ) -> Iterator[Entry]:
+    ) -> Iterator[FileEntry]:
         """Everything below ``path``, a folder before its content, sorted by path parts; links are not followed.
 
         Args:
@@ -184,7 +184,7 @@ class WorkspaceFiles:
         with self.open(path) as file:
             data = file.read(max_bytes + 1)
         if len(data) > max_bytes:
-            raise WorkspaceError(f"{shown(path)} is larger than {max_bytes:,} bytes.")
+            raise WorkspaceError(f"{printable(path)} is larger than {max_bytes:,} bytes.")
         return data
 
     def write(self, path: str, data: bytes, *, guard: Guard | None = None) -> bool:
@@ -228,7 +228,7 @@ class WorkspaceFiles:
                 now = place.status()
                 if now is None or atomic.identity(now) != read:
                     raise WorkspaceError(
-                        f"{shown(join(parts))} was changed by someone else meanwhile.",
+                        f"{printable(join(parts))} was changed by someone else meanwhile.",
                         remedy="Read it again.",
                     )
 
@@ -262,14 +262,14 @@ class WorkspaceFiles:
             and self._host_hint(parts)
             and not self._exists(parts[: len(self.root.parts) - 1])
         ):
-            raise WorkspaceError(f"{shown(path)} is a path of the host.", remedy=self._host_hint(parts))
+            raise WorkspaceError(f"{printable(path)} is a path of the host.", remedy=self._host_hint(parts))
         return parts
 
     def _host_hint(self, parts: tuple[str, ...]) -> str | None:
         host = self.root.parts[1:]
         if not host or parts[: len(host)] != host:
             return None
-        return f"/ is the workspace: use {shown(join(parts[len(host) :]))}"
+        return f"/ is the workspace: use {printable(join(parts[len(host) :]))}"
 
     def _exists(self, parts: tuple[str, ...]) -> bool:
         try:
@@ -306,7 +306,7 @@ class WorkspaceFiles:
     def _missing(self, parts: tuple[str, ...]) -> WorkspaceError:
         import difflib
 
-        message = f"{shown(join(parts))} does not exist."
+        message = f"{printable(join(parts))} does not exist."
         hint = self._host_hint(parts)
         if hint or not parts:
             return WorkspaceError(message, remedy=hint)
@@ -315,7 +315,7 @@ class WorkspaceFiles:
             return WorkspaceError(message, remedy="Its folder does not exist either; ls and glob find files.")
         close = difflib.get_close_matches(parts[-1], siblings, n=1)
         if close:
-            return WorkspaceError(message, remedy=f"Did you mean {shown(join((*parts[:-1], close[0])))}?")
+            return WorkspaceError(message, remedy=f"Did you mean {printable(join((*parts[:-1], close[0])))}?")
         return WorkspaceError(message, remedy="ls and glob find files.")
 
     def _names(self, parts: tuple[str, ...]) -> set[str] | None:
@@ -344,7 +344,7 @@ class WorkspaceFiles:
             if error.errno == errno.ENOENT:
                 raise self._missing(parts) from None
             reason = _REASONS.get(error.errno or 0, error.strerror or "the system refused")
-            raise WorkspaceError(f"{shown(join(parts))}: {reason}.") from None
+            raise WorkspaceError(f"{printable(join(parts))}: {reason}.") from None
 
 
 class _Walk:
@@ -404,7 +404,7 @@ class _Walk:
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self.folders[-1])
         elif not stat.S_ISDIR(status.st_mode):
-            raise WorkspaceError(f"{shown(join(self._canonical(name)))} is a file, not a folder.")
+            raise WorkspaceError(f"{printable(join(self._canonical(name)))} is a file, not a folder.")
         self.folders.append(os.open(name, _OPEN_FOLDER, dir_fd=self.folders[-1]))
         self.walked.append(name)
 
@@ -417,7 +417,7 @@ class _Walk:
     def _follow(self, name: str) -> None:
         self.links += 1
         if self.links > _MAX_LINKS:
-            raise WorkspaceError(f"{shown(join(self.asked))} goes round in circles: too many links.")
+            raise WorkspaceError(f"{printable(join(self.asked))} goes round in circles: too many links.")
         target = Path(os.readlink(name, dir_fd=self.folders[-1]))
         if target.is_absolute():
             target = self._inside(target)
@@ -433,7 +433,7 @@ class _Walk:
 
     def _escape(self) -> WorkspaceError:
         return WorkspaceError(
-            f"{shown(join(self.asked))} is a link out of the workspace.", remedy="Use another file."
+            f"{printable(join(self.asked))} is a link out of the workspace.", remedy="Use another file."
         )
 
 
@@ -463,9 +463,9 @@ _REASONS = {
 }
 
 
-def _scan(place: _Place, parts: tuple[str, ...], *, sizes: bool) -> dict[str, Entry]:
+def _scan(place: _Place, parts: tuple[str, ...], *, sizes: bool) -> dict[str, FileEntry]:
     if not stat.S_ISDIR(place.present().st_mode):
-        raise WorkspaceError(f"{shown(join(parts))} is not a folder.", remedy="Use read_file for files.")
+        raise WorkspaceError(f"{printable(join(parts))} is not a folder.", remedy="Use read_file for files.")
     folder = os.open(place.name, _OPEN_FOLDER, dir_fd=place.folder)
     try:
         with os.scandir(folder) as entries:
@@ -481,7 +481,7 @@ def _scan(place: _Place, parts: tuple[str, ...], *, sizes: bool) -> dict[str, En
 def _require_file(status: os.stat_result, parts: tuple[str, ...]) -> None:
     if stat.S_ISREG(status.st_mode):
         return
-    path = shown(join(parts))
+    path = printable(join(parts))
     if stat.S_ISDIR(status.st_mode):
         raise WorkspaceError(f"{path} is a folder.", remedy="Use ls for folders.")
     raise WorkspaceError(f"{path} is {_SPECIAL.get(stat.S_IFMT(status.st_mode), 'not a regular file')}.")
@@ -494,7 +494,7 @@ def _replaceable(place: _Place, parts: tuple[str, ...]) -> os.stat_result | None
     _require_file(status, parts)
     if not status.st_mode & 0o222:
         raise WorkspaceError(
-            f"{shown(join(parts))} is read-only.", remedy="Leave it, or ask the user to make it writable."
+            f"{printable(join(parts))} is read-only.", remedy="Leave it, or ask the user to make it writable."
         )
     return status
 
@@ -518,7 +518,7 @@ def _kind(status: os.stat_result) -> EntryKind:
     return "link" if stat.S_ISLNK(mode) else "other"
 
 
-def _entry(entry: os.DirEntry[str], parts: tuple[str, ...], *, sizes: bool) -> Entry:
+def _entry(entry: os.DirEntry[str], parts: tuple[str, ...], *, sizes: bool) -> FileEntry:
     kind: EntryKind
     size: int | None = None
     if entry.is_symlink():
@@ -530,7 +530,7 @@ def _entry(entry: os.DirEntry[str], parts: tuple[str, ...], *, sizes: bool) -> E
         size = _size(entry) if sizes else None
     else:
         kind = "other"
-    return Entry(join((*parts, entry.name)), kind, size)
+    return FileEntry(join((*parts, entry.name)), kind, size)
 
 
 def _size(entry: os.DirEntry[str]) -> int | None:
