@@ -1,31 +1,45 @@
 """JSON Schema from Python annotations, and typed values from validated JSON, without pydantic's import cost.
 
 One mechanism serves the Config, components' ``Options`` and tool signatures. It knows bool, int, float, str, Any,
-Literal, ``X | None``, unions, list, tuple[T, ...], Sequence, Mapping[str, T], dataclasses, TypedDict, ``Secret`` and
-``Annotated`` with the markers below; a pydantic model is accepted wherever a dataclass is, through its own methods.
+Literal, enums, ``X | None``, unions, list, tuple[T, ...], Sequence, Mapping[str, T], dataclasses, TypedDict, Path,
+``Secret`` and ``Annotated`` with the markers; a pydantic model is accepted wherever a dataclass is, through its own
+methods. This module only gathers the names: the work is done in ``typeschema``, ``signatures``,
+``construct`` and ``coercion``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from zeus_runtime.config.coercion import coerce
+from zeus_runtime.config.construct import BuildError, build
+from zeus_runtime.config.markers import (
+    Alias,
+    Doc,
+    FileRelative,
+    Maximum,
+    MaxLength,
+    Minimum,
+    MinLength,
+    Pattern,
+    RefTo,
+)
+from zeus_runtime.config.secrets import Secret
+from zeus_runtime.config.signatures import schema_of_function
+from zeus_runtime.config.typeschema import schema_of
 
-
-@dataclass(frozen=True)
-class Doc:
-    """The description of a field or parameter."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class Minimum:
-    """The least allowed number (inclusive)."""
-
-    value: float
-
-
-@dataclass(frozen=True)
-class Maximum:
-    """The greatest allowed number (inclusive)."""
-
-    value: float
+__all__ = [
+    "Alias",
+    "BuildError",
+    "Doc",
+    "FileRelative",
+    "MaxLength",
+    "Maximum",
+    "MinLength",
+    "Minimum",
+    "Pattern",
+    "RefTo",
+    "Secret",
+    "build",
+    "coerce",
+    "schema_of",
+    "schema_of_function",
+]

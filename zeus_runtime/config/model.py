@@ -9,17 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias
 
-from zeus_runtime.config.annotations import Doc, Maximum, Minimum
+from zeus_runtime.config.markers import Doc, FileRelative, Maximum, Minimum, RefTo
+from zeus_runtime.config.ref import Ref as Ref
+
+_SQLITE = Ref("sqlite")
 
 Mode: TypeAlias = Literal["agent", "ask", "plan"]
-
-
-@dataclass(frozen=True)
-class Ref:
-    """A component chosen in YAML: ``name`` or ``{name: {options}}``."""
-
-    name: str
-    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -27,9 +22,15 @@ class Limits:
     """When a run stops by itself (exit code 6)."""
 
     max_steps: Annotated[int, Doc("Model calls in one run."), Minimum(1)] = 200
-    timeout_seconds: Annotated[float | None, Doc("Wall time of one run; null for none."), Minimum(0.001)] = 3600.0
-    max_cost_usd: Annotated[float | None, Doc("Money one run may cost, by the model's price; null for none."), Minimum(0)] = None
-    max_parallel_tools: Annotated[int, Doc("Tool calls of one answer that run at the same time."), Minimum(1)] = 16
+    timeout_seconds: Annotated[float | None, Doc("Wall time of one run; null for none."), Minimum(0.001)] = (
+        3600.0
+    )
+    max_cost_usd: Annotated[
+        float | None, Doc("Money one run may cost, by the model's price; null for none."), Minimum(0)
+    ] = None
+    max_parallel_tools: Annotated[
+        int, Doc("Tool calls of one answer that run at the same time."), Minimum(1)
+    ] = 16
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,9 @@ class Retry:
     attempts: Annotated[int, Doc("Tries in all."), Minimum(1), Maximum(20)] = 3
     initial_seconds: Annotated[float, Doc("Wait before the second try."), Minimum(0)] = 1.0
     factor: Annotated[float, Doc("What each further wait is multiplied by."), Minimum(1)] = 2.0
-    max_seconds: Annotated[float, Doc("The longest wait; a longer Retry-After ends the tries."), Minimum(0)] = 8.0
+    max_seconds: Annotated[
+        float, Doc("The longest wait; a longer Retry-After ends the tries."), Minimum(0)
+    ] = 8.0
     jitter: Annotated[float, Doc("Random share of each wait, 0 to 1."), Minimum(0), Maximum(1)] = 0.25
 
 
@@ -59,10 +62,13 @@ class Prompt:
     """What the system prompt is made of."""
 
     files: Annotated[
-        Mapping[str, str],
-        Doc("Section name (core, soul, tools, workflow, memory, mode) to a file that replaces the Home's."),
+        Mapping[Literal["core", "soul", "tools", "workflow", "memory", "mode"], str],
+        FileRelative(),
+        Doc("Section name to a file that replaces the Home's, relative to this YAML file."),
     ] = field(default_factory=dict)
-    variables: Annotated[Mapping[str, str], Doc("Values for `{{name}}` in prompt files.")] = field(default_factory=dict)
+    variables: Annotated[Mapping[str, str], Doc("Values for `{{name}}` in prompt files.")] = field(
+        default_factory=dict
+    )
     tools_description: Annotated[
         Literal["full", "brief"],
         Doc("Section 3 lists every tool with its parameters, or its name and first line."),
@@ -74,7 +80,9 @@ class Prompt:
 class ProfileOverride:
     """What the user says of a model; wins over every table."""
 
-    max_input_tokens: Annotated[int | None, Doc("Input limit in tokens (not the input + output window)."), Minimum(1)] = None
+    max_input_tokens: Annotated[
+        int | None, Doc("Input limit in tokens (not the input + output window)."), Minimum(1)
+    ] = None
     max_output_tokens: Annotated[int | None, Doc("Output limit in tokens."), Minimum(1)] = None
     tokenizer: Annotated[str | None, Doc("`o200k_base`, `cl100k_base` or `estimate`.")] = None
     input_cost_per_token: Annotated[float | None, Doc("US dollars."), Minimum(0)] = None
@@ -87,8 +95,12 @@ class ProfileOverride:
 class Profiles:
     """Where a model's limits and prices come from."""
 
-    strict: Annotated[bool, Doc("An unknown model name is an error instead of a 64,000-token fallback.")] = False
-    models: Annotated[Mapping[str, ProfileOverride], Doc("Exact model name to its values.")] = field(default_factory=dict)
+    strict: Annotated[bool, Doc("An unknown model name is an error instead of a 64,000-token fallback.")] = (
+        False
+    )
+    models: Annotated[Mapping[str, ProfileOverride], Doc("Exact model name to its values.")] = field(
+        default_factory=dict
+    )
 
 
 @dataclass(frozen=True)
@@ -106,9 +118,10 @@ class Workspace:
 class Storage:
     """Where threads live."""
 
-    url: Annotated[str, Doc("SQLAlchemy URL of the database; a relative SQLite path is relative to the working directory.")] = (
-        "sqlite:///.zeus/zeus.db"
-    )
+    url: Annotated[
+        str,
+        Doc("SQLAlchemy URL of the database; a relative SQLite path is relative to the working directory."),
+    ] = "sqlite:///.zeus/zeus.db"
 
 
 @dataclass(frozen=True)
@@ -117,7 +130,9 @@ class Plugins:
 
     disable: Annotated[tuple[str, ...], Doc("Plugins that are never imported.")] = ()
     only: Annotated[tuple[str, ...] | None, Doc("Only these plugins load; null for all.")] = None
-    files: Annotated[tuple[str, ...], Doc("Local plugin files (.py), relative to this YAML file.")] = ()
+    files: Annotated[
+        tuple[str, ...], FileRelative(), Doc("Local plugin files (.py), relative to this YAML file.")
+    ] = ()
 
 
 @dataclass(frozen=True)
@@ -125,19 +140,33 @@ class Config:
     """One agent, as its YAML says."""
 
     version: Annotated[Literal[1], Doc("The format's version.")]
-    model: Annotated[Ref, Doc("A model name (run by litellm), or a Ref to a model component.")]
+    model: Annotated[
+        Ref,
+        RefTo("model", plain=("litellm", "model")),
+        Doc("A model name (run by litellm), or a Ref to a model component."),
+    ]
     name: Annotated[str, Doc("The agent's name; `{{agent_name}}` in prompts.")] = "zeus"
     description: Annotated[str, Doc("What the agent is for; shown in lists.")] = ""
     mode: Annotated[Mode, Doc("agent does, ask only reads, plan reads and plans.")] = "agent"
     prompt: Annotated[Prompt, Doc("The system prompt.")] = field(default_factory=Prompt)
-    tools: Annotated[tuple[Ref, ...], Doc("Tool components, in the order the model sees them.")] = ()
-    middlewares: Annotated[tuple[Ref, ...], Doc("Middlewares; the first line is outermost.")] = ()
+    tools: Annotated[
+        tuple[Ref, ...], RefTo("tool"), Doc("Tool components, in the order the model sees them.")
+    ] = ()
+    middlewares: Annotated[
+        tuple[Ref, ...], RefTo("middleware"), Doc("Middlewares; the first line is outermost.")
+    ] = ()
     workspace: Annotated[Workspace, Doc("The agent's files.")] = field(default_factory=Workspace)
     storage: Annotated[Storage, Doc("The threads' database.")] = field(default_factory=Storage)
-    checkpointer: Annotated[Ref, Doc("A Ref to a checkpointer component.")] = Ref("sqlite")  # noqa: RUF009 - frozen
+    checkpointer: Annotated[Ref, RefTo("checkpointer"), Doc("A Ref to a checkpointer component.")] = _SQLITE
     limits: Annotated[Limits, Doc("When a run stops by itself.")] = field(default_factory=Limits)
     retry: Annotated[Retry, Doc("How a failed model call is repeated.")] = field(default_factory=Retry)
     profiles: Annotated[Profiles, Doc("Model limits and prices.")] = field(default_factory=Profiles)
     plugins: Annotated[Plugins, Doc("Which plugins may load.")] = field(default_factory=Plugins)
-    homes: Annotated[tuple[str, ...], Doc("Further Home folders (configs, prompts, plugins, skills), relative to this YAML file.")] = ()
-    metadata: Annotated[Mapping[str, Any], Doc("The user's own; Zeus does not read it.")] = field(default_factory=dict)
+    homes: Annotated[
+        tuple[str, ...],
+        FileRelative(),
+        Doc("Further Home folders (configs, prompts, plugins, skills), relative to this YAML file."),
+    ] = ()
+    metadata: Annotated[Mapping[str, Any], Doc("The user's own; Zeus does not read it.")] = field(
+        default_factory=dict
+    )

@@ -1,0 +1,186 @@
+"""A Document: one config, merged and filled in, every value knowing where it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from zeus_runtime.config.diagnostics import ConfigError, Diagnostic, Severity, in_order
+from zeus_runtime.config.nodes import Mark, Node, Origin, Path, find, nearest, plain
+from zeus_runtime.config.secrets import Redactor
+from zeus_runtime.config.sources import Sources
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.model import Config, Plugins
+
+
+class Early(NamedTuple):
+    """What must be known before components are.
+
+    Args:
+        plugins: which plugins may load.
+        homes: further Home folders, absolute.
+    """
+
+    plugins: Plugins
+    homes: tuple[FilePath, ...]
+
+
+@dataclass(frozen=True)
+class Document:
+    """A config as ``load`` made it. Its ``repr`` shows no value.
+
+    Args:
+        source: the main file's name as messages show it; ``<stdin>`` for standard input.
+        path: the main file; None for standard input.
+        root: the tree.
+        sources: the texts it was read from, and the redactor.
+        folders: the folder of each source.
+        environ: the process environment with ``.env`` beneath it.
+        directory: the working directory.
+        notices: what the user should know and that is no error (an upgraded file, an unknown model).
+        problems: errors found while loading (unset variables); ``check`` reports them with its own.
+        schema: what the document was checked against; None before that.
+    """
+
+    source: str
+    path: FilePath | None
+    root: Node
+    sources: Sources
+    folders: Mapping[str, FilePath]
+    environ: Mapping[str, str]
+    directory: FilePath
+    notices: tuple[Diagnostic, ...] = ()
+    problems: tuple[Diagnostic, ...] = ()
+    schema: Mapping[str, Any] | None = field(default=None)
+
+    def __repr__(self) -> str:
+        return f"Document({self.source!r})"
+
+    @property
+    def redactor(self) -> Redactor:
+        """Masks the config's secrets in any text or JSON."""
+        return self.sources.redactor
+
+    @cached_property
+    def value(self) -> dict[str, Any]:
+        """The merged JSON. It holds secrets in clear: pass it through ``redactor.json`` before showing it."""
+        value: dict[str, Any] = plain(self.root)
+        return value
+
+    def get(self, path: Path, default: Any = None) -> Any:
+        """The JSON value at a path, or ``default``."""
+        node = find(self.root, path)
+        return default if node is None else plain(node)
+
+    def position(self, path: Path, at: Literal["key", "value"] = "value") -> Mark:
+        """Where the value at ``path``, or its key, is written; for a path that is not there, where it would belong."""
+        node, found = nearest(self.root, path)
+        origin = node.origin
+        return origin.key if origin.key and (at == "key" or found != path) else origin.value
+
+    def origins(self, path: Path) -> tuple[Origin, ...]:
+        """Where the value at ``path`` was written, the newest first; the others are what it overrode."""
+        node = find(self.root, path)
+        return () if node is None else tuple(origin for origin in node.origins if not origin.implied) or node.origins
+
+    def diagnostic(
+        self,
+        path: Path,
+        code: str,
+        message: str,
+        *,
+        at: Literal["key", "value"] = "value",
+        hint: str | None = None,
+        severity: Severity = "error",
+    ) -> Diagnostic:
+        """A Diagnostic about the value at ``path``, with its place, source line and the chain of overlays.
+
+        For checks beyond the schema: a file that is not there, a model nobody knows. Secrets in ``message`` and
+        ``hint`` are masked.
+        """
+        origins = self.origins(path)
+        related: tuple[tuple[str, Mark | None], ...] = ()
+        if len(origins) > 1:
+            related = ((_chain(origins), None),)
+        mark = self.position(path, at)
+        return self.sources.diagnostic(
+            code,
+            message,
+            mark,
+            path=path,
+            width=self._width(path, mark),
+            related=related,
+            hint=hint,
+            severity=severity,
+        )
+
+    def error(self, diagnostics: Iterable[Diagnostic]) -> ConfigError:
+        """A ConfigError of diagnostics, in order of position."""
+        return ConfigError(in_order(diagnostics, self.sources.texts))
+
+    def explain(self, path: str) -> str:
+        """Where a value comes from, in words: ``limits.max_steps = 5`` and the places that wrote it.
+
+        Args:
+            path: as ``--set`` writes it.
+
+        Raises:
+            ConfigError: neither the config nor its schema has such a value.
+        """
+        from zeus_runtime.config.explain import explain_value
+
+        return explain_value(self, path)
+
+    def early(self) -> Early:
+        """``plugins`` and ``homes``, validated by themselves: they say which components the rest is checked against.
+
+        Raises:
+            ConfigError: something is wrong in these two.
+        """
+        from zeus_runtime.config.validate import read_early
+
+        return read_early(self)
+
+    def config(self) -> Config:
+        """The typed Config; relative paths in it are absolute if the document was checked.
+
+        Raises:
+            ConfigError: the value does not fit, which cannot be after ``check``.
+        """
+        from zeus_runtime.config.construct import BuildError, build
+        from zeus_runtime.config.model import Config
+
+        if self.problems:
+            raise self.error(self.problems)
+        own = {key: value for key, value in self.value.items() if not key.startswith("x-")}
+        try:
+            config: Config = build(Config, own)
+        except BuildError as error:
+            raise self.error([self.diagnostic(error.path, "wrong-type", error.message)]) from None
+        return config
+
+    def _width(self, path: Path, mark: Mark) -> int:
+        node, _ = nearest(self.root, path)
+        if mark == node.origin.key:
+            return len(str(path[-1])) if path and find(self.root, path) is node else 1
+        if node.is_map or node.is_list:
+            return 1
+        line = self.sources.line(mark) or ""
+        return _scalar_width(line[mark.column - 1 :])
+
+
+def _chain(origins: tuple[Origin, ...]) -> str:
+    return " overrides ".join(origin.value.short for origin in origins)
+
+
+def _scalar_width(text: str) -> int:
+    import re
+
+    match = re.match(r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\'|[^#,\]}]*?(?=\s+#|\s*[,\]}]|\s*$)', text)
+    return max(1, match.end() if match else 1)
+
+

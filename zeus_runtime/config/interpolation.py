@@ -1,0 +1,102 @@
+"""``${VAR}`` in strings: unset is an error, never an empty string.
+
+``${VAR}`` (unset is an error), ``${VAR:-default}`` (for unset or empty), ``${VAR:?message}`` (unset or empty is an error
+with that message), ``$$`` for one ``$``. A ``$`` before anything else is itself. Defaults may hold further ``${...}``;
+braces in them pair up. What comes out is text; where the schema wants a number, boolean or null, ``validate`` converts it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class InterpolationError(ValueError):
+    """A ``${...}`` has no value or is malformed.
+
+    Args:
+        code: ``unset-variable`` or ``bad-interpolation``.
+        message: what is wrong.
+        hint: what to do.
+    """
+
+    def __init__(self, code: str, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+
+
+class Interpolated(NamedTuple):
+    """A text with its variables filled in, and the names of those that were."""
+
+    text: str
+    variables: tuple[str, ...]
+
+
+def interpolate(text: str, environ: Mapping[str, str]) -> Interpolated:
+    """Fill in the variables of a text.
+
+    Raises:
+        InterpolationError: a variable is unset, or a ``${`` is malformed.
+    """
+    parts: list[str] = []
+    used: list[str] = []
+    position = 0
+    while (dollar := text.find("$", position)) >= 0:
+        parts.append(text[position:dollar])
+        following = text[dollar + 1 : dollar + 2]
+        if following == "$":
+            parts.append("$")
+            position = dollar + 2
+        elif following == "{":
+            end = _closing(text, dollar + 2)
+            inner = _expand(text[dollar + 2 : end], environ)
+            parts.append(inner.text)
+            used.extend(inner.variables)
+            position = end + 1
+        else:
+            parts.append("$")
+            position = dollar + 1
+    return Interpolated("".join([*parts, text[position:]]), tuple(used))
+
+
+def _expand(body: str, environ: Mapping[str, str]) -> Interpolated:
+    name = _NAME.match(body)
+    if name is None:
+        raise _malformed(body, "a variable's name begins with a letter or `_`")
+    variable, rest = name[0], body[name.end() :]
+    value = environ.get(variable)
+    if not rest:
+        if value is None:
+            hint = f"set {variable} in the environment or in .env, or give a default: ${{{variable}:-default}}"
+            raise InterpolationError("unset-variable", f"the variable {variable} is not set", hint)
+        return Interpolated(value, (variable,))
+    if rest.startswith(":-"):
+        return Interpolated(value, (variable,)) if value else interpolate(rest[2:], environ)
+    if rest.startswith(":?"):
+        if not value:
+            message = f"the variable {variable} is {'empty' if value == '' else 'not set'}"
+            raise InterpolationError("unset-variable", message, rest[2:] or f"set {variable}")
+        return Interpolated(value, (variable,))
+    raise _malformed(body, "after the name comes `}`, `:-default}` or `:?message}`")
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 0
+    for position in range(start, len(text)):
+        if text[position] == "{":
+            depth += 1
+        elif text[position] == "}":
+            if depth == 0:
+                return position
+            depth -= 1
+    raise _malformed(text[start:], "the `}` is missing")
+
+
+def _malformed(body: str, why: str) -> InterpolationError:
+    shown = body if len(body) <= 40 else f"{body[:37]}..."
+    return InterpolationError("bad-interpolation", f"${{{shown}: {why}", "write `$$` for a plain `$`")

@@ -1,0 +1,223 @@
+"""The layers of a config, read from disk: a file, what it extends, its overlay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from zeus_runtime.config.diagnostics import ConfigError, Diagnostic, did_you_mean, listing
+from zeus_runtime.config.merge import RefPlaces, merge
+from zeus_runtime.config.nodes import Mark, Node
+from zeus_runtime.config.reader import MAX_BYTES, decode, read
+from zeus_runtime.config.sources import Sources
+from zeus_runtime.config.upgrade import upgrade
+
+DISCOVERED: Final = "zeus.yaml"
+_ENV_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+
+
+@dataclass
+class Layers:
+    """Reads files into one tree and remembers what it read.
+
+    Args:
+        directory: the working directory, which relative paths on the command line start from.
+        homes: Home folders, nearest first, where presets are found.
+        refs: where Refs are in the tree.
+        sources: the texts read so far.
+        folders: the folder of each source, which paths written in it start from.
+        notices: what upgrades changed.
+    """
+
+    directory: Path
+    homes: Sequence[Path]
+    refs: RefPlaces
+    sources: Sources = field(default_factory=Sources)
+    folders: dict[str, Path] = field(default_factory=dict)
+    notices: list[Diagnostic] = field(default_factory=list)
+
+    def shown(self, path: Path) -> str:
+        """A path as messages show it: relative to the working directory where it is inside."""
+        try:
+            return path.relative_to(self.directory).as_posix()
+        except ValueError:
+            return str(path)
+
+    def locate(self, source: str | Path | None) -> Path:
+        """The file a source names: a path, a preset of a Home, or ``zeus.yaml`` in the working directory for None.
+
+        Raises:
+            ConfigError: there is no such file; the message says what was looked for.
+        """
+        if source is None:
+            return self._discover()
+        named = Path(source).expanduser()
+        path = self.directory / named
+        if path.is_dir():
+            path = path / DISCOVERED
+        if path.exists():
+            return path
+        if isinstance(source, str) and _is_name(source):
+            return self._preset(source, self.homes, None, also=self.shown(path))
+        raise _lost("file-not-found", f"there is no file {self.shown(path)}", _siblings(path))
+
+    def file(self, path: Path) -> Node:
+        """A file's tree, laid over what it extends.
+
+        Raises:
+            ConfigError: a file is missing, unreadable or not sound YAML, or files extend each other in a circle.
+        """
+        return self._file(path, self.homes, (), None)
+
+    def text(self, text: str, name: str, folder: Path) -> Node:
+        """The tree of a text that is no file (standard input), laid over what it extends."""
+        return self._extended(text, name, folder, self.homes, ())
+
+    def overlay(self, main: Path, env: str) -> Node:
+        """The tree of the overlay for an environment: ``zeus.prod.yaml`` beside ``zeus.yaml``.
+
+        Raises:
+            ConfigError: the name is no name, or there is no such file.
+        """
+        if not _ENV_NAME.fullmatch(env):
+            raise _lost("file-not-found", f"--env {env!r} is no name", "use letters, digits, `-` and `_`")
+        path = main.with_name(f"{main.stem}.{env}{main.suffix}")
+        if not path.exists():
+            present = sorted(other.name for other in main.parent.glob(f"{main.stem}.*{main.suffix}"))
+            hint = f"overlays here: {listing(present)}" if present else "write it, or leave --env out"
+            raise _lost("file-not-found", f"--env {env}: there is no file {self.shown(path)}", hint)
+        return self.file(path)
+
+    def _discover(self) -> Path:
+        path = self.directory / DISCOVERED
+        if path.exists():
+            return path
+        other = self.directory / "zeus.yml"
+        hint = f"rename zeus.yml to {DISCOVERED}" if other.exists() else "`zeus init` writes one; or name a file or a preset"
+        presets = _presets(self.homes)
+        message = f"there is no {DISCOVERED} in the working directory"
+        raise _lost("file-not-found", message, f"{hint}: {listing(presets)}" if presets else hint)
+
+    def _preset(self, name: str, homes: Sequence[Path], position: Mark | None, *, also: str = "") -> Path:
+        for home in homes:
+            if (path := home / "configs" / f"{name}.yaml").is_file():
+                return path
+        presets = _presets(homes)
+        near = did_you_mean(name, presets)
+        tail = f"; did you mean {near!r}?" if near else ""
+        message = f"there is no file {also} and no preset {name!r}{tail}" if also else f"there is no preset {name!r}{tail}"
+        looked = listing(self.shown(home / "configs") for home in homes) if homes else "no Home"
+        hint = f"presets: {listing(presets)}; looked in {looked}"
+        raise ConfigError([self.sources.diagnostic("unknown-preset", message, position, hint=hint, width=len(name))])
+
+    def _file(self, path: Path, homes: Sequence[Path], chain: tuple[Path, ...], position: Mark | None) -> Node:
+        resolved = path.resolve()
+        if resolved in chain:
+            shown = " → ".join(self.shown(Path(link)) for link in (*chain[chain.index(resolved) :], resolved))
+            hint = "remove one of the `extends`"
+            message = f"files extend each other in a circle: {shown}"
+            raise ConfigError([self.sources.diagnostic("extends-cycle", message, position, hint=hint)])
+        name = self.shown(path)
+        text = decode(_bytes(path, name, self.sources, position), name)
+        return self._extended(text, name, path.parent, homes, (*chain, resolved))
+
+    def _extended(
+        self, text: str, name: str, folder: Path, homes: Sequence[Path], chain: tuple[Path, ...]
+    ) -> Node:
+        self.sources = self.sources.adding(name, text)
+        self.folders[name] = folder
+        root, notices = upgrade(read(text, name), self.sources)
+        self.notices += notices
+        extends = root.value.get("extends")
+        own = root._replace(value={key: node for key, node in root.value.items() if key != "extends"})
+        if extends is None or extends.value is None:
+            return own
+        homes = (*_own_homes(root, folder), *homes)
+        layers = [self._base(entry, folder, homes, chain) for entry in self._names(extends)]
+        merged = layers[0]
+        for layer in (*layers[1:], own):
+            merged = merge(merged, layer, self.refs)
+        return merged
+
+    def _base(self, entry: Node, folder: Path, homes: Sequence[Path], chain: tuple[Path, ...]) -> Node:
+        name: str = entry.value
+        position = entry.origin.value
+        if _is_name(name):
+            path = self._preset(name, homes, position)
+        else:
+            path = folder / Path(name).expanduser()
+            if not path.is_file():
+                message = f"there is no file {self.shown(path)} to extend"
+                raise ConfigError(
+                    [self.sources.diagnostic("file-not-found", message, position, path=("extends",), hint=_siblings(path))]
+                )
+        return self._file(path, homes, chain, position)
+
+    def _names(self, extends: Node) -> list[Node]:
+        entries = extends.value if extends.is_list else [extends]
+        problems = [
+            self.sources.diagnostic(
+                "wrong-type",
+                "extends names a preset or a file, or lists several",
+                entry.origin.value,
+                path=("extends",),
+                hint="write `extends: default` or `extends: [default, ./base.yaml]`; variables are not filled in here",
+            )
+            for entry in entries
+            if not isinstance(entry.value, str) or not entry.value or "${" in entry.value
+        ]
+        if not entries:
+            problems = [
+                self.sources.diagnostic(
+                    "wrong-length", "extends lists nothing", extends.origin.value, path=("extends",), hint="remove it"
+                )
+            ]
+        if problems:
+            raise ConfigError(problems)
+        return list(entries)
+
+
+def _own_homes(root: Node, folder: Path) -> tuple[Path, ...]:
+    """Homes a file names itself, so that it can extend their presets; what is no plain path is left to validation."""
+    homes = root.value.get("homes")
+    listed = homes.value if homes is not None and homes.is_list else []
+    texts = [entry.value for entry in listed if isinstance(entry.value, str) and "$" not in entry.value]
+    return tuple(folder / Path(text).expanduser() for text in texts)
+
+
+def _presets(homes: Sequence[Path]) -> list[str]:
+    found = (path.stem for home in homes for path in (home / "configs").glob("*.yaml"))
+    return sorted({name for name in found if _is_name(name) and name != "profiles"})
+
+
+def _is_name(source: str) -> bool:
+    return bool(re.fullmatch(r"[A-Za-z0-9_-]+", source))
+
+
+def _bytes(path: Path, name: str, sources: Sources, position: Mark | None) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        message = f"{name} cannot be read: {error.strerror}"
+        hint = "name a readable YAML file"
+        raise ConfigError([sources.diagnostic("unreadable-file", message, position, hint=hint)]) from None
+
+
+def _siblings(path: Path) -> str:
+    try:
+        present = sorted(other.name for other in path.parent.iterdir() if other.suffix in (".yaml", ".yml"))
+    except OSError:
+        return "the folder is not there either" if not path.parent.exists() else "the folder cannot be read"
+    near = did_you_mean(path.name, present)
+    if near:
+        return f"did you mean {near!r}?"
+    return f"YAML files there: {listing(present)}" if present else "there is no YAML file in that folder"
+
+
+def _lost(code: str, message: str, hint: str) -> ConfigError:
+    return ConfigError([Sources().diagnostic(code, message, None, hint=hint)])
+

@@ -1,0 +1,198 @@
+"""Loading: from a file, a preset or standard input to a Document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from zeus_runtime.config.diagnostics import ConfigError, Diagnostic
+from zeus_runtime.config.document import Document
+from zeus_runtime.config.dotenv import parse_dotenv
+from zeus_runtime.config.interpolation import InterpolationError, interpolate
+from zeus_runtime.config.layers import Layers
+from zeus_runtime.config.merge import assign, merge, ref_places
+from zeus_runtime.config.nodes import Node, hidden, show_path, walk
+from zeus_runtime.config.nodes import Path as NodePath
+from zeus_runtime.config.reader import MAX_BYTES, decode
+from zeus_runtime.config.secrets import (
+    MIN_AMBIENT_LENGTH,
+    Redactor,
+    looks_secret,
+    secrets_of_environment,
+    url_passwords,
+)
+from zeus_runtime.config.settings import parse_setting
+from zeus_runtime.config.sources import Sources
+
+STDIN = "<stdin>"
+
+
+def load(
+    source: str | Path | None = None,
+    *,
+    env: str | None = None,
+    sets: Sequence[str] = (),
+    environ: Mapping[str, str] | None = None,
+    homes: Sequence[Path] = (),
+    stdin: BinaryIO | None = None,
+    directory: Path | None = None,
+) -> Document:
+    """Read a config: what it extends, the file, its overlay, ``--set``; then fill in the variables.
+
+    Nothing is validated yet but the YAML itself and what layering needs; ``check`` does that, and also reports the
+    unset variables found here (``Document.problems``).
+
+    Args:
+        source: a file, the name of a preset in a Home, ``-`` for standard input; None for ``zeus.yaml`` in the
+            working directory.
+        env: the overlay's name: ``prod`` for ``zeus.prod.yaml`` beside ``zeus.yaml``.
+        sets: ``a.b=value`` texts, applied in order after the overlay.
+        environ: the process environment; None for this process's. ``.env`` beside the file adds to it and never
+            overrides it; for a preset or standard input, ``.env`` in the working directory.
+        homes: Home folders, nearest first.
+        stdin: where ``-`` reads; None for this process's standard input.
+        directory: the working directory; None for this process's.
+
+    Raises:
+        ConfigError: with every problem of the layer that could not be read.
+    """
+    directory = Path.cwd() if directory is None else directory
+    if environ is None:
+        import os
+
+        environ = dict(os.environ)
+    from zeus_runtime.config.model import Config
+
+    layers = Layers(directory, homes, ref_places(Config))
+    if source == "-":
+        path, name, folder = None, STDIN, directory
+        if env is not None:
+            raise _no_overlay()
+        root = layers.text(_standard_input(stdin), STDIN, directory)
+    else:
+        path = layers.locate(source)
+        name = layers.shown(path)
+        folder = directory if any(path.is_relative_to(home / "configs") for home in homes) else path.parent
+        root = layers.file(path)
+        if env is not None:
+            root = merge(root, layers.overlay(path, env), layers.refs)
+    environ = _with_dotenv(environ, folder, layers)
+    root = _with_settings(root, sets, layers)
+    root, problems, redactor = _filled(root, environ, layers.sources)
+    return Document(
+        source=name,
+        path=path,
+        root=root,
+        sources=Sources(layers.sources.texts, redactor),
+        folders=layers.folders,
+        environ=environ,
+        directory=directory,
+        notices=tuple(layers.notices),
+        problems=tuple(problems),
+    )
+
+
+def _standard_input(stdin: BinaryIO | None) -> str:
+    if stdin is None:
+        import sys
+
+        stdin = sys.stdin.buffer
+    return decode(stdin.read(MAX_BYTES + 1), STDIN)
+
+
+def _no_overlay() -> ConfigError:
+    hint = "give a file, or pass the changes with --set"
+    message = "--env needs a file: standard input has no overlay beside it"
+    return ConfigError([Sources().diagnostic("file-not-found", message, None, hint=hint)])
+
+
+def _with_dotenv(environ: Mapping[str, str], folder: Path, layers: Layers) -> dict[str, str]:
+    path = folder / ".env"
+    if not path.is_file():
+        return dict(environ)
+    name = layers.shown(path)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        message = f"{name} cannot be read: {error.strerror}"
+        hint = "make it readable, or remove it"
+        raise ConfigError([Sources().diagnostic("unreadable-file", message, None, hint=hint)]) from None
+    return {**parse_dotenv(decode(data, name), name), **environ}
+
+
+def _with_settings(root: Node, sets: Sequence[str], layers: Layers) -> Node:
+    problems: list[Diagnostic] = []
+    for text in sets:
+        try:
+            setting = parse_setting(text)
+        except ConfigError as error:
+            problems += error.diagnostics
+            continue
+        layers.sources = layers.sources.adding(setting.source, setting.text)
+        layers.folders[setting.source] = layers.directory
+        try:
+            layer = assign(root, setting.path, setting.value, layers.refs, setting.origin)
+        except IndexError as error:
+            mark = setting.origin.value
+            hint = "count from 0; the next free number appends"
+            problems.append(layers.sources.diagnostic("bad-set", str(error), mark, hint=hint))
+            continue
+        root = merge(root, layer, layers.refs)
+    if problems:
+        raise ConfigError(problems)
+    return root
+
+
+def _filled(root: Node, environ: Mapping[str, str], sources: Sources) -> tuple[Node, list[Diagnostic], Redactor]:
+    """The tree with its variables filled in, what could not be, and a redactor for the secrets in it."""
+    secrets: set[str] = set()
+    failed: list[tuple[NodePath, Node, InterpolationError]] = []
+
+    def fill(node: Node, path: NodePath) -> Node:
+        if path and isinstance(path[0], str) and path[0].startswith("x-"):
+            return node
+        if isinstance(node.value, dict):
+            return node._replace(value={key: fill(child, (*path, key)) for key, child in node.value.items()})
+        if isinstance(node.value, list):
+            return node._replace(value=[fill(child, (*path, index)) for index, child in enumerate(node.value)])
+        if not isinstance(node.value, str) or "$" not in node.value:
+            return node
+        try:
+            text, variables = interpolate(node.value, environ)
+        except InterpolationError as error:
+            failed.append((path, node, error))
+            return node
+        secrets.update(environ.get(name, "") for name in variables if looks_secret(name))
+        return node._replace(value=text, interpolated=bool(variables))
+
+    filled = fill(root, ())
+    secrets.update(_written_secrets(filled))
+    redactor = secrets_of_environment(environ).adding(secrets)
+    redacted = Sources(sources.texts, redactor)
+    problems = [
+        redacted.diagnostic(
+            error.code,
+            f"{show_path(path)}: {error.message}",
+            node.origin.value,
+            path=path,
+            width=len(node.value),
+            hint=error.hint,
+        )
+        for path, node, error in failed
+    ]
+    return hidden(filled, redactor), problems, redactor
+
+
+def _written_secrets(root: Node) -> set[str]:
+    """Passwords in URLs, and literals under keys whose name says secret; a lone ``key`` may well be none."""
+    found: set[str] = set()
+    for path, node in walk(root):
+        if not isinstance(node.value, str):
+            continue
+        found.update(url_passwords(node.value))
+        key = next((step for step in reversed(path) if isinstance(step, str)), "")
+        if looks_secret(key) and key.lower() != "key" and len(node.value) >= MIN_AMBIENT_LENGTH:
+            found.add(node.value)
+    return found
+

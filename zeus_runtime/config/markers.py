@@ -1,0 +1,64 @@
+"""Markers that stand in ``Annotated[...]`` beside a field's or parameter's type."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Doc(NamedTuple):
+    """The description of a field or parameter."""
+
+    text: str
+
+
+class Minimum(NamedTuple):
+    """The least allowed number (inclusive)."""
+
+    value: float
+
+
+class Maximum(NamedTuple):
+    """The greatest allowed number (inclusive)."""
+
+    value: float
+
+
+class MinLength(NamedTuple):
+    """The least number of characters of a string, or of entries of a list."""
+
+    value: int
+
+
+class MaxLength(NamedTuple):
+    """The greatest number of characters of a string, or of entries of a list."""
+
+    value: int
+
+
+class Pattern(NamedTuple):
+    """A regular expression (ECMA 262 dialect, searched, not anchored) that a string must contain."""
+
+    regex: str
+
+
+class FileRelative(NamedTuple):
+    """The string is a path, resolved against the folder of the YAML file it is written in."""
+
+
+class Alias(NamedTuple):
+    """The key in YAML and JSON, where it cannot be the field's own name."""
+
+    key: str
+
+
+class RefTo(NamedTuple):
+    """Which kind of component a ``Ref`` field names.
+
+    Args:
+        kind: the component kind (``model``, ``tool``, ...).
+        plain: what a plain string means if not a component's name: ``(component, option)``, as ``model: gpt-5.2``
+            means ``{litellm: {model: gpt-5.2}}`` with ``("litellm", "model")``.
+    """
+
+    kind: str
+    plain: tuple[str, str] | None = None

@@ -1,0 +1,53 @@
+"""Plain YAML scalars by the core schema of YAML 1.2.2 (section 10.3.2): ``no`` is text, ``0o14`` is twelve."""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias
+
+Scalar: TypeAlias = str | int | float | bool | None
+
+_NAMED: dict[str, bool | None] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+_INTEGER = re.compile(r"[-+]?[0-9]+")
+_OCTAL = re.compile(r"0o[0-7]+")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
+_MOST_DIGITS = 400
+
+
+class NotJsonError(ValueError):
+    """A YAML scalar that JSON cannot hold: infinity, not-a-number, or a number of absurd length."""
+
+
+def resolve(text: str) -> Scalar:
+    """The value of a plain (unquoted, untagged) scalar.
+
+    Raises:
+        NotJsonError: the value is no JSON value.
+    """
+    if text in _NAMED:
+        return _NAMED[text]
+    first = text[0]
+    if not (first.isdigit() or first in "+-."):
+        return text
+    if _NOT_FINITE.fullmatch(text):
+        raise NotJsonError(f"{text} is not a JSON number")
+    if len(text) > _MOST_DIGITS and _FLOAT.fullmatch(text):
+        raise NotJsonError(f"a number of {len(text)} digits")
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _OCTAL.fullmatch(text):
+        return int(text[2:], 8)
+    if _HEXADECIMAL.fullmatch(text):
+        return int(text[2:], 16)
+    if _FLOAT.fullmatch(text):
+        number = float(text)
+        if number in (float("inf"), float("-inf")):
+            raise NotJsonError(f"{text} is too large for a JSON number")
+        return number
+    return text

@@ -1,0 +1,73 @@
+"""The texts that a config was read from, so that a diagnostic can show the line it is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from zeus_runtime.config.diagnostics import Diagnostic, Severity
+from zeus_runtime.config.nodes import Mark, Path
+from zeus_runtime.config.secrets import MASK, Redactor, mask_line
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Source names and their texts, in order of reading.
+
+    Args:
+        texts: by the name that marks carry.
+        redactor: what must not be shown.
+    """
+
+    texts: Mapping[str, str] = field(default_factory=dict)
+    redactor: Redactor = field(default_factory=Redactor)
+
+    def __repr__(self) -> str:
+        return f"Sources({list(self.texts)})"
+
+    def adding(self, name: str, text: str) -> Sources:
+        """These sources and one more."""
+        return Sources({**self.texts, name: text}, self.redactor)
+
+    def line(self, mark: Mark | None) -> str | None:
+        """The line that ``mark`` is in, secrets masked; None if there is none."""
+        if mark is None or mark.source not in self.texts:
+            return None
+        lines = re.split("[\n\x85\u2028\u2029]", self.texts[mark.source], maxsplit=mark.line)
+        if not 1 <= mark.line <= len(lines):
+            return None
+        line = re.sub("[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\ufffd", lines[mark.line - 1])
+        line = self.redactor(mask_line(line))
+        return line if len(line) <= 400 else line[: max(400, mark.column + 20)] + "…"
+
+    def diagnostic(
+        self,
+        code: str,
+        message: str,
+        position: Mark | None,
+        *,
+        path: Path = (),
+        width: int = 1,
+        related: tuple[tuple[str, Mark | None], ...] = (),
+        hint: str | None = None,
+        severity: Severity = "error",
+    ) -> Diagnostic:
+        """A Diagnostic with its source line, everything in it redacted."""
+        if position is not None and position.source.startswith("--set "):
+            position = position._replace(source=self._shown_set(position.source))
+        return Diagnostic(
+            code=code,
+            message=self.redactor(message),
+            path=path,
+            position=position,
+            source_line=self.line(position),
+            width=width,
+            related=tuple((self.redactor(text), mark) for text, mark in related),
+            hint=None if hint is None else self.redactor(hint),
+            severity=severity,
+        )
+
+    def _shown_set(self, source: str) -> str:
+        shown = self.redactor(mask_line(source))
+        return shown if MASK in shown else source

@@ -1,0 +1,183 @@
+"""A Document against the schema: every problem with its place, or the finished Document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path as FilePath
+from typing import Any, TypeAlias
+
+from zeus_runtime.config.acceptance import fits
+from zeus_runtime.config.diagnostics import Diagnostic, in_order
+from zeus_runtime.config.document import Document, Early
+from zeus_runtime.config.nodes import Node, Path, find, hidden, nearest, plain
+from zeus_runtime.config.scalars import NotJsonError, resolve
+from zeus_runtime.config.schemawalk import Schema, at, branches, type_name, types, walk_with
+from zeus_runtime.config.secrets import HiddenStr
+from zeus_runtime.config.sources import Sources
+from zeus_runtime.config.typeschema import FILE_RELATIVE, PLAIN, REF, schema_of
+
+KnownModel: TypeAlias = Callable[[str], Sequence[str] | None]
+"""Says of a model's name whether it is known: None if so, else names that may have been meant, nearest first."""
+
+
+def check(document: Document, schema: Mapping[str, Any], *, known_model: KnownModel | None = None) -> Document:
+    """Validate a document and finish it: numbers from variables converted, paths made absolute, secrets known.
+
+    A text that came from ``${...}`` stays text wherever the schema allows text; where it does not, it is read as a YAML
+    scalar (``"8080"`` becomes 8080). Paths marked FileRelative are resolved against the folder of the file they are
+    written in, those of ``--set`` and standard input against the working directory.
+
+    Args:
+        document: as ``load`` made it.
+        schema: as ``compose`` made it, or the same read from a file.
+        known_model: asked about every plain model name that ``profiles.models`` does not name; a name it does not know
+            is a warning, under ``profiles.strict`` an error.
+
+    Raises:
+        ConfigError: with all problems, those of loading too, in order of position.
+    """
+    document = _prepared(document, schema)
+    diagnostics = [*document.problems, *_violations(document, schema, document.value)]
+    if known_model is not None:
+        diagnostics += _unknown_models(document, schema, known_model)
+    if any(diagnostic.severity == "error" for diagnostic in diagnostics):
+        raise document.error([*diagnostics, *document.notices])
+    notices = in_order([*document.notices, *diagnostics], document.sources.texts)
+    return replace(document, root=_resolved(document, schema), notices=notices, problems=(), schema=schema)
+
+
+def read_early(document: Document) -> Early:
+    """What ``Document.early`` gives."""
+    from zeus_runtime.config.construct import build
+    from zeus_runtime.config.model import Config, Plugins
+    from zeus_runtime.config.typeforms import fields
+
+    annotations = {field.key: field.annotation for field in fields(Config) if field.key in ("plugins", "homes")}
+    schema = {
+        "type": "object",
+        "properties": {key: schema_of(annotation) for key, annotation in annotations.items()},
+        "$defs": {},
+    }
+    part = {key: node for key, node in document.root.value.items() if key in annotations}
+    document = _prepared(replace(document, root=document.root._replace(value=part)), schema)
+    problems = [problem for problem in document.problems if problem.path and problem.path[0] in annotations]
+    problems += _violations(document, schema, document.value)
+    if problems:
+        raise document.error(problems)
+    value = plain(_resolved(document, schema))
+    plugins: Plugins = build(Plugins, value.get("plugins", {}))
+    return Early(plugins, tuple(FilePath(home) for home in value.get("homes", ())))
+
+
+def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> list[Diagnostic]:
+    if fits(schema, value):
+        return []
+    from zeus_runtime.config.wording import problems
+
+    holes = {problem.path for problem in document.problems}
+    return [
+        document.diagnostic(
+            problem.path, problem.code, problem.message, at="key" if problem.at_key else "value", hint=problem.hint
+        )
+        for problem in problems(schema, value)
+        if not any(hole[: len(problem.path)] == problem.path and find(document.root, hole) for hole in holes)
+    ]
+
+
+def _prepared(document: Document, schema: Mapping[str, Any]) -> Document:
+    """The document with texts from variables converted where they must be, and with the secrets the schema names."""
+    secrets: set[str] = set()
+
+    def prepare(node: Node, places: list[Schema]) -> Node:
+        value = node.value
+        if isinstance(value, dict):
+            entries = {key: prepare(child, at(places, key, schema)) for key, child in value.items()}
+            return node._replace(value=entries)
+        if isinstance(value, list):
+            items = [prepare(child, at(places, index, schema)) for index, child in enumerate(value)]
+            return node._replace(value=items)
+        if isinstance(value, str) and any(place.get("writeOnly") is True for place in places):
+            secrets.add(value)
+        return _converted(node, types(places)) if node.interpolated else node
+
+    root = prepare(document.root, branches(schema, schema))
+    redactor = document.redactor.adding(secrets)
+    if redactor is document.redactor:
+        return replace(document, root=root)
+    problems = tuple(_redacted(problem, redactor) for problem in document.problems)
+    sources = Sources(document.sources.texts, redactor)
+    return replace(document, root=hidden(root, redactor), sources=sources, problems=problems)
+
+
+def _redacted(problem: Diagnostic, redactor: Callable[[str], str]) -> Diagnostic:
+    line = problem.source_line
+    return replace(problem, message=redactor(problem.message), source_line=None if line is None else redactor(line))
+
+
+def _converted(node: Node, allowed: frozenset[str]) -> Node:
+    if not allowed or "string" in allowed:
+        return node
+    try:
+        value = resolve(node.value.strip())
+    except NotJsonError:
+        return node
+    name = type_name(value)
+    if name in allowed or (name == "integer" and "number" in allowed):
+        return node._replace(value=value)
+    return node
+
+
+def _resolved(document: Document, schema: Mapping[str, Any]) -> Node:
+    """The tree with its FileRelative paths absolute."""
+
+    def resolved(node: Node, places: list[Schema]) -> Node:
+        value = node.value
+        if isinstance(value, dict):
+            entries = {key: resolved(child, at(places, key, schema)) for key, child in value.items()}
+            return node._replace(value=entries)
+        if isinstance(value, list):
+            items = [resolved(child, at(places, index, schema)) for index, child in enumerate(value)]
+            return node._replace(value=items)
+        if not isinstance(value, str) or not any(place.get(FILE_RELATIVE) for place in places):
+            return node
+        folder = document.folders.get(node.origin.value.source, document.directory)
+        path = str(folder / FilePath(value).expanduser())
+        return node._replace(value=HiddenStr(path) if isinstance(value, HiddenStr) else path)
+
+    return resolved(document.root, branches(schema, schema))
+
+
+def _unknown_models(document: Document, schema: Mapping[str, Any], known_model: KnownModel) -> Iterator[Diagnostic]:
+    strict = document.get(("profiles", "strict")) is True
+    own = document.get(("profiles", "models"), {})
+    for path, name in _model_names(document, schema):
+        if isinstance(own, dict) and name in own:
+            continue
+        near = known_model(name)
+        if near is None:
+            continue
+        tail = f"; did you mean {near[0]!r}?" if near else ""
+        yield document.diagnostic(
+            path,
+            "unknown-model",
+            f"no model {name!r} is known{tail}",
+            hint="names are exact; say what it can do under profiles.models, or see `zeus models list`",
+            severity="error" if strict else "warning",
+        )
+
+
+def _model_names(document: Document, schema: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """The places where a model's name is written: plain Refs, and the option that a plain Ref stands for."""
+    for path, node, places in walk_with(document.root, schema):
+        plains = [tuple(place[PLAIN]) for place in places if place.get(REF) == "model" and place.get(PLAIN)]
+        if not plains:
+            continue
+        component, option = plains[0]
+        if isinstance(node.value, str) and node.value:
+            yield path, node.value
+        elif node.is_map:
+            inner = (*path, component, option)
+            named, found = nearest(document.root, inner)
+            if found == inner and isinstance(named.value, str) and named.value:
+                yield inner, named.value

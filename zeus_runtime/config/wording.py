@@ -1,0 +1,332 @@
+"""jsonschema's errors in words a user can act on: which branch of a choice was meant, which key, what instead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from zeus_runtime.config.diagnostics import listing, suggestion
+from zeus_runtime.config.nodes import Path, show_path
+from zeus_runtime.config.schemawalk import resolve, type_name
+from zeus_runtime.config.secrets import HiddenStr
+from zeus_runtime.config.typeschema import PLAIN, REF
+
+
+class Problem(NamedTuple):
+    """What is wrong at a path.
+
+    Args:
+        code: one of ``diagnostics.CODES``.
+        message: a sentence without a period.
+        path: where in the value.
+        at_key: the key at ``path`` is wrong, not its value.
+        hint: what to do.
+    """
+
+    code: str
+    message: str
+    path: Path
+    at_key: bool = False
+    hint: str | None = None
+
+
+def problems(schema: Mapping[str, Any], value: Any) -> list[Problem]:
+    """Everything jsonschema finds wrong with ``value``, in words, without repetitions."""
+    from jsonschema import Draft202012Validator
+
+    found = Draft202012Validator(schema).iter_errors(value)
+    return list(dict.fromkeys(problem for error in found for problem in _worded(error, schema)))
+
+
+def _worded(error: Any, root: Mapping[str, Any]) -> Iterator[Problem]:
+    path: Path = tuple(error.absolute_path)
+    schema = error.schema
+    if isinstance(schema, Mapping) and REF in schema and error.validator == "anyOf":
+        yield from _ref(error, path, root)
+    elif "propertyNames" in error.absolute_schema_path:
+        yield _unknown_key(path, error.instance, error.schema.get("enum", ()), root)
+    elif error.validator in ("anyOf", "oneOf") and error.context:
+        yield from _choice(error, path, root)
+    elif error.validator == "additionalProperties" and not isinstance(error.validator_value, Mapping):
+        yield from _unknown_keys(error, path, root)
+    elif error.validator == "required":
+        yield from _missing(error.instance, schema, path)
+    elif error.validator in ("const", "enum"):
+        choices = [error.validator_value] if error.validator == "const" else error.validator_value
+        yield _not_chosen(path, error.instance, choices)
+    elif error.validator == "type":
+        names = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
+        yield wrong_type(path, error.instance, [_TYPES[name] for name in names], names)
+    elif error.validator in _LIMITS:
+        code, text = _LIMITS[error.validator]
+        shown = text.format(value=shown_value(error.instance), limit=error.validator_value)
+        yield Problem(code, shown, path, hint=_description(schema))
+    else:
+        yield Problem("invalid", f"{error.message} ({error.validator})", path, hint=_description(schema))
+
+
+def wrong_type(path: Path, value: Any, expected: Iterable[str], names: Sequence[str] = ()) -> Problem:
+    """A value of the wrong type, with the usual slip behind it as the hint."""
+    return Problem(
+        "wrong-type",
+        f"expected {_either(expected)}, got {_kind(value)}{shown_value(value)}".rstrip(),
+        path,
+        hint=_slip(value, names),
+    )
+
+
+def shown_value(value: Any) -> str:
+    """A scalar as YAML would write it, shortened, a secret masked; nothing for lists and mappings."""
+    if isinstance(value, Mapping | list):
+        return ""
+    if isinstance(value, HiddenStr):
+        return repr(value)
+    if isinstance(value, str):
+        return repr(value if len(value) <= 60 else f"{value[:57]}...")
+    return {None: "null", True: "true", False: "false"}.get(value, str(value)) if _is_named(value) else str(value)
+
+
+def _ref(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem]:
+    schema, value = error.schema, error.instance
+    kind: str = schema[REF]
+    known: Mapping[str, Any] = schema["anyOf"][-1].get("properties", {})
+    plain = schema.get(PLAIN)
+    if isinstance(value, str):
+        yield _ref_text(path, value, kind, known, plain, root)
+    elif not isinstance(value, Mapping):
+        yield wrong_type(path, value, [f"a {kind}'s name, or a mapping of the name to its options"])
+    elif len(value) != 1:
+        yield _ref_shape(path, value, kind, known, plain, root)
+    else:
+        (name,) = value
+        if name not in known:
+            yield _unknown_component((*path, name), name, kind, known, plain, root, at_key=True)
+        else:
+            last = len(schema["anyOf"]) - 1
+            for inner in error.context:
+                if inner.relative_schema_path[0] == last:
+                    yield from _worded(inner, root)
+
+
+def _ref_text(
+    path: Path, value: str, kind: str, known: Mapping[str, Any], plain: Sequence[str] | None, root: Mapping[str, Any]
+) -> Problem:
+    if plain is not None and not value:
+        return Problem("wrong-value", f"the {kind}'s name is empty", path, hint=f"write a {plain[1]}'s name")
+    if plain is not None:
+        message = f"a plain {kind} name is run by {plain[0]!r}, which is not installed or is disabled"
+        return Problem("unknown-component", message, path, hint=f"installed {kind}s: {listing(known)}")
+    if value in known:
+        needed = resolve(known[value], root).get("required", ())
+        message = f"{value!r} cannot stand alone: it needs {listing(needed)}"
+        return Problem("missing-key", message, path, hint=f"write `{value}: {{{', '.join(f'{key}: …' for key in needed)}}}`")
+    return _unknown_component(path, value, kind, known, plain, root, at_key=False)
+
+
+def _unknown_component(
+    path: Path,
+    name: str,
+    kind: str,
+    known: Mapping[str, Any],
+    plain: Sequence[str] | None,
+    root: Mapping[str, Any],
+    *,
+    at_key: bool,
+) -> Problem:
+    message = f"there is no {kind} {name!r}{suggestion(name, known)}"
+    hint = f"installed {kind}s: {listing(known)}"
+    if plain is not None and plain[0] in known and name in resolve(known[plain[0]], root).get("properties", {}):
+        hint = f"options stand below the component's name: `{kind}: {{{plain[0]}: {{{name}: …}}}}`"
+    return Problem("unknown-component", message, path, at_key=at_key, hint=hint)
+
+
+def _ref_shape(
+    path: Path,
+    value: Mapping[str, Any],
+    kind: str,
+    known: Mapping[str, Any],
+    plain: Sequence[str] | None,
+    root: Mapping[str, Any],
+) -> Problem:
+    keys = list(value)
+    message = f"a {kind} is one name with its options, and here are {len(keys)} keys: {listing(keys)}"
+    if not keys:
+        return Problem("ref-shape", f"a {kind} is one name with its options, and here is none", path, hint=f"installed: {listing(known)}")
+    first = keys[0]
+    hint = f"write one entry for each {kind}" if all(key in known for key in keys) else None
+    if hint is None and first in known:
+        hint = f"indent {listing(keys[1:])} below {first!r}, if they are its options"
+    elif hint is None and plain is not None and plain[0] in known:
+        hint = f"put them below a component's name: `{kind}: {{{plain[0]}: {{{first}: …}}}}`"
+    return Problem("ref-shape", message, path, hint=hint or f"installed {kind}s: {listing(known)}")
+
+
+def _choice(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem]:
+    """The branch that was meant: the one of the value's type that knows most of its keys and lacks least."""
+    arms: dict[int, list[Any]] = {}
+    for inner in error.context:
+        arms.setdefault(inner.relative_schema_path[0], []).append(inner)
+    parts = [resolve(part, root) if isinstance(part, Mapping) else {} for part in error.validator_value]
+    fitting = {arm: inner for arm, inner in arms.items() if not any(_is_mismatch(one) for one in inner)}
+    if not fitting:
+        yield _mismatch(path, error.instance, parts)
+        return
+    best = min(fitting, key=lambda arm: (_strangeness(parts[arm], error.instance), len(fitting[arm]), arm))
+    found = [problem for inner in fitting[best] for problem in _worded(inner, root)]
+    objects = [part for part in parts if part.get("properties")]
+    if len(objects) > 1 and isinstance(error.instance, Mapping):
+        forms = " or ".join(f"{{{', '.join(part.get('required') or part['properties'])}}}" for part in objects)
+        found = [problem._replace(hint=f"write one of {forms}") for problem in found]
+    yield from found
+
+
+def _is_mismatch(error: Any) -> bool:
+    """Whether a branch fails by what the value is, not by what is in it."""
+    if error.relative_path:
+        return False
+    if error.validator in ("anyOf", "oneOf"):
+        return bool(error.context) and REF not in error.schema and all(_is_mismatch(one) for one in error.context)
+    return error.validator in ("type", "const", "enum")
+
+
+def _mismatch(path: Path, value: Any, parts: Sequence[Mapping[str, Any]]) -> Problem:
+    flat = list(_flat(parts))
+    choices = [choice for part in flat for choice in _choices(part)]
+    names = [name for part in flat if not _choices(part) for name in _type_names(part)]
+    if choices and (not names or any(type_name(choice) == type_name(value) for choice in choices)):
+        return _not_chosen(path, value, [*choices, *(None for name in names if name == "null" and None not in choices)])
+    return wrong_type(path, value, [*dict.fromkeys(_TYPES[name] for name in names)], names)
+
+
+def _flat(parts: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    for part in parts:
+        inner = part.get("anyOf") or part.get("oneOf")
+        if inner and "type" not in part:
+            yield from _flat(inner)
+        else:
+            yield part
+
+
+def _choices(part: Mapping[str, Any]) -> list[Any]:
+    return [part["const"]] if "const" in part else list(part.get("enum", ()))
+
+
+def _type_names(part: Mapping[str, Any]) -> list[str]:
+    named = part.get("type", ())
+    return [named] if isinstance(named, str) else list(named)
+
+
+def _strangeness(part: Mapping[str, Any], value: Any) -> int:
+    """How many of a value's keys a branch does not know."""
+    if not isinstance(value, Mapping):
+        return 0
+    return sum(key not in part.get("properties", {}) for key in value)
+
+
+def _unknown_keys(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem]:
+    import re
+
+    known = error.schema.get("properties", {})
+    patterns = error.schema.get("patternProperties", {})
+    for key in error.instance:
+        if key not in known and not any(re.search(pattern, key) for pattern in patterns):
+            yield _unknown_key(path, key, known, root)
+
+
+def _unknown_key(path: Path, key: str, known: Iterable[str], root: Mapping[str, Any]) -> Problem:
+    where = f"of {show_path(path)}" if path else "of a config"
+    near = suggestion(key, known)
+    elsewhere = [
+        f"{section}.{key}"
+        for section, part in root.get("properties", {}).items()
+        if not path and isinstance(part, Mapping) and key in part.get("properties", {})
+    ]
+    hint = None if near else f"the keys are {listing(known)}"
+    if elsewhere:
+        hint = f"did you mean {' or '.join(elsewhere)}?"
+    if not list(known):
+        hint = "it takes no options"
+    return Problem("unknown-key", f"{key!r} is not a key {where}{near}", (*path, key), at_key=True, hint=hint)
+
+
+def _missing(value: Mapping[str, Any], schema: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+    for key in schema["required"]:
+        if key not in value:
+            where = f" in {show_path(path)}" if path else ""
+            part = schema.get("properties", {}).get(key, {})
+            yield Problem("missing-key", f"the key {key!r} is missing{where}", path, at_key=True, hint=_description(part))
+
+
+def _not_chosen(path: Path, value: Any, choices: Sequence[Any]) -> Problem:
+    shown = [str(choice) if isinstance(choice, str) else shown_value(choice) for choice in choices]
+    texts = [choice for choice in choices if isinstance(choice, str)]
+    near = suggestion(value, texts) if isinstance(value, str) and not isinstance(value, HiddenStr) else ""
+    expected = f"one of {listing(shown)}" if len(shown) > 1 else shown[0]
+    code = "wrong-value" if any(type_name(choice) == type_name(value) for choice in choices) else "wrong-type"
+    return Problem(code, f"expected {expected}, got {_kind(value)}{shown_value(value)}{near}".rstrip(), path)
+
+
+def _slip(value: Any, names: Sequence[str]) -> str | None:
+    if isinstance(value, str) and "boolean" in names and value.lower() in _BOOLEAN_WORDS:
+        return f"YAML 1.2 knows only true and false: write {_BOOLEAN_WORDS[value.lower()]}"
+    if isinstance(value, str) and {"integer", "number"} & set(names):
+        digits = value.replace("_", "").replace(",", "")
+        if digits != value and digits.isdecimal():
+            return f"write {digits}"
+        if digits.lstrip("-").replace(".", "", 1).isdecimal():
+            return "remove the quotes"
+    if "array" in names and not isinstance(value, Mapping) and value is not None:
+        return "write a list: `[…]`, or one `- …` on each line"
+    if "string" in names and isinstance(value, bool | int | float):
+        return "put it in quotes"
+    return None
+
+
+def _either(expected: Iterable[str]) -> str:
+    words = list(expected)
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return "the text " if isinstance(value, str) else ""
+
+
+def _is_named(value: Any) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+def _description(schema: Any) -> str | None:
+    return schema.get("description") if isinstance(schema, Mapping) else None
+
+
+_TYPES: Final = {
+    "null": "null",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "text",
+    "array": "a list",
+    "object": "a mapping",
+}
+_BOOLEAN_WORDS: Final = {
+    **dict.fromkeys(("yes", "on", "y", "true"), "true"),
+    **dict.fromkeys(("no", "off", "n", "false"), "false"),
+}
+_LIMITS: Final = {
+    "minimum": ("out-of-range", "{value} is less than {limit}"),
+    "maximum": ("out-of-range", "{value} is more than {limit}"),
+    "exclusiveMinimum": ("out-of-range", "{value} is not more than {limit}"),
+    "exclusiveMaximum": ("out-of-range", "{value} is not less than {limit}"),
+    "multipleOf": ("out-of-range", "{value} is no multiple of {limit}"),
+    "minLength": ("wrong-length", "{value} is shorter than {limit} characters"),
+    "maxLength": ("wrong-length", "{value} is longer than {limit} characters"),
+    "minItems": ("wrong-length", "the list has fewer than {limit} entries"),
+    "maxItems": ("wrong-length", "the list has more than {limit} entries"),
+    "minProperties": ("wrong-length", "the mapping has fewer than {limit} keys"),
+    "maxProperties": ("wrong-length", "the mapping has more than {limit} keys"),
+    "pattern": ("wrong-pattern", "{value} does not match the pattern {limit}"),
+}
