@@ -102,7 +102,9 @@ def _number(compare: Callable[[Any, Any], bool]) -> Callable[..., bool]:
     return check
 
 
-def _size(kind: type[str] | type[list[Any]] | type[dict[str, Any]], compare: Callable[[int, int], bool]) -> Callable[..., bool]:
+def _size(
+    kind: type[str] | type[list[Any]] | type[dict[str, Any]], compare: Callable[[int, int], bool]
+) -> Callable[..., bool]:
     def check(schema: Any, wanted: Any, value: Any, root: Any) -> bool:
         return not isinstance(value, kind) or compare(len(value), wanted)
 
@@ -110,7 +112,17 @@ def _size(kind: type[str] | type[list[Any]] | type[dict[str, Any]], compare: Cal
 
 
 _SILENT: Final = frozenset(
-    {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly", "format", "$comment"}
+    {
+        "title",
+        "description",
+        "default",
+        "examples",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+        "format",
+        "$comment",
+    }
     | {"$defs", "then", "else"}
 )
 _CHECKS: Final[Mapping[str, Callable[..., bool]]] = {
@@ -125,7 +137,9 @@ _CHECKS: Final[Mapping[str, Callable[..., bool]]] = {
     "propertyNames": lambda schema, wanted, value, root: (
         not isinstance(value, dict) or all(_fits(wanted, key, root) for key in value)
     ),
-    "required": lambda schema, wanted, value, root: not isinstance(value, dict) or all(key in value for key in wanted),
+    "required": lambda schema, wanted, value, root: (
+        not isinstance(value, dict) or all(key in value for key in wanted)
+    ),
     "items": lambda schema, wanted, value, root: (
         not isinstance(value, list)
         or all(_fits(wanted, item, root) for item in value[len(schema.get("prefixItems", ())) :])
@@ -147,5 +161,7 @@ _CHECKS: Final[Mapping[str, Callable[..., bool]]] = {
     "maxItems": _size(list, lambda length, limit: length <= limit),
     "minProperties": _size(dict, lambda length, limit: length >= limit),
     "maxProperties": _size(dict, lambda length, limit: length <= limit),
-    "pattern": lambda schema, wanted, value, root: not isinstance(value, str) or bool(re.search(wanted, value)),
+    "pattern": lambda schema, wanted, value, root: (
+        not isinstance(value, str) or bool(re.search(wanted, value))
+    ),
 }

@@ -85,7 +85,11 @@ class Document:
     def origins(self, path: Path) -> tuple[Origin, ...]:
         """Where the value at ``path`` was written, the newest first; the others are what it overrode."""
         node = find(self.root, path)
-        return () if node is None else tuple(origin for origin in node.origins if not origin.implied) or node.origins
+        return (
+            ()
+            if node is None
+            else tuple(origin for origin in node.origins if not origin.implied) or node.origins
+        )
 
     def diagnostic(
         self,
@@ -182,5 +186,3 @@ def _scalar_width(text: str) -> int:
 
     match = re.match(r'"(?:[^"\\]|\\.)*"|\'(?:[^\']|\'\')*\'|[^#,\]}]*?(?=\s+#|\s*[,\]}]|\s*$)', text)
     return max(1, match.end() if match else 1)
-
-

@@ -48,5 +48,7 @@ def _value(match: re.Match[str]) -> str:
     if match["single"] is not None:
         return match["single"]
     if match["double"] is not None:
-        return re.sub(r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), match["double"], flags=re.DOTALL)
+        return re.sub(
+            r"\\(.)", lambda escape: _ESCAPES.get(escape[1], escape[1]), match["double"], flags=re.DOTALL
+        )
     return match["bare"].rstrip()

@@ -46,11 +46,15 @@ def _default(document: Document, path: Path) -> str:
     if places:
         return f"{show_path(path)} has no value\n  not written in {document.source}"
     node, above = nearest(document.root, path)
-    known = {key for place in (_places(schema, above) if schema else []) for key in place.get("properties", {})}
+    known = {
+        key for place in (_places(schema, above) if schema else []) for key in place.get("properties", {})
+    }
     known |= node.value.keys() if node.is_map else set()
     step = str(path[len(above)]) if len(path) > len(above) else ""
     message = f"{show_path(path)}: the config has no such value{suggestion(step, sorted(known))}"
-    diagnostic = document.sources.diagnostic("unknown-key", message, None, hint=f"the keys are {', '.join(sorted(known))}")
+    diagnostic = document.sources.diagnostic(
+        "unknown-key", message, None, hint=f"the keys are {', '.join(sorted(known))}"
+    )
     raise ConfigError([diagnostic])
 
 

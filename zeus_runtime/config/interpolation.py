@@ -72,7 +72,9 @@ def _expand(body: str, environ: Mapping[str, str]) -> Interpolated:
     value = environ.get(variable)
     if not rest:
         if value is None:
-            hint = f"set {variable} in the environment or in .env, or give a default: ${{{variable}:-default}}"
+            hint = (
+                f"set {variable} in the environment or in .env, or give a default: ${{{variable}:-default}}"
+            )
             raise InterpolationError("unset-variable", f"the variable {variable} is not set", hint)
         return Interpolated(value, (variable,))
     if rest.startswith(":-"):

@@ -96,7 +96,11 @@ class Layers:
         if path.exists():
             return path
         other = self.directory / "zeus.yml"
-        hint = f"rename zeus.yml to {DISCOVERED}" if other.exists() else "`zeus init` writes one; or name a file or a preset"
+        hint = (
+            f"rename zeus.yml to {DISCOVERED}"
+            if other.exists()
+            else "`zeus init` writes one; or name a file or a preset"
+        )
         presets = _presets(self.homes)
         message = f"there is no {DISCOVERED} in the working directory"
         raise _lost("file-not-found", message, f"{hint}: {listing(presets)}" if presets else hint)
@@ -108,12 +112,20 @@ class Layers:
         presets = _presets(homes)
         near = did_you_mean(name, presets)
         tail = f"; did you mean {near!r}?" if near else ""
-        message = f"there is no file {also} and no preset {name!r}{tail}" if also else f"there is no preset {name!r}{tail}"
+        message = (
+            f"there is no file {also} and no preset {name!r}{tail}"
+            if also
+            else f"there is no preset {name!r}{tail}"
+        )
         looked = listing(self.shown(home / "configs") for home in homes) if homes else "no Home"
         hint = f"presets: {listing(presets)}; looked in {looked}"
-        raise ConfigError([self.sources.diagnostic("unknown-preset", message, position, hint=hint, width=len(name))])
+        raise ConfigError(
+            [self.sources.diagnostic("unknown-preset", message, position, hint=hint, width=len(name))]
+        )
 
-    def _file(self, path: Path, homes: Sequence[Path], chain: tuple[Path, ...], position: Mark | None) -> Node:
+    def _file(
+        self, path: Path, homes: Sequence[Path], chain: tuple[Path, ...], position: Mark | None
+    ) -> Node:
         resolved = path.resolve()
         if resolved in chain:
             shown = " → ".join(self.shown(Path(link)) for link in (*chain[chain.index(resolved) :], resolved))
@@ -152,7 +164,11 @@ class Layers:
             if not path.is_file():
                 message = f"there is no file {self.shown(path)} to extend"
                 raise ConfigError(
-                    [self.sources.diagnostic("file-not-found", message, position, path=("extends",), hint=_siblings(path))]
+                    [
+                        self.sources.diagnostic(
+                            "file-not-found", message, position, path=("extends",), hint=_siblings(path)
+                        )
+                    ]
                 )
         return self._file(path, homes, chain, position)
 
@@ -172,7 +188,11 @@ class Layers:
         if not entries:
             problems = [
                 self.sources.diagnostic(
-                    "wrong-length", "extends lists nothing", extends.origin.value, path=("extends",), hint="remove it"
+                    "wrong-length",
+                    "extends lists nothing",
+                    extends.origin.value,
+                    path=("extends",),
+                    hint="remove it",
                 )
             ]
         if problems:
@@ -220,4 +240,3 @@ def _siblings(path: Path) -> str:
 
 def _lost(code: str, message: str, hint: str) -> ConfigError:
     return ConfigError([Sources().diagnostic(code, message, None, hint=hint)])
-

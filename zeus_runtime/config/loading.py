@@ -144,7 +144,9 @@ def _with_settings(root: Node, sets: Sequence[str], layers: Layers) -> Node:
     return root
 
 
-def _filled(root: Node, environ: Mapping[str, str], sources: Sources) -> tuple[Node, list[Diagnostic], Redactor]:
+def _filled(
+    root: Node, environ: Mapping[str, str], sources: Sources
+) -> tuple[Node, list[Diagnostic], Redactor]:
     """The tree with its variables filled in, what could not be, and a redactor for the secrets in it."""
     secrets: set[str] = set()
     failed: list[tuple[NodePath, Node, InterpolationError]] = []
@@ -155,7 +157,9 @@ def _filled(root: Node, environ: Mapping[str, str], sources: Sources) -> tuple[N
         if isinstance(node.value, dict):
             return node._replace(value={key: fill(child, (*path, key)) for key, child in node.value.items()})
         if isinstance(node.value, list):
-            return node._replace(value=[fill(child, (*path, index)) for index, child in enumerate(node.value)])
+            return node._replace(
+                value=[fill(child, (*path, index)) for index, child in enumerate(node.value)]
+            )
         if not isinstance(node.value, str) or "$" not in node.value:
             return node
         try:
@@ -195,4 +199,3 @@ def _written_secrets(root: Node) -> set[str]:
         if looks_secret(key) and key.lower() != "key" and len(node.value) >= MIN_AMBIENT_LENGTH:
             found.add(node.value)
     return found
-

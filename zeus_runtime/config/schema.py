@@ -54,7 +54,9 @@ def compose(core: Mapping[str, Any], components: Iterable[Described]) -> dict[st
     for kind, plain in sorted(kinds.items()):
         definitions[f"ref.{kind}"] = _choice(kind, plain, [entry for entry in listed if entry.kind == kind])
     required = composed.pop("required", [])
-    whole = {"if": {"required": ["extends"]}, "then": True, "else": {"required": required}} if required else {}
+    whole = (
+        {"if": {"required": ["extends"]}, "then": True, "else": {"required": required}} if required else {}
+    )
     properties = {**composed.pop("properties", {}), "extends": _EXTENDS}
     return {
         "$schema": DIALECT,
@@ -131,7 +133,9 @@ def _choice(kind: str, plain: list[str] | None, components: list[Described]) -> 
     names = [component.name for component in components]
     arms: list[dict[str, Any]] = []
     if plain is not None and plain[0] in names:
-        arms.append({"type": "string", "minLength": 1, "description": f"The {plain[1]} that {plain[0]} runs."})
+        arms.append(
+            {"type": "string", "minLength": 1, "description": f"The {plain[1]} that {plain[0]} runs."}
+        )
     elif plain is None:
         arms += [_named(component) for component in components if not _requires(component)]
     options = {component.name: _options(component) for component in components}

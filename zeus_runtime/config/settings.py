@@ -59,7 +59,8 @@ def parse_setting(text: str) -> Setting:
         raise ConfigError(
             replace(
                 problem,
-                position=problem.position and problem.position._replace(line=1, column=problem.position.column + start),
+                position=problem.position
+                and problem.position._replace(line=1, column=problem.position.column + start),
                 source_line=Sources({source: text}).line(Mark(source, 1, 1)),
             )
             for problem in error.diagnostics
@@ -115,8 +116,12 @@ def as_path(keys: tuple[str, ...], root: Node) -> Path:
 
 
 def _wrong(source: str, text: str, message: str) -> ConfigError:
-    hint = 'write --set key.inner=value; quote a key that holds a dot: --set \'profiles.models."gpt-5.2".x=1\''
-    return ConfigError([Sources({source: text}).diagnostic("bad-set", message, Mark(source, 1, 1), hint=hint)])
+    hint = (
+        "write --set key.inner=value; quote a key that holds a dot: --set 'profiles.models.\"gpt-5.2\".x=1'"
+    )
+    return ConfigError(
+        [Sources({source: text}).diagnostic("bad-set", message, Mark(source, 1, 1), hint=hint)]
+    )
 
 
 def _shifted(node: Node, mark: Mark) -> Node:

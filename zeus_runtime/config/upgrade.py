@@ -45,7 +45,9 @@ def upgrade(root: Node, sources: Sources) -> tuple[Node, tuple[Diagnostic, ...]]
         hint = "install a newer zeus-runtime" if newer else f"write version: {CURRENT}"
         message = f"the version {version!r} is not known; this release reads 0 to {CURRENT}"
         where = node.origin.value
-        raise ConfigError([sources.diagnostic("unsupported-version", message, where, path=("version",), hint=hint)])
+        raise ConfigError(
+            [sources.diagnostic("unsupported-version", message, where, path=("version",), hint=hint)]
+        )
     entries: dict[str, Node] = root.value
     notices: list[Diagnostic] = []
     for step in range(version, CURRENT):

@@ -21,7 +21,9 @@ KnownModel: TypeAlias = Callable[[str], Sequence[str] | None]
 """Says of a model's name whether it is known: None if so, else names that may have been meant, nearest first."""
 
 
-def check(document: Document, schema: Mapping[str, Any], *, known_model: KnownModel | None = None) -> Document:
+def check(
+    document: Document, schema: Mapping[str, Any], *, known_model: KnownModel | None = None
+) -> Document:
     """Validate a document and finish it: numbers from variables converted, paths made absolute, secrets known.
 
     A text that came from ``${...}`` stays text wherever the schema allows text; where it does not, it is read as a YAML
@@ -53,7 +55,9 @@ def read_early(document: Document) -> Early:
     from zeus_runtime.config.model import Config, Plugins
     from zeus_runtime.config.typeforms import fields
 
-    annotations = {field.key: field.annotation for field in fields(Config) if field.key in ("plugins", "homes")}
+    annotations = {
+        field.key: field.annotation for field in fields(Config) if field.key in ("plugins", "homes")
+    }
     schema = {
         "type": "object",
         "properties": {key: schema_of(annotation) for key, annotation in annotations.items()},
@@ -78,7 +82,11 @@ def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> li
     holes = {problem.path for problem in document.problems}
     return [
         document.diagnostic(
-            problem.path, problem.code, problem.message, at="key" if problem.at_key else "value", hint=problem.hint
+            problem.path,
+            problem.code,
+            problem.message,
+            at="key" if problem.at_key else "value",
+            hint=problem.hint,
         )
         for problem in problems(schema, value)
         if not any(hole[: len(problem.path)] == problem.path and find(document.root, hole) for hole in holes)
@@ -112,7 +120,9 @@ def _prepared(document: Document, schema: Mapping[str, Any]) -> Document:
 
 def _redacted(problem: Diagnostic, redactor: Callable[[str], str]) -> Diagnostic:
     line = problem.source_line
-    return replace(problem, message=redactor(problem.message), source_line=None if line is None else redactor(line))
+    return replace(
+        problem, message=redactor(problem.message), source_line=None if line is None else redactor(line)
+    )
 
 
 def _converted(node: Node, allowed: frozenset[str]) -> Node:
@@ -148,7 +158,9 @@ def _resolved(document: Document, schema: Mapping[str, Any]) -> Node:
     return resolved(document.root, branches(schema, schema))
 
 
-def _unknown_models(document: Document, schema: Mapping[str, Any], known_model: KnownModel) -> Iterator[Diagnostic]:
+def _unknown_models(
+    document: Document, schema: Mapping[str, Any], known_model: KnownModel
+) -> Iterator[Diagnostic]:
     strict = document.get(("profiles", "strict")) is True
     own = document.get(("profiles", "models"), {})
     for path, name in _model_names(document, schema):

@@ -83,7 +83,11 @@ def shown_value(value: Any) -> str:
         return repr(value)
     if isinstance(value, str):
         return repr(value if len(value) <= 60 else f"{value[:57]}...")
-    return {None: "null", True: "true", False: "false"}.get(value, str(value)) if _is_named(value) else str(value)
+    return (
+        {None: "null", True: "true", False: "false"}.get(value, str(value))
+        if _is_named(value)
+        else str(value)
+    )
 
 
 def _ref(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem]:
@@ -109,7 +113,12 @@ def _ref(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem]:
 
 
 def _ref_text(
-    path: Path, value: str, kind: str, known: Mapping[str, Any], plain: Sequence[str] | None, root: Mapping[str, Any]
+    path: Path,
+    value: str,
+    kind: str,
+    known: Mapping[str, Any],
+    plain: Sequence[str] | None,
+    root: Mapping[str, Any],
 ) -> Problem:
     if plain is not None and not value:
         return Problem("wrong-value", f"the {kind}'s name is empty", path, hint=f"write a {plain[1]}'s name")
@@ -119,7 +128,12 @@ def _ref_text(
     if value in known:
         needed = resolve(known[value], root).get("required", ())
         message = f"{value!r} cannot stand alone: it needs {listing(needed)}"
-        return Problem("missing-key", message, path, hint=f"write `{value}: {{{', '.join(f'{key}: …' for key in needed)}}}`")
+        return Problem(
+            "missing-key",
+            message,
+            path,
+            hint=f"write `{value}: {{{', '.join(f'{key}: …' for key in needed)}}}`",
+        )
     return _unknown_component(path, value, kind, known, plain, root, at_key=False)
 
 
@@ -135,7 +149,11 @@ def _unknown_component(
 ) -> Problem:
     message = f"there is no {kind} {name!r}{suggestion(name, known)}"
     hint = f"installed {kind}s: {listing(known)}"
-    if plain is not None and plain[0] in known and name in resolve(known[plain[0]], root).get("properties", {}):
+    if (
+        plain is not None
+        and plain[0] in known
+        and name in resolve(known[plain[0]], root).get("properties", {})
+    ):
         hint = f"options stand below the component's name: `{kind}: {{{plain[0]}: {{{name}: …}}}}`"
     return Problem("unknown-component", message, path, at_key=at_key, hint=hint)
 
@@ -151,7 +169,12 @@ def _ref_shape(
     keys = list(value)
     message = f"a {kind} is one name with its options, and here are {len(keys)} keys: {listing(keys)}"
     if not keys:
-        return Problem("ref-shape", f"a {kind} is one name with its options, and here is none", path, hint=f"installed: {listing(known)}")
+        return Problem(
+            "ref-shape",
+            f"a {kind} is one name with its options, and here is none",
+            path,
+            hint=f"installed: {listing(known)}",
+        )
     first = keys[0]
     hint = f"write one entry for each {kind}" if all(key in known for key in keys) else None
     if hint is None and first in known:
@@ -175,7 +198,9 @@ def _choice(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem
     found = [problem for inner in fitting[best] for problem in _worded(inner, root)]
     objects = [part for part in parts if part.get("properties")]
     if len(objects) > 1 and isinstance(error.instance, Mapping):
-        forms = " or ".join(f"{{{', '.join(part.get('required') or part['properties'])}}}" for part in objects)
+        forms = " or ".join(
+            f"{{{', '.join(part.get('required') or part['properties'])}}}" for part in objects
+        )
         found = [problem._replace(hint=f"write one of {forms}") for problem in found]
     yield from found
 
@@ -185,7 +210,11 @@ def _is_mismatch(error: Any) -> bool:
     if error.relative_path:
         return False
     if error.validator in ("anyOf", "oneOf"):
-        return bool(error.context) and REF not in error.schema and all(_is_mismatch(one) for one in error.context)
+        return (
+            bool(error.context)
+            and REF not in error.schema
+            and all(_is_mismatch(one) for one in error.context)
+        )
     return error.validator in ("type", "const", "enum")
 
 
@@ -194,7 +223,9 @@ def _mismatch(path: Path, value: Any, parts: Sequence[Mapping[str, Any]]) -> Pro
     choices = [choice for part in flat for choice in _choices(part)]
     names = [name for part in flat if not _choices(part) for name in _type_names(part)]
     if choices and (not names or any(type_name(choice) == type_name(value) for choice in choices)):
-        return _not_chosen(path, value, [*choices, *(None for name in names if name == "null" and None not in choices)])
+        return _not_chosen(
+            path, value, [*choices, *(None for name in names if name == "null" and None not in choices)]
+        )
     return wrong_type(path, value, [*dict.fromkeys(_TYPES[name] for name in names)], names)
 
 
@@ -254,7 +285,13 @@ def _missing(value: Mapping[str, Any], schema: Mapping[str, Any], path: Path) ->
         if key not in value:
             where = f" in {show_path(path)}" if path else ""
             part = schema.get("properties", {}).get(key, {})
-            yield Problem("missing-key", f"the key {key!r} is missing{where}", path, at_key=True, hint=_description(part))
+            yield Problem(
+                "missing-key",
+                f"the key {key!r} is missing{where}",
+                path,
+                at_key=True,
+                hint=_description(part),
+            )
 
 
 def _not_chosen(path: Path, value: Any, choices: Sequence[Any]) -> Problem:
