@@ -1,0 +1,125 @@
+"""The exact replacement that edit_file makes, and what it says when the text is not there. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from zeus_plugins.tools.filesystem.texts import Decoded, binary_kind, decode, encode, plural
+from zeus_runtime import WorkspaceError
+
+_MAX_NEAREST_LINES = 5_000
+_MAX_SHOWN_LINES = 8
+_MAX_LINE_NUMBERS = 10
+
+
+class Edited(NamedTuple):
+    """A file's new bytes, and the line of each replacement (as they were before)."""
+
+    data: bytes
+    lines: tuple[int, ...]
+
+
+def replace_text(data: bytes, old: str, new: str, *, replace_all: bool) -> Edited:
+    """``data`` with ``old`` replaced by ``new``; BOM, line ends and undecodable bytes stay as they are.
+
+    A line end in ``old`` matches LF and CRLF; those in ``new`` become the file's own.
+
+    Raises:
+        WorkspaceError: nothing to do, not text, not found (with the nearest lines) or found more than once.
+    """
+    if not old:
+        raise WorkspaceError(
+            "old is empty.", remedy="Give the exact text to replace; write_file writes whole files."
+        )
+    if old == new:
+        raise WorkspaceError("old and new are the same: there is nothing to change.")
+    kind = binary_kind(data)
+    if kind is not None:
+        raise WorkspaceError(f"The file is {kind}, not text.", remedy="edit_file changes text only.")
+    decoded = decode(data)
+    pattern = re.compile(r"\r?\n".join(re.escape(part) for part in old.replace("\r\n", "\n").split("\n")))
+    places = [match.start() for match in pattern.finditer(decoded.text)]
+    if not places:
+        raise _not_found(decoded, old, new)
+    lines = _line_numbers(decoded.text, places)
+    if not replace_all:
+        overlapping = pattern.search(decoded.text, places[0] + 1)
+        if overlapping is not None:
+            raise _ambiguous(
+                lines if len(places) > 1 else _line_numbers(decoded.text, [places[0], overlapping.start()])
+            )
+    replacement = new.replace("\r\n", "\n").replace("\n", decoded.newline)
+    text = pattern.sub(lambda match: replacement, decoded.text)
+    try:
+        return Edited(encode(decoded._replace(text=text)), lines)
+    except UnicodeEncodeError:
+        raise WorkspaceError("new holds characters that UTF-8 cannot write (lone surrogates).") from None
+
+
+def _line_numbers(text: str, places: list[int]) -> tuple[int, ...]:
+    numbers: list[int] = []
+    line, position = 1, 0
+    for place in places:
+        line += text.count("\n", position, place)
+        position = place
+        numbers.append(line)
+    return tuple(numbers)
+
+
+def _ambiguous(lines: tuple[int, ...]) -> WorkspaceError:
+    listed = ", ".join(str(line) for line in lines[:_MAX_LINE_NUMBERS])
+    more = f" and {len(lines) - _MAX_LINE_NUMBERS} more" if len(lines) > _MAX_LINE_NUMBERS else ""
+    return WorkspaceError(
+        f"old is there {plural(len(lines), 'time')} (lines {listed}{more}); nothing was changed.",
+        remedy="Add lines around it until it is the only one, or set replace_all.",
+    )
+
+
+def _not_found(decoded: Decoded, old: str, new: str) -> WorkspaceError:
+    message = "old was not found; nothing was changed."
+    text = decoded.text.replace("\r\n", "\n")
+    wanted = old.replace("\r\n", "\n").split("\n")
+    if all(re.match(r"\s*\d+\t", line) for line in wanted if line.strip()):
+        return WorkspaceError(
+            message, remedy="It holds read_file's line numbers: leave them and the tab out."
+        )
+    if new and new.replace("\r\n", "\n") in text:
+        return WorkspaceError(message, remedy="new is already there: the edit may have been made before.")
+    lines = text.split("\n")
+    start = _same_but_for_spaces(lines, wanted)
+    if start is not None:
+        difference = "It differs only in spaces at line starts or ends"
+    else:
+        start, difference = _nearest(lines, wanted), "The nearest text"
+    if start is None:
+        return WorkspaceError(message, remedy="Nothing like it is in the file: read the file again.")
+    end = min(start + min(len(wanted), _MAX_SHOWN_LINES), len(lines))
+    shown = "\n".join(f"{number + 1}\t{lines[number][:300]}" for number in range(start, end))
+    shown = shown.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return WorkspaceError(message, remedy=f"{difference} is at line {start + 1}; copy it exactly:\n{shown}")
+
+
+def _same_but_for_spaces(lines: list[str], wanted: list[str]) -> int | None:
+    target = "\n".join(line.strip() for line in wanted).strip("\n")
+    if not target.strip():
+        return None
+    stripped = "\n".join(line.strip() for line in lines)
+    place = stripped.find(target)
+    return None if place < 0 else stripped.count("\n", 0, place)
+
+
+def _nearest(lines: list[str], wanted: list[str]) -> int | None:
+    from difflib import SequenceMatcher
+
+    index, telling = max(enumerate(wanted), key=lambda entry: len(entry[1].strip()))
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(telling.strip()[:300])
+    best, best_ratio = None, 0.6
+    for number, line in enumerate(lines[:_MAX_NEAREST_LINES]):
+        matcher.set_seq1(line.strip()[:300])
+        if matcher.real_quick_ratio() > best_ratio and matcher.quick_ratio() > best_ratio:
+            ratio = matcher.ratio()
+            if ratio > best_ratio:
+                best, best_ratio = number, ratio
+    return None if best is None else max(best - index, 0)

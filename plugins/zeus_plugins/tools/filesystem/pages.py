@@ -1,0 +1,125 @@
+"""A page of a text file of any size, in bounded memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import BinaryIO, NamedTuple
+
+from zeus_plugins.tools.filesystem.texts import BOM, line_text
+
+_CHUNK_BYTES = 1 << 20
+
+
+class Line(NamedTuple):
+    """A line: its number from 1, its bytes (at most the first ``keep``) and how many bytes it has in all."""
+
+    number: int
+    kept: bytes
+    length: int
+
+
+class Page(NamedTuple):
+    """Lines ``first`` to ``last``; ``last`` is ``first - 1`` when there are none.
+
+    Args:
+        text: numbered lines.
+        total: lines of the file, None where it was not counted to the end.
+        windows: the file's lines end with CRLF, judged by the page.
+    """
+
+    text: str
+    first: int
+    last: int
+    total: int | None
+    windows: bool
+
+
+class PageLimits(NamedTuple):
+    """What a page may hold."""
+
+    lines: int
+    line_chars: int
+    chars: int
+
+
+def read_page(file: BinaryIO, first: int, limits: PageLimits, expired: Callable[[], bool]) -> Page:
+    """The page that starts at line ``first``, with the count of all lines unless time runs out before.
+
+    Args:
+        file: a regular file, at its start.
+        first: counted from 1.
+        expired: asked between chunks whether to stop counting.
+    """
+    skipped = _skip(file, first - 1, expired)
+    if skipped < first - 1:
+        return Page("", first, first - 1, None if expired() else skipped, windows=False)
+    shown: list[str] = []
+    size = 0
+    last = first - 1
+    windows = False
+    for line in bounded_lines(file, limits.line_chars * 4 + len(BOM), first):
+        text = _cut(line, limits.line_chars)
+        size += len(text) + 1
+        if len(shown) == limits.lines or (shown and size > limits.chars):
+            total = _count(file, line, expired)
+            return Page("\n".join(shown), first, last, total, windows)
+        windows = windows or line.kept.endswith(b"\r\n")
+        shown.append(text)
+        last = line.number
+    return Page("\n".join(shown), first, last, last, windows)
+
+
+def bounded_lines(file: BinaryIO, keep: int, first: int = 1) -> Iterator[Line]:
+    """The lines from the file's position on; of a longer line than ``keep`` bytes only the start is held.
+
+    After each line the file stands just behind it, or further on where the caller does not read it again itself.
+    """
+    number = first
+    while start := file.readline(keep):
+        length = len(start)
+        rest = start
+        while not rest.endswith(b"\n") and (rest := file.readline(_CHUNK_BYTES)):
+            length += len(rest)
+        yield Line(number, start, length)
+        number += 1
+
+
+def _skip(file: BinaryIO, lines: int, expired: Callable[[], bool]) -> int:
+    skipped = 0
+    unfinished = False
+    while skipped < lines and not expired():
+        position = file.tell()
+        chunk = file.read(_CHUNK_BYTES)
+        if not chunk:
+            return skipped + unfinished
+        count = chunk.count(b"\n")
+        if skipped + count >= lines:
+            end = -1
+            for _ in range(lines - skipped):
+                end = chunk.index(b"\n", end + 1)
+            file.seek(position + end + 1)
+            return lines
+        skipped += count
+        unfinished = not chunk.endswith(b"\n")
+    return skipped
+
+
+def _count(file: BinaryIO, line: Line, expired: Callable[[], bool]) -> int | None:
+    total = line.number
+    tail = b"\n"
+    while chunk := file.read(_CHUNK_BYTES):
+        if expired():
+            return None
+        total += chunk.count(b"\n")
+        tail = chunk
+    return total + (not tail.endswith(b"\n"))
+
+
+def _cut(line: Line, chars: int) -> str:
+    kept = line.kept.removeprefix(BOM) if line.number == 1 else line.kept
+    text = line_text(kept)
+    if line.length == len(line.kept) and len(text) <= chars:
+        return f"{line.number}\t{text}"
+    return (
+        f"{line.number}\t{text[:chars]}... [cut: the line has {line.length:,} bytes; grep shows parts of it]"
+    )

@@ -1,0 +1,121 @@
+"""Glob patterns over path parts: ``*``, ``?``, ``[...]`` within a part, ``**`` for any parts, ``{a,b}``. Pure.
+
+Matching takes time in the product of both lengths, whatever the pattern: nothing here can run away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from fnmatch import translate
+from typing import Protocol, TypeAlias
+
+Parts: TypeAlias = Sequence[str]
+PathTest: TypeAlias = Callable[[Parts], bool]
+
+
+class PathFilter(Protocol):
+    """Whether a path is named; its first ``beyond`` parts do not count."""
+
+    def __call__(self, parts: Parts, beyond: int = 0) -> bool: ...
+
+
+_MAGIC = re.compile(r"[*?\[{]")
+_MAX_ALTERNATIVES = 64
+_ANY = "**"
+
+
+def parts_of(path: str) -> tuple[str, ...]:
+    """A path's or pattern's parts."""
+    return tuple(part for part in path.split("/") if part not in ("", "."))
+
+
+def literal_prefix(pattern: Parts) -> int:
+    """How many leading parts of a pattern are plain names, the last part never counted."""
+    for index, part in enumerate(pattern[:-1]):
+        if _MAGIC.search(part):
+            return index
+    return max(len(pattern) - 1, 0)
+
+
+def compile_glob(pattern: str) -> PathTest:
+    """A test of path parts against a whole pattern.
+
+    Raises:
+        ValueError: more than 64 alternatives in braces.
+    """
+    tests = [_compiled(parts_of(alternative)) for alternative in expand_braces(pattern)]
+    return lambda parts: any(test(parts) for test in tests)
+
+
+def compile_filter(patterns: Sequence[str]) -> PathFilter:
+    """A test whether patterns name a path or a folder it is in, with the number of leading parts to leave untested.
+
+    A pattern without ``/`` is matched with each part, one with ``/`` with the path from the root.
+
+    Raises:
+        ValueError: more than 64 alternatives in braces.
+    """
+    named = [_part(pattern.strip("/")) for pattern in patterns if "/" not in pattern.strip("/")]
+    rooted = [compile_glob(pattern) for pattern in patterns if "/" in pattern.strip("/")]
+
+    def test(parts: Parts, beyond: int = 0) -> bool:
+        if any(matches(part) for part in parts[beyond:] for matches in named):
+            return True
+        return any(matches(parts[: end + 1]) for end in range(beyond, len(parts)) for matches in rooted)
+
+    return test
+
+
+def expand_braces(pattern: str) -> list[str]:
+    """``*.{py,md}`` as ``*.py`` and ``*.md``; braces without a comma are text.
+
+    Raises:
+        ValueError: more than 64 alternatives.
+    """
+    done: list[str] = []
+    pending = [pattern]
+    while pending:
+        current = pending.pop()
+        match = re.search(r"\{([^{}]*,[^{}]*)\}", current)
+        if match is None:
+            done.append(current)
+        else:
+            before, after = current[: match.start()], current[match.end() :]
+            pending.extend(before + choice + after for choice in reversed(match[1].split(",")))
+        if len(done) + len(pending) > _MAX_ALTERNATIVES:
+            raise ValueError(f"the braces of {pattern!r} stand for more than {_MAX_ALTERNATIVES} patterns")
+    return done
+
+
+def _compiled(pattern: Parts) -> PathTest:
+    tests = [None if part == _ANY else _part(part) for part in pattern]
+
+    def test(parts: Parts) -> bool:
+        # Which pattern positions can be reached after each part; ** can stand for nothing, so it lets the next in.
+        reached = _past_any({0}, tests)
+        for part in parts:
+            reached = _past_any(
+                {
+                    index if step is None else index + 1
+                    for index in reached
+                    if index < len(tests) and ((step := tests[index]) is None or step(part))
+                },
+                tests,
+            )
+        return len(tests) in reached
+
+    return test
+
+
+def _past_any(reached: set[int], tests: Sequence[Callable[[str], bool] | None]) -> set[int]:
+    for index in sorted(reached):
+        while index < len(tests) and tests[index] is None:
+            index += 1
+            reached.add(index)
+    return reached
+
+
+def _part(pattern: str) -> Callable[[str], bool]:
+    compiled = re.compile(translate(pattern))
+    return lambda name: compiled.match(name) is not None

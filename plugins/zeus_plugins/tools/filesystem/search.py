@@ -1,0 +1,163 @@
+"""grep: regular expressions over the lines of files, bounded in time, memory and output."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from zeus_plugins.tools.filesystem.pages import bounded_lines
+from zeus_plugins.tools.filesystem.texts import BOM, SNIFFED_BYTES, binary_kind, line_text
+from zeus_runtime import WorkspaceError
+
+if TYPE_CHECKING:
+    from zeus_runtime import WorkspaceFiles
+
+_SEARCHED_LINE_BYTES = 1 << 20
+_EXCERPT_CHARS = 300
+
+
+class Query(NamedTuple):
+    """What to look for, how many lines around a match, and whether one match per file is enough."""
+
+    pattern: str
+    literal: bool = False
+    ignore_case: bool = False
+    context: int = 0
+    one_per_file: bool = False
+
+
+class Found(NamedTuple):
+    """A line to show: a match, or context around one."""
+
+    number: int
+    text: str
+    is_match: bool
+
+
+@dataclass
+class Findings:
+    """What a search found so far, in the order of the files.
+
+    Args:
+        files: path to lines.
+        matches: matching lines in all.
+        searched: files looked into.
+        skipped: files passed over as binary or unreadable.
+        long_lines: a line was longer than the megabyte of it that is searched.
+        stopped: why the search ended before its end.
+    """
+
+    files: dict[str, list[Found]] = field(default_factory=dict)
+    matches: int = 0
+    searched: int = 0
+    skipped: int = 0
+    long_lines: bool = False
+    stopped: str | None = None
+
+
+def compiled(query: Query) -> Any:
+    """The query's pattern.
+
+    Raises:
+        WorkspaceError: it is no regular expression; says where and what to do.
+    """
+    import regex
+
+    flags = regex.IGNORECASE if query.ignore_case else 0
+    try:
+        return regex.compile(regex.escape(query.pattern) if query.literal else query.pattern, flags)
+    except regex.error as error:
+        raise WorkspaceError(
+            f"{query.pattern!r} is not a regular expression: {error}.",
+            remedy="Escape special characters with a backslash, or set literal=true.",
+        ) from None
+    except (RecursionError, OverflowError, ValueError) as error:
+        raise WorkspaceError(
+            f"The pattern is too complex ({type(error).__name__}).", remedy="Simplify it."
+        ) from None
+
+
+def search(
+    files: WorkspaceFiles,
+    paths: Iterable[str],
+    query: Query,
+    max_matches: int,
+    remaining: Callable[[], float],
+) -> Findings:
+    """The matching lines of ``paths``.
+
+    Args:
+        paths: regular files, in the order to report.
+        max_matches: the search stops there.
+        remaining: seconds left; the search stops at 0, also within one line.
+
+    Raises:
+        WorkspaceError: the pattern is no regular expression.
+    """
+    pattern = compiled(query)
+    findings = Findings()
+    for path in paths:
+        if remaining() <= 0:
+            findings.stopped = "time"
+            break
+        try:
+            _search_file(files, path, pattern, query, max_matches, remaining, findings)
+        except WorkspaceError:
+            findings.skipped += 1
+        except TimeoutError:
+            findings.stopped = "time"
+        if findings.stopped:
+            break
+    return findings
+
+
+def _search_file(
+    files: WorkspaceFiles,
+    path: str,
+    pattern: Any,
+    query: Query,
+    max_matches: int,
+    remaining: Callable[[], float],
+    findings: Findings,
+) -> None:
+    with files.open(path) as file:
+        start = file.read(SNIFFED_BYTES)
+        if binary_kind(start) is not None:
+            findings.skipped += 1
+            return
+        file.seek(len(BOM) if start.startswith(BOM) else 0)
+        findings.searched += 1
+        before: deque[Found] = deque(maxlen=query.context)
+        after = 0
+        for line in bounded_lines(file, _SEARCHED_LINE_BYTES):
+            text = line_text(line.kept)
+            findings.long_lines = findings.long_lines or line.length > len(line.kept)
+            # concurrent lets the event loop's thread run while the expression is tried; timeout ends a runaway one.
+            match = pattern.search(text, timeout=max(remaining(), 0.001), concurrent=True)
+            if match is not None:
+                if findings.matches == max_matches:
+                    findings.stopped = "matches"
+                    return
+                shown = findings.files.setdefault(path, [])
+                shown.extend(before)
+                before.clear()
+                shown.append(Found(line.number, _excerpt(text, match.start(), match.end()), is_match=True))
+                findings.matches += 1
+                if query.one_per_file:
+                    return
+                after = query.context
+            elif after:
+                findings.files[path].append(Found(line.number, _excerpt(text, 0, 0), is_match=False))
+                after -= 1
+            elif query.context:
+                before.append(Found(line.number, _excerpt(text, 0, 0), is_match=False))
+
+
+def _excerpt(text: str, start: int, end: int) -> str:
+    if len(text) <= _EXCERPT_CHARS:
+        return text
+    first = max(0, min(start - 60, len(text) - _EXCERPT_CHARS)) if end > _EXCERPT_CHARS else 0
+    last = first + _EXCERPT_CHARS
+    return f"{'...' if first else ''}{text[first:last]}{'...' if last < len(text) else ''}"
