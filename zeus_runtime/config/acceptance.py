@@ -1,7 +1,7 @@
-"""A quick yes for values that fit their schema, so that a sound config never pays for jsonschema's import (0.15 s CPU).
+"""A quick yes for values that fit their schema: a sound config never pays for jsonschema's import (0.15 s CPU).
 
-``fits`` knows the keywords this project's schemas use and says yes only for what jsonschema would accept too (a property
-test holds them together). No, or not sure, means: ask jsonschema, which also explains.
+``fits`` knows the keywords this project's schemas use and says yes only for what jsonschema would accept too (a
+property test holds them together). No, or not sure, means: ask jsonschema, which also explains.
 """
 
 from __future__ import annotations
@@ -102,9 +102,7 @@ def _number(compare: Callable[[Any, Any], bool]) -> Callable[..., bool]:
     return check
 
 
-def _size(
-    kind: type[str] | type[list[Any]] | type[dict[str, Any]], compare: Callable[[int, int], bool]
-) -> Callable[..., bool]:
+def _size(kind: type[Any], compare: Callable[[int, int], bool]) -> Callable[..., bool]:
     def check(schema: Any, wanted: Any, value: Any, root: Any) -> bool:
         return not isinstance(value, kind) or compare(len(value), wanted)
 

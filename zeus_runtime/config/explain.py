@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from json import dumps
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.config.diagnostics import ConfigError, suggestion
+from zeus_runtime.config.diagnostics import ConfigError, Diagnostic, listing, suggestion
 from zeus_runtime.config.nodes import find, nearest, plain, show_path
 from zeus_runtime.config.schemawalk import at, branches
 from zeus_runtime.config.settings import as_path, split_path
@@ -45,17 +45,19 @@ def _default(document: Document, path: Path) -> str:
             return f"{text}\n  {description}" if description else text
     if places:
         return f"{show_path(path)} has no value\n  not written in {document.source}"
-    node, above = nearest(document.root, path)
-    known = {
-        key for place in (_places(schema, above) if schema else []) for key in place.get("properties", {})
-    }
-    known |= node.value.keys() if node.is_map else set()
-    step = str(path[len(above)]) if len(path) > len(above) else ""
-    message = f"{show_path(path)}: the config has no such value{suggestion(step, sorted(known))}"
-    diagnostic = document.sources.diagnostic(
-        "unknown-key", message, None, hint=f"the keys are {', '.join(sorted(known))}"
-    )
-    raise ConfigError([diagnostic])
+    raise ConfigError([_unknown(document, path)])
+
+
+def _unknown(document: Document, path: Path) -> Diagnostic:
+    depth = len(nearest(document.root, path)[1])
+    while depth < len(path) - 1 and _places(document.schema, path[: depth + 1]):
+        depth += 1
+    above = find(document.root, path[:depth])
+    known = {key for place in _places(document.schema, path[:depth]) for key in place.get("properties", {})}
+    known |= above.value.keys() if above is not None and above.is_map else set()
+    message = f"the config has no value {show_path(path)}{suggestion(str(path[depth]), sorted(known))}"
+    hint = f"the keys are {listing(sorted(known))}"
+    return document.sources.diagnostic("unknown-key", message, None, hint=hint)
 
 
 def _described(document: Document, path: Path) -> str | None:

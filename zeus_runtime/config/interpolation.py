@@ -1,8 +1,9 @@
 """``${VAR}`` in strings: unset is an error, never an empty string.
 
-``${VAR}`` (unset is an error), ``${VAR:-default}`` (for unset or empty), ``${VAR:?message}`` (unset or empty is an error
-with that message), ``$$`` for one ``$``. A ``$`` before anything else is itself. Defaults may hold further ``${...}``;
-braces in them pair up. What comes out is text; where the schema wants a number, boolean or null, ``validate`` converts it.
+``${VAR}`` (unset is an error), ``${VAR:-default}`` (for unset or empty), ``${VAR:?message}`` (unset or empty is an
+error with that message), ``$$`` for one ``$``. A ``$`` before anything else is itself. Defaults may hold further
+``${...}``; braces in them pair up. What comes out is text; where the schema wants a number, boolean or null,
+``validate`` converts it.
 """
 
 from __future__ import annotations

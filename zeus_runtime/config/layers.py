@@ -96,11 +96,9 @@ class Layers:
         if path.exists():
             return path
         other = self.directory / "zeus.yml"
-        hint = (
-            f"rename zeus.yml to {DISCOVERED}"
-            if other.exists()
-            else "`zeus init` writes one; or name a file or a preset"
-        )
+        hint = "`zeus init` writes one; or name a file or a preset"
+        if other.exists():
+            hint = f"rename zeus.yml to {DISCOVERED}, or name it"
         presets = _presets(self.homes)
         message = f"there is no {DISCOVERED} in the working directory"
         raise _lost("file-not-found", message, f"{hint}: {listing(presets)}" if presets else hint)
@@ -162,14 +160,11 @@ class Layers:
         else:
             path = folder / Path(name).expanduser()
             if not path.is_file():
-                message = f"there is no file {self.shown(path)} to extend"
-                raise ConfigError(
-                    [
-                        self.sources.diagnostic(
-                            "file-not-found", message, position, path=("extends",), hint=_siblings(path)
-                        )
-                    ]
+                message, hint = f"there is no file {self.shown(path)} to extend", _siblings(path)
+                diagnostic = self.sources.diagnostic(
+                    "file-not-found", message, position, path=("extends",), hint=hint
                 )
+                raise ConfigError([diagnostic])
         return self._file(path, homes, chain, position)
 
     def _names(self, extends: Node) -> list[Node]:

@@ -21,6 +21,9 @@ KnownModel: TypeAlias = Callable[[str], Sequence[str] | None]
 """Says of a model's name whether it is known: None if so, else names that may have been meant, nearest first."""
 
 
+_EARLY = ("plugins", "homes")
+
+
 def check(
     document: Document, schema: Mapping[str, Any], *, known_model: KnownModel | None = None
 ) -> Document:
@@ -55,17 +58,13 @@ def read_early(document: Document) -> Early:
     from zeus_runtime.config.model import Config, Plugins
     from zeus_runtime.config.typeforms import fields
 
-    annotations = {
-        field.key: field.annotation for field in fields(Config) if field.key in ("plugins", "homes")
-    }
-    schema = {
-        "type": "object",
-        "properties": {key: schema_of(annotation) for key, annotation in annotations.items()},
-        "$defs": {},
-    }
-    part = {key: node for key, node in document.root.value.items() if key in annotations}
+    part = {key: node for key, node in document.root.value.items() if key in _EARLY}
+    if not part:
+        return Early(Plugins(), ())
+    annotations = {field.key: field.annotation for field in fields(Config) if field.key in _EARLY}
+    schema = {"type": "object", "properties": {key: schema_of(hint) for key, hint in annotations.items()}}
     document = _prepared(replace(document, root=document.root._replace(value=part)), schema)
-    problems = [problem for problem in document.problems if problem.path and problem.path[0] in annotations]
+    problems = [problem for problem in document.problems if problem.path and problem.path[0] in _EARLY]
     problems += _violations(document, schema, document.value)
     if problems:
         raise document.error(problems)

@@ -128,12 +128,8 @@ def _ref_text(
     if value in known:
         needed = resolve(known[value], root).get("required", ())
         message = f"{value!r} cannot stand alone: it needs {listing(needed)}"
-        return Problem(
-            "missing-key",
-            message,
-            path,
-            hint=f"write `{value}: {{{', '.join(f'{key}: …' for key in needed)}}}`",
-        )
+        options = ", ".join(f"{key}: …" for key in needed)
+        return Problem("missing-key", message, path, hint=f"write `{value}: {{{options}}}`")
     return _unknown_component(path, value, kind, known, plain, root, at_key=False)
 
 
@@ -167,14 +163,12 @@ def _ref_shape(
     root: Mapping[str, Any],
 ) -> Problem:
     keys = list(value)
-    message = f"a {kind} is one name with its options, and here are {len(keys)} keys: {listing(keys)}"
+    one = f"a {kind} is one name with its options"
     if not keys:
         return Problem(
-            "ref-shape",
-            f"a {kind} is one name with its options, and here is none",
-            path,
-            hint=f"installed: {listing(known)}",
+            "ref-shape", f"{one}, and here is none", path, hint=f"installed {kind}s: {listing(known)}"
         )
+    message = f"{one}, and here are {len(keys)} keys: {listing(keys)}"
     first = keys[0]
     hint = f"write one entry for each {kind}" if all(key in known for key in keys) else None
     if hint is None and first in known:
@@ -283,15 +277,9 @@ def _unknown_key(path: Path, key: str, known: Iterable[str], root: Mapping[str, 
 def _missing(value: Mapping[str, Any], schema: Mapping[str, Any], path: Path) -> Iterator[Problem]:
     for key in schema["required"]:
         if key not in value:
-            where = f" in {show_path(path)}" if path else ""
-            part = schema.get("properties", {}).get(key, {})
-            yield Problem(
-                "missing-key",
-                f"the key {key!r} is missing{where}",
-                path,
-                at_key=True,
-                hint=_description(part),
-            )
+            message = f"the key {key!r} is missing" + (f" in {show_path(path)}" if path else "")
+            hint = _description(schema.get("properties", {}).get(key))
+            yield Problem("missing-key", message, path, at_key=True, hint=hint)
 
 
 def _not_chosen(path: Path, value: Any, choices: Sequence[Any]) -> Problem:
