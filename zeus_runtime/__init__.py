@@ -9,31 +9,55 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from zeus_runtime.agent.agent import Agent as Agent
+    from zeus_runtime.agent.agent import FailedRunError as FailedRunError
+    from zeus_runtime.agent.agent import RunResult as RunResult
     from zeus_runtime.agent.build import Build as Build
     from zeus_runtime.agent.middleware import Middleware as Middleware
     from zeus_runtime.agent.middleware import Turn as Turn
+    from zeus_runtime.config.annotations import Alias as Alias
     from zeus_runtime.config.annotations import Doc as Doc
     from zeus_runtime.config.annotations import Maximum as Maximum
     from zeus_runtime.config.annotations import MaxLength as MaxLength
     from zeus_runtime.config.annotations import Minimum as Minimum
     from zeus_runtime.config.annotations import MinLength as MinLength
+    from zeus_runtime.config.annotations import Pattern as Pattern
+    from zeus_runtime.config.annotations import RefTo as RefTo
+    from zeus_runtime.config.diagnostics import ConfigError as ConfigError
+    from zeus_runtime.config.diagnostics import Diagnostic as Diagnostic
+    from zeus_runtime.config.markers import FileRelative as FileRelative
+    from zeus_runtime.config.model import Config as Config
+    from zeus_runtime.config.ref import Ref as Ref
+    from zeus_runtime.config.secrets import Redactor as Redactor
+    from zeus_runtime.config.secrets import Secret as Secret
     from zeus_runtime.context import Budget as Budget
     from zeus_runtime.context import DropBefore as DropBefore
     from zeus_runtime.context import Edit as Edit
     from zeus_runtime.context import View as View
     from zeus_runtime.errors import MissingError as MissingError
+    from zeus_runtime.errors import OptionsError as OptionsError
     from zeus_runtime.errors import RunError as RunError
     from zeus_runtime.errors import ZeusError as ZeusError
+    from zeus_runtime.models.classify import model_error as model_error
     from zeus_runtime.models.errors import ModelError as ModelError
     from zeus_runtime.models.interface import Model as Model
     from zeus_runtime.models.interface import ModelPiece as ModelPiece
     from zeus_runtime.models.interface import ModelRequest as ModelRequest
     from zeus_runtime.models.interface import ModelResponse as ModelResponse
     from zeus_runtime.models.interface import ReasoningDelta as ReasoningDelta
+    from zeus_runtime.models.interface import Retrying as Retrying
     from zeus_runtime.models.interface import TextDelta as TextDelta
     from zeus_runtime.models.interface import ToolCallDelta as ToolCallDelta
     from zeus_runtime.models.interface import ToolSchema as ToolSchema
     from zeus_runtime.models.interface import Usage as Usage
+    from zeus_runtime.models.messages import assistant_message as assistant_message
+    from zeus_runtime.models.messages import from_chat as from_chat
+    from zeus_runtime.models.messages import from_payload as from_payload
+    from zeus_runtime.models.messages import to_chat as to_chat
+    from zeus_runtime.models.messages import to_payload as to_payload
+    from zeus_runtime.models.messages import well_formed as well_formed
+    from zeus_runtime.models.profiles import ModelProfile as ModelProfile
+    from zeus_runtime.models.profiles import cost_usd as cost_usd
     from zeus_runtime.plugins.component import Component as Component
     from zeus_runtime.plugins.hookspecs import hookimpl as hookimpl
     from zeus_runtime.prompt.sections import Section as Section
@@ -53,13 +77,20 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Agent": "agent.agent",
+    "Alias": "config.annotations",
     "Budget": "context",
     "Build": "agent.build",
     "Component": "plugins.component",
+    "Config": "config.model",
+    "ConfigError": "config.diagnostics",
+    "Diagnostic": "config.diagnostics",
     "Doc": "config.annotations",
     "DropBefore": "context",
     "Edit": "context",
+    "FailedRunError": "agent.agent",
     "FileEntry": "tools.workspace",
+    "FileRelative": "config.markers",
     "MaxLength": "config.annotations",
     "Maximum": "config.annotations",
     "Middleware": "agent.middleware",
@@ -69,10 +100,19 @@ _HOMES = {
     "Model": "models.interface",
     "ModelError": "models.errors",
     "ModelPiece": "models.interface",
+    "ModelProfile": "models.profiles",
     "ModelRequest": "models.interface",
     "ModelResponse": "models.interface",
+    "OptionsError": "errors",
+    "Pattern": "config.annotations",
     "ReasoningDelta": "models.interface",
+    "Redactor": "config.secrets",
+    "Ref": "config.ref",
+    "RefTo": "config.annotations",
+    "Retrying": "models.interface",
     "RunError": "errors",
+    "RunResult": "agent.agent",
+    "Secret": "config.secrets",
     "Section": "prompt.sections",
     "TextDelta": "models.interface",
     "Tool": "tools.tool",
@@ -81,18 +121,26 @@ _HOMES = {
     "ToolResult": "tools.tool",
     "ToolRun": "tools.tool",
     "ToolSchema": "models.interface",
+    "Transactions": "store.transactions",
     "Turn": "agent.middleware",
     "Usage": "models.interface",
     "View": "context",
     "WorkspaceError": "tools.paths",
     "WorkspaceFiles": "tools.workspace",
     "ZeusError": "errors",
+    "assistant_message": "models.messages",
+    "cost_usd": "models.profiles",
+    "from_chat": "models.messages",
+    "from_payload": "models.messages",
     "hookimpl": "plugins.hookspecs",
+    "model_error": "models.classify",
     "printable": "tools.paths",
-    "Transactions": "store.transactions",
     "retry_while_locked": "store.transactions",
     "sqlite_file": "store.database",
+    "to_chat": "models.messages",
+    "to_payload": "models.messages",
     "tool": "tools.define",
+    "well_formed": "models.messages",
 }
 
 __all__ = ["__version__", *sorted(_HOMES)]
