@@ -296,10 +296,21 @@ def test_a_plugin_file_is_looked_for_in_the_homes_after_the_yamls_folder(
     home = tmp_path / "home"
     (home / "plugins").mkdir(parents=True)
     (home / "plugins" / "mine.py").write_text(OTHER, encoding="utf-8")
-    plugins = Plugins(files=("mine.py",))
-    assert find_plugins(plugins, homes=(home,)).names("tool") == ("other_search",)
+    as_written = Plugins(files=("mine.py",))
+    made_absolute = Plugins(files=(str(tmp_path / "mine.py"),))
+    for plugins in (as_written, made_absolute):
+        assert find_plugins(plugins, homes=(home,)).names("tool") == ("other_search",)
     (tmp_path / "mine.py").write_text(WIKI, encoding="utf-8")
-    assert find_plugins(plugins, homes=(home,)).names("tool") == ("wiki_search",)
+    for plugins in (as_written, made_absolute):
+        assert find_plugins(plugins, homes=(home,)).names("tool") == ("wiki_search",)
+
+
+def test_a_file_elsewhere_is_not_looked_for_in_the_homes(tmp_path: Path, find_plugins: Discover) -> None:
+    home = tmp_path / "home"
+    (home / "plugins").mkdir(parents=True)
+    (home / "plugins" / "mine.py").write_text(OTHER, encoding="utf-8")
+    for name in ("/elsewhere/mine.py", "../mine.py"):
+        assert "is not there" in only_problem(find_plugins(Plugins(files=(name,)), homes=(home,)))
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.plugins.conftest import Discover, Install
+from zeus_runtime.config import ConfigError, check, load
 from zeus_runtime.config.model import Plugins
-from zeus_runtime.plugins import load_create, load_options, options_schema
+from zeus_runtime.plugins import discover, load_create, load_options, options_schema
+from zeus_runtime.plugins.schema import installed_schema
 
 DOCS = Path(__file__).parents[2] / "docs" / "plugins.md"
 
@@ -34,6 +38,32 @@ async def test_the_plugin_in_one_file_loads_has_a_schema_and_rolls(
     sides = str(await tool.function(count=50)).split()
     assert tool.name == "roll_dice"
     assert len(re.findall(r"\d+", " ".join(sides))) >= 50
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("sides: 20", None),
+        ("sides: 1", "zeus.yaml:6:19: out-of-range"),
+        ("site: 20", "zeus.yaml:6:12: unknown-key"),
+    ],
+)
+def test_the_yaml_beside_it_is_valid_and_its_mistakes_have_a_place(
+    tmp_path: Path, line: str, says: str | None
+) -> None:
+    (tmp_path / "dice.py").write_text(blocks("python")[0], encoding="utf-8")
+    yaml = blocks("yaml")[0]
+    assert "sides: 20" in yaml
+    (tmp_path / "zeus.yaml").write_text(yaml.replace("sides: 20", line), encoding="utf-8")
+    document = load(tmp_path / "zeus.yaml", environ={}, directory=tmp_path)
+    registry = discover(document.early().plugins, environ={}, directory=tmp_path)
+    registry.require_plugins()
+    schema = installed_schema(registry).schema
+    if says is None:
+        assert check(document, schema).config().tools[0].options == {"sides": 20}
+    else:
+        with pytest.raises(ConfigError, match=says):
+            check(document, schema)
 
 
 def test_the_hook_module_of_a_distribution_loads_without_what_it_names(

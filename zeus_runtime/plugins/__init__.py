@@ -10,6 +10,7 @@ from zeus_runtime.plugins.observers import Observers
 from zeus_runtime.plugins.plugin import Plugin, PluginProblem
 from zeus_runtime.plugins.reference import load_create, load_options, options_schema, resolve
 from zeus_runtime.plugins.registry import Registered, Registry
+from zeus_runtime.plugins.schema import bundled_schema, installed_schema
 
 __all__ = [
     "KINDS",
@@ -22,9 +23,11 @@ __all__ = [
     "Registered",
     "Registry",
     "bundled_home",
+    "bundled_schema",
     "discover",
     "find",
     "find_all",
+    "installed_schema",
     "load_create",
     "load_options",
     "options_schema",

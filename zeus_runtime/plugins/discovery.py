@@ -135,13 +135,13 @@ def _files(
 
 
 def _file(name: str, directory: Path, homes: Sequence[Path]) -> Path | None:
-    beside = directory / name
-    if beside.is_file():
-        return beside
+    path = directory / name
+    if path.is_file():
+        return path
     try:
-        found = find(homes, "plugins", name)
-    except UsageError:
-        # A path with '..' or an absolute one is the user's to give, but it cannot name something in a Home.
+        # A checked config gives absolute paths; what was written is what is below the YAML's folder.
+        found = find(homes, "plugins", path.relative_to(directory).as_posix())
+    except (ValueError, UsageError):
         return None
     return found if found is not None and found.is_file() else None
 

@@ -52,9 +52,8 @@ def register_homes() -> Iterable[Path]:
 
     When: while a config is read, after the plugin's module was imported. How often: once per command.
     Returns: absolute paths of folders that exist. They are searched after the project's and the user's Homes and
-    before the bundled one; among plugins, in the order of their names. ``configs/`` holds presets (``zeus run
-    NAME``, ``extends: NAME``) and ``profiles.yaml`` (model profiles); ``prompts/`` replaces bundled prompt files by
-    file name.
+    before the bundled one; among plugins, in the order of their names. ``configs/profiles.yaml`` holds model
+    profiles; ``prompts/`` replaces bundled prompt files by file name.
     An exception, or a path that is no folder: the plugin contributes nothing and is reported.
 
     Example::

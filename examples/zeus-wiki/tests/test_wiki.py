@@ -92,3 +92,10 @@ async def test_results_are_explained_only_if_asked(*, in_results: bool, expected
 
 def test_the_package_holds_its_articles() -> None:
     assert {path.name for path in Path(ARTICLES).glob("*.md")} >= {"expenses.md", "oncall.md", "slipway.md"}
+
+
+def test_the_readme_shows_the_example_config() -> None:
+    folder = Path(__file__).parents[1]
+    assert (folder / "wiki.yaml").read_text(encoding="utf-8") in (folder / "README.md").read_text(
+        encoding="utf-8"
+    )

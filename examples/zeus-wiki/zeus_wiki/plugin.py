@@ -35,5 +35,5 @@ def register_middlewares() -> list[Component]:
 
 @hookimpl
 def register_homes() -> list[Path]:
-    """The Home with the model profile `harbour/scholar-8k` and the preset `wiki`."""
+    """The Home with the profile of `openai/harbour-scholar-8k`."""
     return [Path(__file__).parent / "home"]

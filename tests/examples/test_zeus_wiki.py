@@ -1,0 +1,150 @@
+"""The example plugin, installed from its wheel into a clean environment beside Zeus's own wheel."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "zeus-wiki"
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheels")]
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """A command's output; PYTHONPATH and ZEUS_* of the caller do not reach it."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ZEUS_"))}
+    environ |= {"HOME": str(cwd), "XDG_CONFIG_HOME": str(cwd / "config")}
+    done = subprocess.run(
+        [str(part) for part in command], cwd=cwd, env=environ, capture_output=True, text=True
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Both wheels, built from copies of what version control would hold."""
+    folder = tmp_path_factory.mktemp("wheels")
+    built: dict[str, Path] = {}
+    for name, source in (("zeus_runtime", ROOT), ("zeus_wiki", EXAMPLE)):
+        copy = folder / name
+        skipped = shutil.ignore_patterns(
+            ".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "tests", "examples"
+        )
+        shutil.copytree(source, copy, ignore=skipped)
+        run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=copy)
+        (built[name],) = folder.glob(f"{name}-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def clean(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new environment's python with both wheels. Third-party libraries are seen through a path file.
+
+    The path file adds a folder without processing the path files inside it, so an editable Zeus is not seen.
+    """
+    folder = tmp_path_factory.mktemp("clean")
+    venv.create(folder / "env", with_pip=False)
+    (python,) = (folder / "env").glob("bin/python")
+    packages = Path(
+        run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip()
+    )
+    for wheel in wheels.values():
+        pip = (sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check")
+        run(*pip, "install", "--quiet", "--no-deps", "--no-index", "--no-compile", wheel, cwd=folder)
+    (packages / "third_party.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python
+
+
+def ask(python: Path, code: str, cwd: Path) -> object:
+    """What ``code`` prints as JSON, run in the clean environment."""
+    return json.loads(run(python, "-c", code, cwd=cwd))
+
+
+def test_zeus_wheel_carries_its_home_and_its_entry_points(wheels: dict[str, Path]) -> None:
+    with ZipFile(wheels["zeus_runtime"]) as archive:
+        names = set(archive.namelist())
+    for folder in ("configs", "prompts", "schemas"):
+        files = {path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob("*") if path.is_file()}
+        assert files, f"{folder}/ is empty"
+        assert {f"zeus_runtime/_home/{name}" for name in files} <= names
+    assert "zeus_runtime/py.typed" in names
+    assert "zeus_plugins/tools/filesystem/__init__.py" in names
+    assert not [name for name in names if name.startswith(("tests/", "examples/", "docs/", "configs/"))]
+
+
+def test_nothing_is_found_from_the_checkout(clean: Path, tmp_path: Path) -> None:
+    code = """
+import json, sys, zeus_runtime, zeus_plugins, zeus_wiki
+from zeus_runtime.plugins import bundled_home, discover
+registry = discover(environ={})
+files = [module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)]
+files += sys.path + [str(bundled_home()), *map(str, registry.homes)]
+print(json.dumps(files))
+"""
+    files = ask(clean, code, tmp_path)
+    assert isinstance(files, list)
+    environment = clean.parents[1]
+    ours = [file for file in files if "zeus" in Path(file).name or "/zeus_" in file]
+    assert len(ours) > 10
+    assert [file for file in ours if not Path(file).is_relative_to(environment)] == []
+    assert [file for file in files if file == str(ROOT) or Path(file).is_relative_to(ROOT / "plugins")] == []
+
+
+def test_the_plugin_is_found_beside_the_bundled_ones(clean: Path, tmp_path: Path) -> None:
+    code = """
+import json
+from zeus_runtime.plugins import discover
+registry = discover(environ={})
+print(json.dumps({
+    "plugins": {str(plugin): plugin.status for plugin in registry.plugins},
+    "components": [f"{found.kind} {found.name}" for found in registry.all()],
+    "problems": [str(problem) for problem in registry.problems],
+}))
+"""
+    found = ask(clean, code, tmp_path)
+    assert isinstance(found, dict)
+    assert found["plugins"]["wiki (zeus-wiki 0.1.0)"] == "loaded"
+    assert set(found["plugins"].values()) == {"loaded"}
+    assert {"tool wiki", "middleware glossary", "tool filesystem"} <= set(found["components"])
+    assert found["problems"] == []
+
+
+def test_its_options_are_in_the_schema_and_its_profile_is_in_a_home(clean: Path, tmp_path: Path) -> None:
+    code = """
+import json
+from pathlib import Path
+from zeus_runtime.models.profiles import lookup
+from zeus_runtime.plugins import discover, search_path
+from zeus_runtime.plugins.schema import installed_schema
+registry = discover(environ={})
+schema, problems = installed_schema(registry)
+homes = search_path(directory=Path(), environ={}, plugin_homes=registry.homes)
+print(json.dumps({
+    "options": sorted(schema["$defs"]["tool.wiki"]["properties"]),
+    "glossary": sorted(schema["$defs"]["middleware.glossary"]["properties"]),
+    "window": lookup("openai/harbour-scholar-8k", homes=homes).max_input_tokens,
+}))
+"""
+    assert ask(clean, code, tmp_path) == {
+        "options": ["max_characters", "max_results"],
+        "glossary": ["in_results", "max_terms", "terms"],
+        "window": 8192,
+    }
+
+
+def test_its_own_tests_pass_there(clean: Path, tmp_path: Path) -> None:
+    without_package = shutil.ignore_patterns("__pycache__", "zeus_wiki", "dist")
+    shutil.copytree(EXAMPLE, tmp_path, dirs_exist_ok=True, ignore=without_package)
+    output = run(clean, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests", cwd=tmp_path)
+    assert " passed" in output
