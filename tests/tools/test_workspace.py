@@ -230,7 +230,9 @@ def test_a_link_to_a_file_outside_is_neither_read_nor_replaced(
     assert sorted(p.name for p in outside.iterdir()) == ["secret.txt"]
 
 
-def test_a_folder_link_outside_makes_no_folder_there(files: WorkspaceFiles, root: Path, outside: Path) -> None:
+def test_a_folder_link_outside_makes_no_folder_there(
+    files: WorkspaceFiles, root: Path, outside: Path
+) -> None:
     (root / "out").symlink_to(outside)
     with pytest.raises(WorkspaceError):
         files.write("/out/new/a.txt", b"")
@@ -238,7 +240,9 @@ def test_a_folder_link_outside_makes_no_folder_there(files: WorkspaceFiles, root
 
 
 @pytest.mark.parametrize("target", ["real/a.txt", "{root}/real/a.txt", "real/../real/a.txt", "chain"])
-def test_a_link_inside_the_workspace_works_and_stays_a_link(files: WorkspaceFiles, root: Path, target: str) -> None:
+def test_a_link_inside_the_workspace_works_and_stays_a_link(
+    files: WorkspaceFiles, root: Path, target: str
+) -> None:
     files.write("/real/a.txt", b"old")
     (root / "chain").symlink_to("real/a.txt")
     (root / "link").symlink_to(target.format(root=root))
@@ -300,7 +304,9 @@ def test_a_file_swapped_for_a_link_between_check_and_use_is_not_followed(
         files.open("/secret.txt")
 
 
-def test_constant_swapping_never_leaks_what_is_outside(files: WorkspaceFiles, root: Path, outside: Path) -> None:
+def test_constant_swapping_never_leaks_what_is_outside(
+    files: WorkspaceFiles, root: Path, outside: Path
+) -> None:
     (root / "inside").mkdir()
     (root / "inside/secret.txt").write_text("mine")
     (root / "to_in").symlink_to("inside")
@@ -311,8 +317,8 @@ def test_constant_swapping_never_leaks_what_is_outside(files: WorkspaceFiles, ro
     def swap() -> None:
         while not stop.is_set():
             for target in ("to_out", "to_in"):
-                os.symlink(os.readlink(root / target), root / "next")
-                os.rename(root / "next", root / "door")
+                (root / "next").symlink_to((root / target).readlink())
+                (root / "next").rename(root / "door")
 
     swapper = threading.Thread(target=swap)
     swapper.start()
@@ -360,7 +366,9 @@ def test_what_is_not_a_file_is_refused_at_once(
 # Atomic writes
 
 
-def test_a_write_keeps_the_mode_of_the_old_file_and_respects_the_umask(files: WorkspaceFiles, root: Path) -> None:
+def test_a_write_keeps_the_mode_of_the_old_file_and_respects_the_umask(
+    files: WorkspaceFiles, root: Path
+) -> None:
     files.write("/run.sh", b"")
     fresh = (root / "run.sh").stat().st_mode & 0o777
     (root / "plain").touch()
@@ -441,7 +449,9 @@ def test_temporary_files_of_others_are_not_listed(files: WorkspaceFiles, root: P
     assert files.entries() == []
 
 
-def test_concurrent_edits_of_one_file_lose_nothing_even_through_links(files: WorkspaceFiles, root: Path) -> None:
+def test_concurrent_edits_of_one_file_lose_nothing_even_through_links(
+    files: WorkspaceFiles, root: Path
+) -> None:
     files.write("/count", b"0")
     (root / "link").symlink_to("count")
 
@@ -449,7 +459,9 @@ def test_concurrent_edits_of_one_file_lose_nothing_even_through_links(files: Wor
         for _ in range(10):
             files.edit(path, lambda data: str(int(data) + 1).encode(), max_bytes=MB)
 
-    threads = [threading.Thread(target=count, args=(path,)) for path in ("/count", "/link", "./count", "/x/../link")]
+    threads = [
+        threading.Thread(target=count, args=(path,)) for path in ("/count", "/link", "./count", "/x/../link")
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -457,7 +469,9 @@ def test_concurrent_edits_of_one_file_lose_nothing_even_through_links(files: Wor
     assert read(files, "/count") == "40"
 
 
-def test_an_edit_does_not_overwrite_what_another_process_wrote_meanwhile(files: WorkspaceFiles, root: Path) -> None:
+def test_an_edit_does_not_overwrite_what_another_process_wrote_meanwhile(
+    files: WorkspaceFiles, root: Path
+) -> None:
     files.write("/a", b"old")
 
     def change(data: bytes) -> bytes:
@@ -541,7 +555,9 @@ def test_a_route_hides_a_real_folder_of_its_name(routed: WorkspaceFiles, root: P
         routed.open("/memory/hidden")
 
 
-def test_there_is_no_way_from_a_route_into_the_root_or_out(routed: WorkspaceFiles, root: Path, tmp_path: Path) -> None:
+def test_there_is_no_way_from_a_route_into_the_root_or_out(
+    routed: WorkspaceFiles, root: Path, tmp_path: Path
+) -> None:
     routed.write("/memory/x", b"")
     routed.write("/secret", b"")
     (tmp_path / "m/up").symlink_to("../root/secret")

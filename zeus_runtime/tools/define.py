@@ -66,11 +66,12 @@ def tool(
         TypeError: the signature or one of these arguments cannot make a tool.
     """
 
-    def define(function: Callable[..., Any]) -> Tool:
+    def define(given: Callable[..., Any]) -> Tool:
         from zeus_runtime.config.annotations import schema_of_function
 
+        function = given if inspect.isroutine(given) else given.__call__
         signature = inspect.signature(function)
-        named = name if name is not None else str(getattr(function, "__name__", type(function).__name__))
+        named = name if name is not None else str(getattr(given, "__name__", type(given).__name__))
         described, derived = (
             ("", {}) if description and parameters else schema_of_function(function, skip=("run",))
         )
@@ -100,7 +101,7 @@ def _asynchronous(function: Callable[..., Any], *, typed: bool) -> Callable[...,
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         raise TypeError(f"{function.__name__} is a generator; a tool returns its result")
     convert = _converter(function) if typed else dict
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__):
+    if inspect.iscoroutinefunction(function):
 
         async def call_async(**arguments: Any) -> Any:
             return await function(**convert(arguments))
@@ -125,7 +126,7 @@ def _converter(function: Callable[..., Any]) -> Callable[[Mapping[str, Any]], di
         from zeus_runtime.config.annotations import build
 
         if not hints and arguments:
-            hints.update(get_type_hints(inspect.unwrap(function), include_extras=True))
+            hints.update(get_type_hints(function, include_extras=True))
         return {
             key: build(hints[key], value) if key != "run" and key in hints else value
             for key, value in arguments.items()

@@ -46,13 +46,15 @@ def validate_arguments(tool: Tool, arguments: JSON) -> dict[str, JSON] | str:
 
     from zeus_runtime.config.annotations import coerce
 
-    given = coerce(tool.parameters, arguments)
     try:
+        problems_of = tool.problems_of
+        given = coerce(tool.parameters, arguments)
         problems = sorted(
-            tool.problems_of(given), key=lambda problem: [str(step) for step in problem.absolute_path]
+            problems_of(given), key=lambda problem: [str(step) for step in problem.absolute_path]
         )
-    except (SchemaError, Unresolvable, re.error) as error:
-        return f"{tool.name} cannot be called: its own schema is broken ({error}). Tell the user; do not try again."
+    except (SchemaError, Unresolvable, KeyError, re.error) as error:
+        reason = _clipped(getattr(error, "message", "") or f"{type(error).__name__}: {error}")
+        return f"{tool.name} cannot be called: its own schema is broken ({reason}). Tell the user; do not try again."
     if not problems and isinstance(given, dict):
         return given
     lines = [f"- {_explained(problem)}" for problem in problems[:_MAX_PROBLEMS]]

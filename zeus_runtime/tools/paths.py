@@ -36,13 +36,16 @@ def split(path: str) -> tuple[str, ...]:
     if path == "~" or path.startswith("~/"):
         raise WorkspaceError("~ is not expanded.", remedy="Start at the workspace, as in /src/a.py.")
     if "://" in path:
-        raise WorkspaceError(f"{printable(path)} is a URL, not a path.", remedy="Give a path such as /src/a.py.")
+        raise WorkspaceError(
+            f"{printable(path)} is a URL, not a path.", remedy="Give a path such as /src/a.py."
+        )
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":
             if not parts:
                 raise WorkspaceError(
-                    f"{printable(path)} leaves the workspace.", remedy="/ is the workspace; nothing is above it."
+                    f"{printable(path)} leaves the workspace.",
+                    remedy="/ is the workspace; nothing is above it.",
                 )
             parts.pop()
         elif part not in ("", "."):

@@ -12,6 +12,7 @@ def register_tools() -> list[Component]:
         Component(
             "todos",
             create="zeus_plugins.tools.todos.tools:create",
+            options="zeus_plugins.tools.todos.options:Options",
             summary="The agent's task list: write_todos read_todos.",
         )
     ]
