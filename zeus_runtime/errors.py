@@ -59,3 +59,10 @@ class CancelledRunError(ZeusError):
 
     exit_code = 130
     code = "cancelled"
+
+
+class OptionsError(ZeusError):
+    """A component's options do not fit together in a way the schema cannot say (exit 3)."""
+
+    exit_code = 3
+    code = "options"

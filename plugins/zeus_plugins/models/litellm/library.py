@@ -1,0 +1,47 @@
+"""The litellm library: loaded late, off the event loop, and quiet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from zeus_runtime import MissingError
+
+
+async def library() -> Any:
+    """litellm, ready for use. The first call imports it, in a thread: it takes seconds.
+
+    Raises:
+        MissingError: it is not installed.
+    """
+    import asyncio
+    import sys
+
+    loaded = sys.modules.get("litellm")
+    if loaded is not None and getattr(loaded, "acompletion", None) is not None:
+        return _quiet(loaded)
+    return await asyncio.to_thread(_load)
+
+
+def _load() -> Any:
+    import os
+
+    # Read when litellm is imported; without it the price map is fetched from the network.
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    try:
+        import litellm
+    except ImportError as problem:
+        raise MissingError(
+            f"the model plugin needs litellm, which cannot be imported: {problem}",
+            remedy="pip install litellm",
+        ) from problem
+    return _quiet(litellm)
+
+
+def _quiet(litellm: Any) -> Any:
+    """No telemetry, no advertising on errors, no tokenizers from the network; unsupported settings are errors."""
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True
+    litellm.disable_hf_tokenizer_download = True
+    # A setting the provider does not know is refused, not dropped: nothing in the YAML may be without effect.
+    litellm.drop_params = False
+    return litellm

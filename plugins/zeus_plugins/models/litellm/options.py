@@ -1,0 +1,41 @@
+"""What the YAML says of a litellm model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from zeus_runtime import Doc, Maximum, Minimum, Secret
+
+
+@dataclass(frozen=True)
+class Options:
+    """``{litellm: {model: gpt-5.2, temperature: 0}}``; a plain string as ``model:`` is the name alone."""
+
+    model: Annotated[
+        str, Doc("The model as litellm names it, with its provider: `openai/gpt-5.2`, `ollama/qwen3`.")
+    ]
+    api_key: Annotated[
+        Secret | None, Doc("The provider's key; without it the provider's usual variable is read.")
+    ] = None
+    api_base: Annotated[str | None, Doc("URL of a compatible server or proxy.")] = None
+    temperature: Annotated[float | None, Doc("Sampling temperature."), Minimum(0), Maximum(2)] = None
+    top_p: Annotated[float | None, Doc("Nucleus sampling."), Minimum(0), Maximum(1)] = None
+    max_tokens: Annotated[int | None, Doc("The longest answer, in tokens."), Minimum(1)] = None
+    timeout_seconds: Annotated[float, Doc("How long one call may take in all."), Minimum(0.001)] = 600.0
+    idle_seconds: Annotated[
+        float,
+        Doc("How long the provider may be silent: before the first piece and between pieces."),
+        Minimum(0.001),
+    ] = 300.0
+    headers: Annotated[Mapping[str, str], Doc("Further HTTP headers of every request.")] = field(
+        default_factory=dict
+    )
+    extra: Annotated[
+        Mapping[str, Any],
+        Doc(
+            "Further arguments of litellm's completion, as they are: `seed`, `reasoning_effort`, `api_version`, ..."
+        ),
+    ] = field(default_factory=dict)
+    stream: Annotated[bool, Doc("Ask for the answer piece by piece; false for servers that cannot.")] = True
