@@ -33,6 +33,7 @@ from zeus_runtime.models.interface import (
     ToolCallDelta,
     ToolSchema,
 )
+from zeus_runtime.models.profiles import ModelProfile, cost_usd
 from zeus_runtime.prompt import Section, assemble
 from zeus_runtime.tools import Tool, ToolCall, ToolResult, invoke, permitted, validate_arguments, visible
 
@@ -54,6 +55,7 @@ class Outfit:
         clock_section: section 7's text, made once per run.
         limits: when to stop.
         budget: what one model call may hold.
+        profile: the model's prices.
     """
 
     model: Model
@@ -63,6 +65,7 @@ class Outfit:
     clock_section: str
     limits: Limits
     budget: Budget
+    profile: ModelProfile
 
 
 @dataclass
@@ -277,9 +280,12 @@ class Run:
             )
 
     def _count(self, response: ModelResponse) -> None:
-        if response.cost_usd is not None:
-            self.totals.cost_usd = (self.totals.cost_usd or 0.0) + response.cost_usd
         usage = response.usage
+        cost = response.cost_usd
+        if cost is None and usage is not None:
+            cost = cost_usd(self._outfit.profile, usage)
+        if cost is not None:
+            self.totals.cost_usd = (self.totals.cost_usd or 0.0) + cost
         if usage is None:
             return
         self.totals.prompt_tokens += usage.input_tokens
@@ -290,7 +296,7 @@ class Run:
                 completion_tokens=usage.output_tokens,
                 cached_tokens=usage.cache_read_tokens,
                 cache_write_tokens=usage.cache_write_tokens,
-                cost_usd=response.cost_usd,
+                cost_usd=cost,
             )
         )
 

@@ -151,7 +151,7 @@ class ThreadLog:
             .order_by(_message.c.seq)
         )
         return await self._database.run(
-            lambda connection: [LogEntry(*row) for row in connection.execute(query).tuples()]
+            lambda connection: [LogEntry(*row) for row in connection.execute(query)]
         )
 
     async def append_edit(self, thread: Thread, number: int, at_seq: int, payload: str) -> None:
@@ -202,7 +202,7 @@ class ThreadLog:
         if limit is not None:
             query = query.limit(limit)
         return await self._database.run(
-            lambda connection: [SessionInfo(*row) for row in connection.execute(query).tuples()]
+            lambda connection: [SessionInfo(*row) for row in connection.execute(query)]
         )
 
     async def delete(self, thread: Thread) -> None:

@@ -1,0 +1,55 @@
+# Everything sets up its own virtual environment first; nothing but Python (3.11 or later) and make is needed.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+WORKERS ?= auto
+
+.PHONY: demo test check style fix schema golden bench clean
+
+demo: $(VENV)/.installed  ## Run the quickstart: no key, no network.
+	$(BIN)/zeus run quickstart
+
+test: $(VENV)/.installed-dev  ## Run all tests.
+	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
+
+check: style test  ## What every commit must pass.
+
+style: $(VENV)/.installed-dev  ## Format, lint, types, import contracts, generated files.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/zeus schema --check
+
+fix: $(VENV)/.installed-dev  ## Format, and repair what can be repaired.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+schema: $(VENV)/.installed-dev  ## Write schemas/zeus.schema.json anew.
+	$(BIN)/zeus schema --write
+
+golden: $(VENV)/.installed-dev  ## Write the golden files anew; look at the difference before committing it.
+	ZEUS_GOLDEN=1 $(BIN)/pytest -n $(WORKERS) --dist loadgroup
+
+bench: $(VENV)/.installed-bench  ## Measure beside peers.
+	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.loop
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Zeus needs Python 3.11 or later; name one with PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-bench: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --editable '.[dev,bench]'
+	touch $@ $(VENV)/.installed $(VENV)/.installed-dev

@@ -1,0 +1,31 @@
+"""Processes killed with SIGKILL at random points: every run goes on, nothing repeats, nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+RUNS = 50
+CHECKOUT = Path(__file__).parents[2]
+
+
+def test_fifty_runs_survive_sigkill_at_random_points(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.killing", str(tmp_path), str(RUNS), "20261121"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(reports) == RUNS
+    for report in reports:
+        assert report.get("ending") == "done", (report, done.stderr[-2000:])
+        assert report["repeated"] == []
+        assert report["log_equal"]
+        assert report["threads"] == 1
+    assert sum(report["kills"] for report in reports) >= RUNS

@@ -1,0 +1,140 @@
+"""The six methods of a middleware, in the order of the YAML."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import TOOLS, call, calling, play, script, write_agent
+from zeus_runtime import Agent
+from zeus_runtime.events import RunCompleted, RunFailed, ToolCallResult
+
+LAYERS = (
+    TOOLS
+    + '''
+from dataclasses import dataclass
+from zeus_runtime import Middleware, Section
+
+@dataclass(frozen=True)
+class Options:
+    tag: str
+
+TRACE = []
+
+class Layer(Middleware):
+    def __init__(self, tag):
+        self.tag = tag
+    def tools(self):
+        @tool(name=f"tool_{self.tag}", access="read")
+        async def own() -> str:
+            """The layer's own tool."""
+            return self.tag
+        return [own]
+    async def sections(self, turn):
+        return {Section.RESOURCES: f"resource {self.tag} of step {turn.step}"}
+    async def wrap_run(self, turn, call_next):
+        TRACE.append(f"run {self.tag}")
+        await call_next(turn)
+        TRACE.append(f"ran {self.tag}")
+    async def wrap_model_call(self, request, call_next):
+        TRACE.append(f"model {self.tag}")
+        return await call_next(request.override(settings={**request.settings, "seen": [*request.settings.get("seen", []), self.tag]}))
+    async def wrap_tool_call(self, call, call_next):
+        result = await call_next(call)
+        return ToolResult(f"{self.tag}({result.content})", state=result.state, is_error=result.is_error)
+
+class Rude(Middleware):
+    async def sections(self, turn):
+        return {Section.CORE: "I am the core now"}
+
+class Broken(Middleware):
+    def __init__(self, tag):
+        self.where = tag
+    async def wrap_model_call(self, request, call_next):
+        if self.where == "model":
+            raise KeyError("oops")
+        return await call_next(request)
+    async def wrap_tool_call(self, call, call_next):
+        if self.where == "tool":
+            raise KeyError("oops")
+        return await call_next(call)
+    async def sections(self, turn):
+        if self.where == "sections":
+            raise KeyError("oops")
+        return {}
+    async def edits(self, view, budget):
+        if self.where == "edits":
+            raise KeyError("oops")
+        return ()
+
+@hookimpl
+def register_middlewares():
+    return [
+        Component("outer", create=lambda options, build: Layer(options.tag), options=Options),
+        Component("inner", create=lambda options, build: Layer(options.tag), options=Options),
+        Component("rude", create=lambda options, build: Rude()),
+        Component("broken", create=lambda options, build: Broken(options.tag), options=Options),
+    ]
+'''
+)
+
+
+async def test_the_first_line_is_outermost_for_runs_models_and_tools(tmp_path: Path) -> None:
+    config = write_agent(
+        tmp_path, "middlewares: [outer: {tag: A}, inner: {tag: B}]\n", plugin=LAYERS
+    )
+    model = script(calling(call("echo", "a", text="x"), call("tool_B", "b")), "done")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        events = await play(agent, "go")
+    assert isinstance(events[-1], RunCompleted)
+    assert model.requests[0].settings["seen"] == ["A", "B"]
+    results = {e.call_id: e.content for e in events if isinstance(e, ToolCallResult)}
+    assert results == {"a": "A(B(echo: x))", "b": "A(B(B))"}
+    assert "resource A of step 0\n\nresource B of step 0" in model.requests[0].system
+    assert "resource A of step 1" in model.requests[1].system
+
+
+async def test_the_stable_sections_are_the_same_bytes_at_every_step(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, "middlewares: [outer: {tag: A}]\n", plugin=LAYERS)
+    model = script(calling(call("echo", "a", text="x")), "done", "again")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        first = await agent.run("go")
+        await agent.run("more", session=first.session)
+    stable = {request.system[: request.stable_system_length] for request in model.requests}
+    assert len(model.requests) == 3
+    assert len(stable) == 1
+    assert len(stable.pop()) > 500
+
+
+async def test_a_middleware_cannot_write_into_the_stable_sections(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, "middlewares: [rude]\n", plugin=LAYERS)
+    async with Agent.from_config(config, directory=tmp_path, model=script("hi")) as agent:
+        ending = (await play(agent, "go"))[-1]
+    assert isinstance(ending, RunFailed)
+    assert "'rude'" in ending.message
+    assert "section core is stable" in ending.message
+
+
+@pytest.mark.parametrize("where", ["model", "tool", "sections", "edits"])
+async def test_a_broken_middleware_is_named_and_the_thread_goes_on(tmp_path: Path, where: str) -> None:
+    config = write_agent(tmp_path, f"middlewares: [broken: {{tag: {where}}}]\n", plugin=LAYERS)
+    model = script(calling(call("echo", "a", text="x")), "done")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        ending = (await play(agent, "go"))[-1]
+    assert isinstance(ending, RunFailed)
+    assert ending.code == "middleware_failed"
+    assert "'broken' failed: KeyError" in ending.message
+    whole = write_agent(tmp_path, "", plugin=LAYERS)
+    async with Agent.from_config(whole, directory=tmp_path, model=model) as agent:
+        events = [event async for event in agent.resume(ending.session)]
+    assert isinstance(events[-1], RunCompleted)
+
+
+async def test_the_model_failing_inside_a_middleware_is_not_blamed_on_it(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, "middlewares: [outer: {tag: A}]\n", plugin=LAYERS)
+    async with Agent.from_config(config, directory=tmp_path, model=script(OSError("no route"))) as agent:
+        ending = (await play(agent, "go"))[-1]
+    assert isinstance(ending, RunFailed)
+    assert ending.code == "internal"
+    assert "OSError: no route" in ending.message

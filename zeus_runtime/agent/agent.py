@@ -1,0 +1,303 @@
+"""The Agent: a config that runs. This is the Python API."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from zeus_runtime.agent.checked import check
+from zeus_runtime.agent.outfitting import fresh_outfit, open_model
+from zeus_runtime.agent.plan import Plan, make_plan
+from zeus_runtime.agent.session import Session, new_session_id
+from zeus_runtime.errors import RunError, UsageError
+from zeus_runtime.events import Event, RunCompleted, RunFailed
+from zeus_runtime.plugins import Observers
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.config.model import Mode
+    from zeus_runtime.models.interface import Model
+    from zeus_runtime.store.thread_log import SessionInfo
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a finished run gives back; money in US dollars, None where no price is known."""
+
+    session: str
+    answer: str
+    steps: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+
+
+class FailedRunError(RunError):
+    """A run that ``Agent.run`` began did not complete; ``event`` says how and ``session`` goes on."""
+
+    def __init__(self, event: RunFailed) -> None:
+        super().__init__(event.message)
+        self.event = event
+        self.session = event.session
+        self.code = event.code
+        self.exit_code = event.exit_code
+
+
+class Agent:
+    """An agent as its YAML says. Use it as an async context manager, or call ``aclose`` when done.
+
+    Several sessions may run at the same time; one session runs one thing at a time.
+    """
+
+    def __init__(self, checked: Checked, plan: Plan, *, model: Model | None = None) -> None:
+        self._checked = checked
+        self._plan = plan
+        self._given_model = model
+        self._live: _Live | None = None
+        self._opening = asyncio.Lock()
+        self._stack = AsyncExitStack()
+        self._running: dict[str, asyncio.Task[None]] = {}
+
+    @classmethod
+    def from_config(
+        cls,
+        config: str | Path | None = None,
+        *,
+        env: str | None = None,
+        sets: Sequence[str] = (),
+        directory: str | Path | None = None,
+        environ: Mapping[str, str] | None = None,
+        mode: Mode | None = None,
+        model: Model | None = None,
+    ) -> Self:
+        """Read and check a config; nothing is opened yet.
+
+        Args:
+            config: a YAML file, a preset's name, or None for ``zeus.yaml`` in the directory.
+            env: overlay name: ``prod`` for ``zeus.prod.yaml`` beside ``zeus.yaml``.
+            sets: overrides such as ``limits.max_steps=5``.
+            directory: the working directory; the process's own by default.
+            environ: the environment variables; the process's own by default.
+            mode: instead of the config's.
+            model: instead of the config's; for tests.
+
+        Raises:
+            ConfigError: with every problem and its position.
+            MissingError: a plugin, dependency or file is not there.
+        """
+        checked = check(
+            config,
+            env=env,
+            sets=sets,
+            directory=Path(directory) if directory is not None else Path.cwd(),
+            environ=os.environ if environ is None else environ,
+        )
+        return cls(checked, make_plan(checked, mode=mode), model=model)
+
+    @property
+    def plan(self) -> Plan:
+        """Exactly what runs."""
+        return self._plan
+
+    async def run(self, prompt: str, *, session: str | None = None) -> RunResult:
+        """One run from prompt to answer.
+
+        Args:
+            prompt: what the user says.
+            session: an existing session to go on with; a new one by default.
+
+        Raises:
+            FailedRunError: the run failed, reached a limit or was cancelled.
+            UsageError: there is no such session, or it is running.
+        """
+        ending: Event | None = None
+        async for event in self.stream(prompt, session=session):
+            ending = event
+        if isinstance(ending, RunFailed):
+            raise FailedRunError(ending)
+        assert isinstance(ending, RunCompleted)
+        return RunResult(
+            ending.session,
+            ending.answer,
+            ending.steps,
+            ending.prompt_tokens,
+            ending.completion_tokens,
+            ending.cost_usd,
+        )
+
+    def stream(self, prompt: str, *, session: str | None = None) -> AsyncGenerator[Event, None]:
+        """One run as its events; exactly one is terminal (``RunCompleted`` or ``RunFailed``) and it is the last.
+
+        Closing the iterator early cancels the run; the session can go on.
+        """
+        return self._events(prompt, session)
+
+    def resume(self, session: str) -> AsyncGenerator[Event, None]:
+        """Take up the session's run that was cut off: no finished tool call repeats, no paid answer is asked again.
+
+        Raises:
+            UsageError: there is no such session. (That nothing is left to take up comes as a ``RunFailed``.)
+        """
+        return self._events(None, session)
+
+    def cancel(self, session: str) -> bool:
+        """Stop what runs on ``session``; its stream ends with a ``RunFailed`` of code ``cancelled``.
+
+        Returns:
+            whether something ran.
+        """
+        task = self._running.get(session)
+        return task is not None and task.cancel()
+
+    async def sessions(self, *, limit: int | None = None) -> Sequence[SessionInfo]:
+        """The sessions of this agent's database, last used first."""
+        return await (await self._open()).log.sessions(limit=limit)
+
+    async def latest_session(self) -> str | None:
+        """The session that this agent used last; None if it has none."""
+        live = await self._open()
+        found = await live.log.sessions(agent=self._plan.config.name, limit=1)
+        return found[0].session if found else None
+
+    async def history(self, session: str) -> Sequence[BaseMessage]:
+        """Every message of a session, untouched by any context policy.
+
+        Raises:
+            UsageError: there is no such session.
+        """
+        import json
+
+        from zeus_runtime.models.messages import from_payload
+
+        log = (await self._open()).log
+        entries = await log.read(await log.find(session))
+        return [from_payload(json.loads(entry.payload)) for entry in entries]
+
+    async def delete_session(self, session: str) -> None:
+        """Remove a session with all its messages and checkpoints.
+
+        Raises:
+            UsageError: there is no such session, or it is running.
+        """
+        live = await self._open()
+        thread = await live.log.find(session)
+        self._refuse_running(session)
+        await live.saver.adelete_thread(session)
+        await live.log.delete(thread)
+
+    async def aclose(self) -> None:
+        """Cancel what runs and close the stores."""
+        for task in list(self._running.values()):
+            task.cancel()
+        if self._running:
+            await asyncio.wait(self._running.values())
+        await self._stack.aclose()
+        self._live = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exc: object) -> None:
+        await self.aclose()
+
+    async def _events(self, prompt: str | None, session: str | None) -> AsyncGenerator[Event, None]:
+        live = await self._open()
+        if session is None:
+            name = new_session_id()
+            thread = await live.log.open(name, agent=self._plan.config.name, title=prompt or "")
+        else:
+            name = session
+            thread = await live.log.find(session)
+        self._refuse_running(name)
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        emit = self._emitter(events.put_nowait)
+        for notice in self._plan.notices:
+            emit(notice)
+        work = Session(thread, log=live.log, database=live.database, saver=live.saver, graph=live.graph).run(
+            prompt, self._plan.mode, fresh_outfit(self._plan, live.model), emit
+        )
+        task = asyncio.create_task(work, name=f"run {name}")
+        self._running[name] = task
+
+        def end(_task: asyncio.Task[None]) -> None:
+            del self._running[name]
+            events.put_nowait(None)
+
+        task.add_done_callback(end)
+        terminal: Event | None = None
+        try:
+            while (event := await events.get()) is not None:
+                if isinstance(event, RunCompleted | RunFailed):
+                    terminal = event
+                else:
+                    yield event
+            await task
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+        assert terminal is not None
+        yield terminal
+
+    def _emitter(self, put: Callable[[Event], None]) -> Callable[[Event], None]:
+        observers = Observers(self._checked.registry.observers)
+        redactor = self._checked.document.redactor
+
+        def emit(event: Event) -> None:
+            shown = redacted(event, redactor.json) if redactor.secrets else event
+            put(shown)
+            for notice in observers.notify(shown):
+                put(notice)
+
+        return emit
+
+    def _refuse_running(self, session: str) -> None:
+        if session in self._running:
+            raise UsageError(
+                f"the session {session} is running", remedy="Wait for it, cancel it, or use another session."
+            )
+
+    async def _open(self) -> _Live:
+        async with self._opening:
+            if self._live is None:
+                self._live = await _open(self._plan, self._given_model, self._stack)
+            return self._live
+
+
+@dataclass(frozen=True)
+class _Live:
+    """What an agent holds open."""
+
+    database: Any
+    log: Any
+    saver: Any
+    graph: Any
+    model: Model
+
+
+async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live:
+    from zeus_runtime.agent.graph import build_graph
+    from zeus_runtime.store.database import Database
+    from zeus_runtime.store.thread_log import ThreadLog
+
+    database = Database(plan.config.storage.url, directory=plan.build.directory)
+    stack.push_async_callback(database.close)
+    log = ThreadLog(database)
+    await log.create_tables()
+    saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))
+    return _Live(database, log, saver, build_graph(saver), model or open_model(plan))
+
+
+def redacted(event: Event, redact: Callable[[Any], Any]) -> Event:
+    """``event`` with every known secret masked."""
+    changes = {
+        name: redact(value) for name, value in vars(event).items() if isinstance(value, str | dict)
+    }
+    return replace(event, **changes)

@@ -1,0 +1,133 @@
+"""From a YAML file to a checked config: load, discover, validate. Light; nothing runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from zeus_runtime.config import load
+from zeus_runtime.config import check as check_document
+from zeus_runtime.plugins import discover, search_path
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.plan import PlannedComponent
+    from zeus_runtime.config import Config, Diagnostic, Document, Ref
+    from zeus_runtime.config.nodes import Path as ConfigPath
+    from zeus_runtime.events import Notice
+    from zeus_runtime.plugins import Kind, Registry
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A config that is valid, with all that it was checked against.
+
+    Args:
+        document: values, positions, origins, redactor.
+        registry: the plugins and what they register.
+        homes: the Home folders, nearest first.
+        config: the typed Config.
+        directory: the working directory.
+        environ: the process environment with ``.env`` beneath it.
+        notices: what the user should know before a run.
+    """
+
+    document: Document
+    registry: Registry
+    homes: tuple[Path, ...]
+    config: Config
+    directory: Path
+    environ: Mapping[str, str]
+    notices: tuple[Notice, ...] = ()
+
+    def component(self, kind: Kind, ref: Ref, path: ConfigPath) -> PlannedComponent:
+        """The component that ``ref`` names, with its options typed and defaults filled in.
+
+        Args:
+            path: where the Ref stands in the config.
+
+        Raises:
+            MissingError: its plugin, or what its plugin needs, is not there.
+        """
+        from zeus_runtime.agent.plan import planned_component
+
+        return planned_component(self, kind, ref, path)
+
+    def diagnostic(self, code: str, message: str, path: ConfigPath, *, hint: str | None = None) -> Diagnostic:
+        """A problem with the value at ``path``, with its place."""
+        return self.document.diagnostic(path, code, message, hint=hint)
+
+
+def check(
+    config: str | Path | None,
+    *,
+    env: str | None = None,
+    sets: Sequence[str] = (),
+    directory: Path,
+    environ: Mapping[str, str],
+    stdin: BinaryIO | None = None,
+) -> Checked:
+    """Read a config and check everything that can be checked without running it.
+
+    Args:
+        config: a file, a preset's name, ``-`` for standard input, or None for ``zeus.yaml`` in ``directory``.
+        env: the overlay's name.
+        sets: ``a.b=value`` overrides.
+        directory: the working directory.
+        environ: the process environment.
+        stdin: where ``-`` reads.
+
+    Raises:
+        ConfigError: every problem, with positions.
+        MissingError: a plugin the config asks for is not there.
+    """
+    near = search_path(directory=directory, environ=environ)
+    document = load(config, env=env, sets=sets, environ=environ, homes=near, stdin=stdin, directory=directory)
+    early = document.early()
+    folder = document.path.parent if document.path is not None else directory
+    registry = discover(early.plugins, environ=document.environ, directory=folder, homes=near)
+    registry.require_plugins()
+    homes = search_path(
+        directory=directory, environ=environ, homes=early.homes, plugin_homes=registry.homes
+    )
+    document = check_document(
+        document, composed_schema(registry), known_model=lambda name: _suggestions(name, homes)
+    )
+    return Checked(
+        document=document,
+        registry=registry,
+        homes=homes,
+        config=document.config(),
+        directory=directory,
+        environ=document.environ,
+        notices=tuple(_notices(document, registry)),
+    )
+
+
+def _notices(document: Document, registry: Registry) -> list[Notice]:
+    from zeus_runtime.events import Notice
+
+    told = [Notice(each.code, str(each)) for each in document.notices]
+    return [*told, *(problem.notice() for problem in registry.problems)]
+
+
+def _suggestions(name: str, homes: Sequence[Path]) -> Sequence[str] | None:
+    """None for a model that a table knows, else the names that may have been meant."""
+    from zeus_runtime.models.profiles import lookup
+
+    profile = lookup(name, homes=homes)
+    return None if profile.known else profile.suggestions
+
+
+def composed_schema(registry):  # TEMPORARY until plugins has it
+    from zeus_runtime.config.schema import compose, core_schema
+    from types import SimpleNamespace
+    from zeus_runtime.plugins import options_schema
+    out = []
+    for r in registry.all():
+        try:
+            out.append(SimpleNamespace(kind=r.kind, name=r.name, summary=r.summary, options_schema=options_schema(r)))
+        except Exception:
+            pass
+    return compose(core_schema(), out)

@@ -1,0 +1,243 @@
+"""The Plan: exactly what will run, frozen before anything runs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.agent.build import Build
+from zeus_runtime.config import ConfigError, Diagnostic
+from zeus_runtime.models.profiles import ModelProfile, lookup, notices
+from zeus_runtime.prompt import Section, stable_sections
+from zeus_runtime.tools import Tool, WorkspaceFiles, check_tools, visible
+from zeus_runtime.tools.modes import showing
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.config import Config, Ref
+    from zeus_runtime.config.model import Mode
+    from zeus_runtime.config.nodes import Path
+    from zeus_runtime.events import Notice
+    from zeus_runtime.plugins import Kind, Plugin, Registered
+    from zeus_runtime.tools.modes import Showing
+
+
+@dataclass(frozen=True)
+class PlannedComponent:
+    """One component as it will be created.
+
+    Args:
+        kind: what it is.
+        name: its name in YAML.
+        options: its options as JSON, defaults filled in; secrets do not print.
+        plugin: who brings it.
+        registered: the component itself.
+        value: the typed options.
+    """
+
+    kind: Kind
+    name: str
+    options: Mapping[str, Any]
+    plugin: Plugin
+    registered: Registered = field(repr=False)
+    value: Any = field(repr=False, default=None)
+
+    def create(self, build: Build) -> Any:
+        """Call the component's ``create``."""
+        from zeus_runtime.plugins import load_create
+
+        return load_create(self.registered)(self.value, build)
+
+
+@dataclass(frozen=True)
+class PlannedTool:
+    """A tool, how the mode shows it, and whose it is."""
+
+    tool: Tool
+    showing: Showing
+    component: str
+    plugin: Plugin
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Exactly what will run.
+
+    Args:
+        config: the typed Config.
+        mode: the mode it runs in.
+        profile: the model's limits and prices.
+        model, middlewares, checkpointer: components with their options.
+        toolsets: the tool components.
+        tools: every tool, in the order the model sees them.
+        stable: sections 1 to 6.
+        build: what components are created with.
+        notices: what the user should know before the run.
+        digest: SHA-256 of all that decides what the model sees and what may run.
+    """
+
+    config: Config
+    mode: Mode
+    profile: ModelProfile
+    model: PlannedComponent
+    toolsets: tuple[PlannedComponent, ...]
+    middlewares: tuple[PlannedComponent, ...]
+    checkpointer: PlannedComponent
+    tools: tuple[PlannedTool, ...]
+    stable: Mapping[Section, str]
+    build: Build = field(repr=False)
+    notices: tuple[Notice, ...] = ()
+    digest: str = ""
+
+
+def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
+    """What ``checked`` will run, in ``mode`` or the config's own.
+
+    Raises:
+        ConfigError: the parts do not fit together: a tool twice, a money limit without a price, a missing file.
+        MissingError: a component, its plugin or its dependency is not there.
+    """
+    config = checked.config if mode is None else replace(checked.config, mode=mode)
+    model = checked.component("model", config.model, ("model",))
+    profile = _profile(model, checked)
+    build = Build(
+        config=config,
+        directory=checked.directory,
+        homes=checked.homes,
+        environ=checked.environ,
+        profile=profile,
+        workspace=WorkspaceFiles(
+            checked.directory / config.workspace.root,
+            {prefix: checked.directory / target for prefix, target in config.workspace.routes.items()},
+        ),
+    )
+    build.workspace.check()
+    toolsets = _components(checked, "tool", config.tools, "tools")
+    middlewares = _components(checked, "middleware", config.middlewares, "middlewares")
+    tools = tuple(_tools(toolsets, middlewares, build, config.mode))
+    _refuse_misfits(checked, profile, [planned.tool for planned in tools])
+    plan = Plan(
+        config=config,
+        mode=config.mode,
+        profile=profile,
+        model=model,
+        toolsets=toolsets,
+        middlewares=middlewares,
+        checkpointer=checked.component("checkpointer", config.checkpointer, ("checkpointer",)),
+        tools=tools,
+        stable=stable_sections(
+            config.prompt,
+            mode=config.mode,
+            agent_name=config.name,
+            workspace="/",
+            tools=visible([planned.tool for planned in tools], config.mode),
+            homes=checked.homes,
+            position=checked.document.position,
+        ),
+        build=build,
+        notices=(*checked.notices, *(each for each in notices(profile) if each.code != "unknown-model")),
+    )
+    return replace(plan, digest=_digest(plan))
+
+
+def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> PlannedComponent:
+    """The component that ``ref`` at ``path`` names, with its options typed and defaults filled in."""
+    from zeus_runtime.config.construct import BuildError, build
+    from zeus_runtime.plugins import load_options
+
+    registered = checked.registry.get(kind, ref.name)
+    options_type = load_options(registered)
+    if options_type is None:
+        return PlannedComponent(kind, ref.name, {}, registered.plugin, registered)
+    try:
+        value = build(options_type, dict(ref.options))
+    except BuildError as error:
+        where = (*path, ref.name, *error.path)
+        raise ConfigError([checked.diagnostic("wrong-value", error.message, where)]) from None
+    shown = checked.document.redactor.json(_as_json(value))
+    return PlannedComponent(kind, ref.name, shown, registered.plugin, registered, value)
+
+
+def _as_json(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: _as_json(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _as_json(each) for key, each in value.items()}
+    if isinstance(value, tuple | list):
+        return [_as_json(each) for each in value]
+    if hasattr(value, "model_dump"):
+        return value.model_dump(mode="json")
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def _components(
+    checked: Checked, kind: Kind, refs: Sequence[Ref], key: str
+) -> tuple[PlannedComponent, ...]:
+    return tuple(checked.component(kind, ref, (key, index)) for index, ref in enumerate(refs))
+
+
+def _profile(model: PlannedComponent, checked: Checked) -> ModelProfile:
+    name = model.options.get("model")
+    if not isinstance(name, str):
+        return ModelProfile(name=model.name)
+    return lookup(name, overrides=checked.config.profiles, homes=checked.homes)
+
+
+def _tools(
+    toolsets: Sequence[PlannedComponent],
+    middlewares: Sequence[PlannedComponent],
+    build: Build,
+    mode: Mode,
+) -> Iterator[PlannedTool]:
+    for planned in toolsets:
+        for tool in planned.create(build):
+            yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin)
+    for planned in middlewares:
+        for tool in planned.create(build).tools():
+            yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin)
+
+
+def _refuse_misfits(checked: Checked, profile: ModelProfile, tools: Sequence[Tool]) -> None:
+    problems: list[Diagnostic] = [
+        checked.diagnostic("tool-conflict", message, ("tools",)) for message in check_tools(tools)
+    ]
+    names = [ref.name for ref in checked.config.middlewares]
+    problems += [
+        checked.diagnostic(
+            "middleware-twice",
+            f"the middleware {name!r} is listed twice",
+            ("middlewares", index),
+            hint="keep one of the two lines",
+        )
+        for index, name in enumerate(names)
+        if name in names[:index]
+    ]
+    if checked.config.limits.max_cost_usd is not None and None in (
+        profile.input_cost_per_token,
+        profile.output_cost_per_token,
+    ):
+        problems.append(
+            checked.diagnostic(
+                "unknown-price",
+                f"limits.max_cost_usd cannot be kept: no price is known for {profile.name!r}",
+                ("limits", "max_cost_usd"),
+                hint="give input_cost_per_token and output_cost_per_token under profiles.models, or drop the limit",
+            )
+        )
+    if problems:
+        raise ConfigError(problems)
+
+
+def _digest(plan: Plan) -> str:
+    parts = {
+        "model": [plan.model.name, plan.model.options],
+        "mode": plan.mode,
+        "tools": [[tool.tool.name, tool.tool.description, tool.tool.parameters, tool.showing] for tool in plan.tools],
+        "middlewares": [[each.name, each.options] for each in plan.middlewares],
+        "stable": plan.stable,
+    }
+    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
