@@ -14,7 +14,7 @@ from zeus_runtime.config.sources import Sources
 
 _LINE = re.compile(
     r"""[ \t]*(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_.]*)[ \t]*=[ \t]*
-    (?: '(?P<single>[^']*)' | "(?P<double>(?:[^"\\]|\\.)*)" | (?P<bare>[^'"\n][^\n]*?|) )
+    (?: '(?P<single>[^']*)' | "(?P<double>(?:[^"\\]|\\.)*)" | (?P<bare>[^'"\s][^\n]*?|) )
     [ \t]*(?:(?<=[ \t])\#[^\n]*)?(?:\n|$)""",
     re.VERBOSE | re.DOTALL,
 )

@@ -68,7 +68,7 @@ def interpolate(text: str, environ: Mapping[str, str]) -> Interpolated:
 def _expand(body: str, environ: Mapping[str, str]) -> Interpolated:
     name = _NAME.match(body)
     if name is None:
-        raise _malformed(body, "a variable's name begins with a letter or `_`")
+        raise _malformed(f"${{{body}}}", "a variable's name begins with a letter or `_`")
     variable, rest = name[0], body[name.end() :]
     value = environ.get(variable)
     if not rest:
@@ -85,7 +85,7 @@ def _expand(body: str, environ: Mapping[str, str]) -> Interpolated:
             message = f"the variable {variable} is {'empty' if value == '' else 'not set'}"
             raise InterpolationError("unset-variable", message, rest[2:] or f"set {variable}")
         return Interpolated(value, (variable,))
-    raise _malformed(body, "after the name comes `}`, `:-default}` or `:?message}`")
+    raise _malformed(f"${{{body}}}", "after the name comes `}`, `:-default}` or `:?message}`")
 
 
 def _closing(text: str, start: int) -> int:
@@ -97,9 +97,9 @@ def _closing(text: str, start: int) -> int:
             if depth == 0:
                 return position
             depth -= 1
-    raise _malformed(text[start:], "the `}` is missing")
+    raise _malformed(text[start - 2 :], "the `}` is missing")
 
 
-def _malformed(body: str, why: str) -> InterpolationError:
-    shown = body if len(body) <= 40 else f"{body[:37]}..."
-    return InterpolationError("bad-interpolation", f"${{{shown}: {why}", "write `$$` for a plain `$`")
+def _malformed(written: str, why: str) -> InterpolationError:
+    shown = written if len(written) <= 40 else f"{written[:37]}..."
+    return InterpolationError("bad-interpolation", f"`{shown}`: {why}", "write `$$` for a plain `$`")

@@ -21,7 +21,7 @@ _SECRET_WORDS: Final = frozenset(
 )
 _PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
 _URL_PASSWORD = re.compile(
-    r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@'\"]*:)(?P<password>[^\s/?#@'\"]+)(?=@)"
+    r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@'\"]*:)(?P<password>(?!\$\{)[^\s/?#@'\"]+)(?=@)"
 )
 _KEYED_VALUE = re.compile(r"(?P<head>(?P<name>[A-Za-z_][\w.-]*)[\"']?\s*[:=]\s*)(?P<value>\S.*)$")
 

@@ -62,6 +62,7 @@ def parse_setting(text: str) -> Setting:
                 position=problem.position
                 and problem.position._replace(line=1, column=problem.position.column + start),
                 source_line=Sources({source: text}).line(Mark(source, 1, 1)),
+                related=(),
             )
             for problem in error.diagnostics
         ) from None

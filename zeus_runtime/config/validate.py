@@ -96,16 +96,21 @@ def _prepared(document: Document, schema: Mapping[str, Any]) -> Document:
     """The document with texts from variables converted where they must be, and with the secrets the schema names."""
     secrets: set[str] = set()
 
-    def prepare(node: Node, places: list[Schema]) -> Node:
+    def prepare(node: Node, places: list[Schema], *, secret: bool = False) -> Node:
         value = node.value
+        secret = secret or any(place.get("writeOnly") is True for place in places)
         if isinstance(value, dict):
-            entries = {key: prepare(child, at(places, key, schema)) for key, child in value.items()}
+            entries = {
+                key: prepare(child, at(places, key, schema), secret=secret) for key, child in value.items()
+            }
             return node._replace(value=entries)
         if isinstance(value, list):
-            items = [prepare(child, at(places, index, schema)) for index, child in enumerate(value)]
+            items = [
+                prepare(child, at(places, index, schema), secret=secret) for index, child in enumerate(value)
+            ]
             return node._replace(value=items)
-        if isinstance(value, str) and any(place.get("writeOnly") is True for place in places):
-            secrets.add(value)
+        if secret and value is not None and not isinstance(value, bool):
+            secrets.add(str(value))
         return _converted(node, types(places)) if node.interpolated else node
 
     root = prepare(document.root, branches(schema, schema))

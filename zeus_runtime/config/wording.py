@@ -50,7 +50,7 @@ def _worded(error: Any, root: Mapping[str, Any]) -> Iterator[Problem]:
     elif error.validator == "additionalProperties" and not isinstance(error.validator_value, Mapping):
         yield from _unknown_keys(error, path, root)
     elif error.validator == "required":
-        yield from _missing(error.instance, schema, path)
+        yield from _missing(error.instance, schema, path, root)
     elif error.validator in ("const", "enum"):
         choices = [error.validator_value] if error.validator == "const" else error.validator_value
         yield _not_chosen(path, error.instance, choices)
@@ -60,9 +60,11 @@ def _worded(error: Any, root: Mapping[str, Any]) -> Iterator[Problem]:
     elif error.validator in _LIMITS:
         code, text = _LIMITS[error.validator]
         shown = text.format(value=shown_value(error.instance), limit=error.validator_value)
-        yield Problem(code, shown, path, hint=_description(schema))
+        if error.instance == "":
+            shown = "the text is empty"
+        yield Problem(code, shown, path, hint=_meaning(path, schema))
     else:
-        yield Problem("invalid", f"{error.message} ({error.validator})", path, hint=_description(schema))
+        yield Problem("invalid", f"{error.message} ({error.validator})", path, hint=_meaning(path, schema))
 
 
 def wrong_type(path: Path, value: Any, expected: Iterable[str], names: Sequence[str] = ()) -> Problem:
@@ -105,6 +107,8 @@ def _ref(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem]:
         (name,) = value
         if name not in known:
             yield _unknown_component((*path, name), name, kind, known, plain, root, at_key=True)
+        elif value[name] is None:
+            yield _ref_text((*path, name), name, kind, known, None, root)._replace(at_key=True)
         else:
             last = len(schema["anyOf"]) - 1
             for inner in error.context:
@@ -185,17 +189,17 @@ def _choice(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem
         arms.setdefault(inner.relative_schema_path[0], []).append(inner)
     parts = [resolve(part, root) if isinstance(part, Mapping) else {} for part in error.validator_value]
     fitting = {arm: inner for arm, inner in arms.items() if not any(_is_mismatch(one) for one in inner)}
+    objects = [part for part in parts if part.get("properties")]
+    forms = " or ".join(f"{{{', '.join(part.get('required') or part['properties'])}}}" for part in objects)
+    hint = f"write one of {forms}" if len(objects) > 1 else None
     if not fitting:
-        yield _mismatch(path, error.instance, parts)
+        mismatch = _mismatch(path, error.instance, parts)
+        yield mismatch._replace(hint=mismatch.hint or hint)
         return
     best = min(fitting, key=lambda arm: (_strangeness(parts[arm], error.instance), len(fitting[arm]), arm))
     found = [problem for inner in fitting[best] for problem in _worded(inner, root)]
-    objects = [part for part in parts if part.get("properties")]
-    if len(objects) > 1 and isinstance(error.instance, Mapping):
-        forms = " or ".join(
-            f"{{{', '.join(part.get('required') or part['properties'])}}}" for part in objects
-        )
-        found = [problem._replace(hint=f"write one of {forms}") for problem in found]
+    if hint is not None and isinstance(error.instance, Mapping):
+        found = [problem._replace(hint=hint) for problem in found]
     yield from found
 
 
@@ -274,11 +278,14 @@ def _unknown_key(path: Path, key: str, known: Iterable[str], root: Mapping[str, 
     return Problem("unknown-key", f"{key!r} is not a key {where}{near}", (*path, key), at_key=True, hint=hint)
 
 
-def _missing(value: Mapping[str, Any], schema: Mapping[str, Any], path: Path) -> Iterator[Problem]:
+def _missing(
+    value: Mapping[str, Any], schema: Mapping[str, Any], path: Path, root: Mapping[str, Any]
+) -> Iterator[Problem]:
     for key in schema["required"]:
         if key not in value:
             message = f"the key {key!r} is missing" + (f" in {show_path(path)}" if path else "")
-            hint = _description(schema.get("properties", {}).get(key))
+            properties = schema.get("properties") or (root.get("properties", {}) if not path else {})
+            hint = _meaning((key,), properties.get(key))
             yield Problem("missing-key", message, path, at_key=True, hint=hint)
 
 
@@ -324,8 +331,13 @@ def _is_named(value: Any) -> bool:
     return value is None or isinstance(value, bool)
 
 
-def _description(schema: Any) -> str | None:
-    return schema.get("description") if isinstance(schema, Mapping) else None
+def _meaning(path: Path, schema: Any) -> str | None:
+    """What the value at a path is for, by its schema."""
+    if not isinstance(schema, Mapping) or not path:
+        return None
+    if "const" in schema:
+        return f"write `{path[-1]}: {shown_value(schema['const'])}`"
+    return f"{path[-1]}: {schema['description']}" if "description" in schema else None
 
 
 _TYPES: Final = {
