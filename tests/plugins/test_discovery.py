@@ -336,6 +336,25 @@ def test_a_plugin_file_that_does_not_load_stops_the_run(
     assert not [module for module in sys.modules if module.startswith("_zeus_plugin_file_broken")]
 
 
+def test_a_plugin_file_that_is_named_twice_loads_once(tmp_path: Path, find_plugins: Discover) -> None:
+    (tmp_path / "mine.py").write_text(WIKI, encoding="utf-8")
+    registry = find_plugins(Plugins(files=("mine.py", "./mine.py")))
+    assert statuses(registry) == {"mine": "loaded"}
+    assert registry.problems == ()
+
+
+def test_a_plugin_file_with_an_installed_plugins_name_stops_the_run(
+    install: Install, tmp_path: Path, find_plugins: Discover
+) -> None:
+    install("wiki")
+    (tmp_path / "wiki.py").write_text(OTHER, encoding="utf-8")
+    registry = find_plugins(Plugins(files=("wiki.py",)))
+    assert registry.all() == ()
+    with pytest.raises(MissingError, match="has the same name as wiki") as caught:
+        registry.require_plugins()
+    assert caught.value.remedy == f"rename {tmp_path / 'wiki.py'}"
+
+
 def test_only_does_not_block_a_file_but_the_variables_and_disable_do(
     tmp_path: Path, find_plugins: Discover
 ) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import entry_points
+from importlib.metadata import distributions, entry_points
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from zeus_runtime.plugins.installed import installed_plugins
 
@@ -51,6 +54,37 @@ def test_it_agrees_with_importlib_metadata_on_this_environment() -> None:
     assert ("filesystem", "zeus_plugins.tools.filesystem", "zeus-runtime") in {entry[:3] for entry in ours}
 
 
+LINES = st.sampled_from(
+    [
+        "[zeus.plugins]",
+        "[console_scripts]",
+        "",
+        "# note",
+        "a = a.b",
+        " b=b.c:d ",
+        "c = c : d [x,y]",
+        "d=e [z]",
+    ]
+)
+
+
+@given(st.lists(LINES, max_size=8))
+def test_it_agrees_with_importlib_metadata_on_any_file(lines: list[str]) -> None:
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        make_distribution(folder, "some-dist", "\n".join(["[first]", *lines]))
+        theirs = entry_points_of(folder)
+        assert found(folder) == sorted(theirs)
+
+
+def entry_points_of(folder: Path) -> list[tuple[str, str, str | None, str | None]]:
+    return [
+        (point.name, ":".join(filter(None, (point.module, point.attr))), "some-dist", "1.0")
+        for distribution in distributions(path=[str(folder)])
+        for point in distribution.entry_points.select(group="zeus.plugins")
+    ]
+
+
 def test_plugins_come_sorted_by_name_whatever_the_folders_order(tmp_path: Path) -> None:
     make_distribution(tmp_path, "b-dist", "[zeus.plugins]\nb = b\na2 = a2\n")
     make_distribution(tmp_path, "a-dist", "[zeus.plugins]\nz = z.y:attr\n", version="2.0", kind="egg-info")
@@ -76,6 +110,7 @@ def test_a_distribution_that_is_there_twice_counts_where_it_is_found_first(tmp_p
 
 def test_folders_that_are_not_there_hold_nothing(tmp_path: Path) -> None:
     (tmp_path / "broken-1.0.dist-info").mkdir()
+    (tmp_path / "odd-1.0.dist-info" / "entry_points.txt").mkdir(parents=True)
     (tmp_path / "file").write_text("")
     assert found(tmp_path, tmp_path / "gone", tmp_path / "file") == []
 

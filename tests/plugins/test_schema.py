@@ -121,6 +121,18 @@ def test_another_plugins_options_are_composed_in(
     assert names(schema) == names(read_schema(schema_file())) | {"tool.deep"}
 
 
+def test_a_pydantic_model_types_options_as_well(
+    install: Install, find_plugins: Discover, installed: list[Plugin]
+) -> None:
+    installed += own_plugins()
+    code = WITH_OPTIONS.replace("@dataclass(frozen=True)\nclass Options:", "class Options(BaseModel):")
+    install("deep", code.replace("from dataclasses import dataclass", "from pydantic import BaseModel"))
+    schema, problems = installed_schema(find_plugins())
+    assert problems == ()
+    assert schema["$defs"]["tool.deep"]["properties"]["depth"]["type"] == "integer"
+    assert schema["$defs"]["tool.deep"]["additionalProperties"] is False
+
+
 def test_a_blocked_bundled_plugin_is_not_in_the_schema(
     installed: list[Plugin], find_plugins: Discover
 ) -> None:

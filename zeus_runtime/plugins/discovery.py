@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config.model import Plugins
@@ -43,7 +44,7 @@ def discover(
         installed: the installed plugins; None to look.
     """
     chosen = plugins or Plugins()
-    declared = tuple(installed_plugins() if installed is None else installed)
+    declared = tuple(dict.fromkeys(installed_plugins() if installed is None else installed))
     files, problems = _files(chosen, directory, homes)
     problems += unknown_names({plugin.name for plugin in (*declared, *files)}, chosen, environ)
     blocked, candidates = _split(declared + files, chosen, environ)
@@ -67,7 +68,7 @@ def discover(
     problems += [collision_problem(found) for found in components.values() if len(found) > 1]
     return Registry(
         plugins=tuple(sorted([*loaded, *blocked, *failed], key=_order)),
-        components=components,
+        components=MappingProxyType(components),
         homes=tuple(home for part in contributions for home in part.homes),
         observers=tuple(observer for part in contributions for observer in part.observers),
         commands=tuple(command for part in contributions for command in part.commands),
@@ -131,7 +132,7 @@ def _files(
             )
         else:
             found.append(Plugin(path.stem, str(path)))
-    return tuple(found), problems
+    return tuple(dict.fromkeys(found)), problems
 
 
 def _file(name: str, directory: Path, homes: Sequence[Path]) -> Path | None:

@@ -31,7 +31,7 @@ def installed_plugins(search_path: Sequence[str] | None = None) -> tuple[Plugin,
         if _has_archives(folders) or (search_path is None and _has_other_finders())
         else _by_files(folders)
     )
-    return tuple(sorted(found, key=lambda plugin: (plugin.name, plugin.distribution or "")))
+    return tuple(sorted(found, key=lambda plugin: (plugin.name, plugin.distribution or "", plugin.source)))
 
 
 def _has_archives(folders: Sequence[str]) -> bool:
@@ -56,7 +56,7 @@ def _by_importlib(folders: Sequence[str]) -> Iterator[Plugin]:
             continue
         seen.add(key)
         for point in distribution.entry_points.select(group=GROUP):
-            yield Plugin(point.name, point.value, distribution.name, distribution.version)
+            yield Plugin(point.name, _target(point.value), distribution.name, distribution.version)
 
 
 def _by_files(folders: Sequence[str]) -> Iterator[Plugin]:
@@ -99,8 +99,13 @@ def _declared(text: str) -> list[tuple[str, str]]:
         elif inside and line and not line.startswith(("#", ";")):
             name, separator, value = line.partition("=")
             if separator:
-                points.append((name.strip(), value.partition("[")[0].strip()))
+                points.append((name.strip(), _target(value)))
     return points
+
+
+def _target(value: str) -> str:
+    """``package.module:attribute`` without spaces and extras, which no longer mean anything (packaging.python.org)."""
+    return "".join(value.partition("[")[0].split())
 
 
 def _identity(path: str) -> tuple[str, str | None]:
@@ -121,7 +126,7 @@ def _read(path: str) -> str:
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
-    except (FileNotFoundError, NotADirectoryError):
+    except OSError:
         return ""
 
 
