@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import MethodType
 from typing import TYPE_CHECKING, Any, overload
 
 from zeus_runtime.tools.tool import JSON, Access, Category, Tool
@@ -69,7 +70,9 @@ def tool(
     def define(given: Callable[..., Any]) -> Tool:
         from zeus_runtime.config.annotations import schema_of_function
 
-        function = given if inspect.isroutine(given) else given.__call__
+        function: Callable[..., Any] = given
+        if not inspect.isroutine(given):
+            function = MethodType(type(given).__call__, given)
         signature = inspect.signature(function)
         named = name if name is not None else str(getattr(given, "__name__", type(given).__name__))
         described, derived = (

@@ -111,10 +111,8 @@ def _as_result(tool: Tool, value: object) -> ToolResult:
         problem = _not_json(kept) if value.state or value.artifact is not None else None
         if problem is not None:
             return ToolResult(f"{tool.name} kept a value that is not JSON: {problem}", is_error=True)
-        return (
-            value if value.content else ToolResult("(no output)", value.is_error, value.state, value.artifact)
-        )
-    if value is None or value == "":
+        return value
+    if value is None:
         return ToolResult("(no output)")
     if isinstance(value, str):
         return ToolResult(value)

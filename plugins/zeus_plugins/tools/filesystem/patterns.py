@@ -85,7 +85,7 @@ def expand_braces(pattern: str) -> list[str]:
             pending.extend(before + choice + after for choice in reversed(match[1].split(",")))
         if len(done) + len(pending) > _MAX_ALTERNATIVES:
             raise ValueError(f"the braces of {pattern!r} stand for more than {_MAX_ALTERNATIVES} patterns")
-    return done
+    return list(dict.fromkeys(done))
 
 
 def _compiled(pattern: Parts) -> PathTest:

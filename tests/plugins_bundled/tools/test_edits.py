@@ -1,0 +1,117 @@
+"""edit_file's replacement: exact, keeping what it does not touch, helpful when the text is not there."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from zeus_plugins.tools.filesystem.edits import replace_text
+from zeus_plugins.tools.filesystem.texts import decode, encode
+
+from zeus_runtime import WorkspaceError
+
+
+def edit(data: bytes, old: str, new: str, *, replace_all: bool = False) -> bytes:
+    return replace_text(data, old, new, replace_all=replace_all).data
+
+
+def refusal(data: bytes, old: str, new: str) -> str:
+    with pytest.raises(WorkspaceError) as caught:
+        replace_text(data, old, new, replace_all=False)
+    return str(caught.value)
+
+
+def test_one_occurrence_is_replaced_and_its_line_given() -> None:
+    edited = replace_text(b"a\nb\nc\n", "b", "B", replace_all=False)
+    assert edited == (b"a\nB\nc\n", (2,))
+
+
+def test_all_occurrences_are_replaced_on_request() -> None:
+    assert replace_text(b"x\ny x\nx", "x", "zz", replace_all=True) == (b"zz\ny zz\nzz", (1, 2, 3))
+
+
+def test_what_looks_like_a_pattern_or_a_group_is_plain_text() -> None:
+    assert edit(b"a.c (abc)\n", "a.c", r"\1 \g<0> $1") == b"\\1 \\g<0> $1 (abc)\n"
+
+
+def test_crlf_is_matched_by_lf_and_kept() -> None:
+    assert edit(b"a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz") == b"x\r\ny\r\nz\r\nc\r\n"
+    assert edit(b"a\r\nb\r\n", "a\r\nb", "x") == b"x\r\n"
+
+
+def test_in_a_file_of_mixed_line_ends_the_rest_stays_mixed() -> None:
+    assert edit(b"a\r\nb\nc\r\nd\r\n", "b\nc", "x\ny") == b"a\r\nx\r\ny\r\nd\r\n"
+
+
+def test_a_bom_and_undecodable_bytes_survive() -> None:
+    assert edit(b"\xef\xbb\xbfcaf\xe9 one\n", "one", "two") == b"\xef\xbb\xbfcaf\xe9 two\n"
+
+
+@given(st.binary(max_size=60))
+def test_decoding_loses_nothing(data: bytes) -> None:
+    assert encode(decode(data)) == data
+
+
+@given(
+    before=st.text("ab\n\r", max_size=20),
+    after=st.text("ab\n\r", max_size=20),
+    new=st.text("xyz", max_size=5),
+)
+def test_only_the_piece_changes(before: str, after: str, new: str) -> None:
+    data = f"{before}OLD{after}".encode()
+    assert edit(data, "OLD", new) == f"{before}{new}{after}".encode()
+
+
+def test_several_occurrences_are_counted_with_their_lines_and_nothing_changes() -> None:
+    message = refusal(b"x\ny\nx\nx\n", "x", "z")
+    assert "there 3 times (lines 1, 3, 4); nothing was changed" in message
+    assert "replace_all" in message
+
+
+def test_occurrences_that_overlap_are_ambiguous_too() -> None:
+    assert "there 2 times (lines 1, 1)" in refusal(b"aaa", "aa", "b")
+
+
+def test_a_near_miss_shows_the_nearest_lines() -> None:
+    data = b"import os\n\ndef compute_total(items):\n    return sum(items)\n"
+    message = refusal(data, "def compute_totals(items):\n    return sum(items)", "x")
+    assert "The nearest text is at line 3" in message
+    assert "3\tdef compute_total(items):\n4\t    return sum(items)" in message
+
+
+def test_a_difference_in_spaces_is_named() -> None:
+    message = refusal(b"if x:\n\tfoo()\n\tbar()\n", "if x:\n    foo()\n    bar()", "y")
+    assert "differs only in spaces at line starts or ends is at line 1" in message
+    assert "2\t\tfoo()" in message
+
+
+def test_copied_line_numbers_are_recognised() -> None:
+    assert "line numbers" in refusal(b"foo\nbar\n", "1\tfoo\n2\tbar", "x")
+
+
+def test_an_edit_that_was_made_before_is_recognised() -> None:
+    assert "made before" in refusal(b"value = 2\n", "value = 1", "value = 2")
+
+
+def test_nothing_alike_says_so() -> None:
+    assert "Nothing like it" in refusal(b"alpha\n", "0123456789", "x")
+
+
+@pytest.mark.parametrize(
+    ("data", "old", "new", "reason"),
+    [
+        (b"a", "", "b", "old is empty"),
+        (b"a", "a", "a", "nothing to change"),
+        (b"\x89PNG\r\n", "a", "b", "PNG image"),
+        (b"a\0b", "a", "b", "binary data"),
+        (b"\xff\xfea\0", "a", "b", "UTF-16"),
+        (b"a", "a", "\ud800", "lone surrogates"),
+    ],
+)
+def test_an_edit_that_makes_no_sense_is_refused(data: bytes, old: str, new: str, reason: str) -> None:
+    assert reason in refusal(data, old, new)
+
+
+def test_the_search_for_the_nearest_line_is_bounded() -> None:
+    data = b"\n".join(b"x = compute(%d, 'some argument of the call')" % n for n in range(200_000))
+    assert "nearest" in refusal(data, "x = compute(3.5, 'some argument in a call')", "y")

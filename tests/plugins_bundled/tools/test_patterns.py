@@ -1,0 +1,80 @@
+"""Globs over path parts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from zeus_plugins.tools.filesystem.patterns import (
+    compile_filter,
+    compile_glob,
+    expand_braces,
+    literal_prefix,
+    parts_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("*.py", "a.py", True),
+        ("*.py", "src/a.py", False),
+        ("**/*.py", "a.py", True),
+        ("**/*.py", "src/deep/a.py", True),
+        ("src/**", "src/a", True),
+        ("src/**", "src", True),
+        ("src/**/b/*.py", "src/b/x.py", True),
+        ("src/**/b/*.py", "src/a/b/c/b/x.py", True),
+        ("src/**/b/*.py", "src/a/x.py", False),
+        ("**/a/**/b", "a/b", True),
+        ("**/a/**/b", "x/a/y/z/b", True),
+        ("?.md", "a.md", True),
+        ("[!a].md", "a.md", False),
+        ("*", ".hidden", True),
+        ("*.{py,md}", "a.md", True),
+        ("{src,tests}/**/*.{js,ts}", "tests/x/a.ts", True),
+        ("{src,tests}/**/*.{js,ts}", "docs/a.ts", False),
+        ("A.py", "a.py", False),
+        ("a+b(c).txt", "a+b(c).txt", True),
+        ("line\nbreak", "line\nbreak", True),
+    ],
+)
+def test_a_pattern_matches_whole_paths_by_the_usual_rules(pattern: str, path: str, matches: bool) -> None:
+    assert compile_glob(pattern)(path.split("/")) is matches
+
+
+@given(st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=5))
+def test_a_path_matches_itself_and_double_star_matches_all(parts: list[str]) -> None:
+    assert compile_glob("/".join(parts))(parts)
+    assert compile_glob("**")(parts)
+    assert compile_glob("**/" + parts[-1])(parts)
+
+
+def test_a_pattern_made_to_run_away_does_not() -> None:
+    pattern = "/".join(["**", "*a*a*a*a*a*a*a*a*b"] * 10)
+    assert not compile_glob(pattern)(["a" * 200] * 100)
+
+
+def test_braces_expand_nested_and_stay_text_without_a_comma() -> None:
+    assert sorted(expand_braces("{a,b{1,2}}.x")) == ["a.x", "b1.x", "b2.x"]
+    assert expand_braces("{single}") == ["{single}"]
+    with pytest.raises(ValueError, match="more than 64"):
+        expand_braces("{a,b}" * 30)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "length"),
+    [("*.py", 0), ("src/*.py", 1), ("src/a/**/x", 2), ("a/b/c", 2), ("{a,b}/c/d", 0), ("a", 0)],
+)
+def test_the_literal_prefix_never_takes_the_last_part(pattern: str, length: int) -> None:
+    assert literal_prefix(parts_of(pattern)) == length
+
+
+def test_a_filter_tests_names_anywhere_and_paths_from_the_root() -> None:
+    named = compile_filter(["node_modules", "*.pyc", "build/cache"])
+    assert named(["a", "node_modules", "b"])
+    assert named(["a", "x.pyc"])
+    assert named(["build", "cache", "x"])
+    assert not named(["src", "build", "cache"])
+    assert not named(["node_modules", "src"], 1)
+    assert not named(["build", "cache", "x"], 2)
