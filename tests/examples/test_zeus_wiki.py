@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,14 +21,14 @@ EXAMPLE = ROOT / "examples" / "zeus-wiki"
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("wheels")]
 
 
-def run(*command: str | Path, cwd: Path) -> str:
+def run(*command: str | Path, cwd: Path, exit_code: int = 0) -> str:
     """A command's output; PYTHONPATH and ZEUS_* of the caller do not reach it."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "ZEUS_"))}
     environ |= {"HOME": str(cwd), "XDG_CONFIG_HOME": str(cwd / "config")}
     done = subprocess.run(
         [str(part) for part in command], cwd=cwd, env=environ, capture_output=True, text=True
     )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == exit_code, f"{command}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
@@ -141,6 +142,64 @@ print(json.dumps({
         "glossary": ["in_results", "max_terms", "terms"],
         "window": 8192,
     }
+
+
+SCRIPTED = """
+from langchain_core.messages import AIMessage
+
+from zeus_runtime import Component, ModelResponse, TextDelta, hookimpl
+
+
+class Scripted:
+    name = "openai/harbour-scholar-8k"
+
+    async def stream(self, request):
+        last = request.messages[-1]
+        if last.type == "human":
+            call = {"id": "call_1", "name": "wiki_search", "args": {"query": last.text}}
+            yield ModelResponse(AIMessage("", tool_calls=[call]), finish_reason="tool_calls")
+        else:
+            yield TextDelta(last.text)
+            yield ModelResponse(AIMessage(last.text))
+
+
+@hookimpl
+def register_models():
+    return [Component("scripted", create=lambda options, build: Scripted(), summary="Searches, then reads aloud.")]
+"""
+
+
+def zeus(clean: Path, *arguments: str, cwd: Path, exit_code: int = 0) -> str:
+    return run(clean.parent / "zeus", *arguments, cwd=cwd, exit_code=exit_code)
+
+
+def test_zeus_plugins_lists_it(clean: Path, tmp_path: Path) -> None:
+    assert re.search(r"^wiki\b.*zeus-wiki.*0\.1\.0", zeus(clean, "plugins", cwd=tmp_path), re.MULTILINE)
+
+
+def test_its_yaml_is_valid_and_a_wrong_option_is_not(clean: Path, tmp_path: Path) -> None:
+    shutil.copy(EXAMPLE / "wiki.yaml", tmp_path / "zeus.yaml")
+    assert zeus(clean, "validate", cwd=tmp_path) == "zeus.yaml: ok\n"
+    said = zeus(clean, "validate", "--set", "tools.0.wiki.max_results=99", cwd=tmp_path, exit_code=3)
+    assert "out-of-range" in said
+
+
+def test_the_plan_counts_with_its_profile(clean: Path, tmp_path: Path) -> None:
+    shutil.copy(EXAMPLE / "wiki.yaml", tmp_path / "zeus.yaml")
+    plan = zeus(clean, "plan", cwd=tmp_path)
+    assert "8,192" in plan
+    assert "o200k_base" in plan
+
+
+def test_a_run_uses_its_tool_and_its_middleware_by_name(clean: Path, tmp_path: Path) -> None:
+    (tmp_path / "scripted.py").write_text(SCRIPTED, encoding="utf-8")
+    config = (EXAMPLE / "wiki.yaml").read_text(encoding="utf-8")
+    (tmp_path / "zeus.yaml").write_text(config, encoding="utf-8")
+    own = "model={scripted: {}}", "plugins.files=[scripted.py]", "middlewares.0.glossary.in_results=true"
+    sets = [part for value in own for part in ("--set", value)]
+    answer = zeus(clean, "run", "zeus.yaml", "When does a release leave?", *sets, cwd=tmp_path)
+    assert "A release leaves the harbour on Wednesday." in answer
+    assert "- Pilot: the person on call who answers first" in answer
 
 
 def test_its_own_tests_pass_there(clean: Path, tmp_path: Path) -> None:

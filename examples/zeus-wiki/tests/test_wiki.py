@@ -43,6 +43,7 @@ def test_every_hook_returns_what_zeus_can_register() -> None:
         ("hotel receipts", "Travel expenses"),
         ("who answers an alarm at night", "On-call duty"),
         ("SLIPWAY", "Slipway"),
+        ("When does a release leave?", "Releases"),
         ("guest network password", "Visitors"),
     ],
 )

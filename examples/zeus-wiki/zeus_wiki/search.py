@@ -86,7 +86,9 @@ def _score(
 
 
 def _words(text: str) -> list[str]:
-    return [word for word in re.findall(r"\w+", text.lower()) if len(word) > 2 or not word.isascii()]
+    """The words of three letters and more, without a final ``s``: a query for a release finds releases."""
+    found = (word for word in re.findall(r"\w+", text.lower()) if len(word) > 2 or not word.isascii())
+    return [word.removesuffix("s") for word in found]
 
 
 def _shown(article: Article, max_characters: int) -> str:
