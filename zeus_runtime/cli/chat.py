@@ -1,0 +1,282 @@
+"""``zeus chat``: a conversation in the terminal, with history and commands that begin with a slash."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+
+from zeus_runtime.cli.completion import complete_session
+from zeus_runtime.cli.options import MODES, config_argument, env_option, mode_option, read_config, set_option
+from zeus_runtime.cli.streams import complain, is_terminal, printable
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from zeus_runtime.agent.agent import Agent
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.cli.views import View
+
+T = TypeVar("T")
+
+HELP: Final[Mapping[str, str]] = {
+    "/help": "these lines",
+    "/mode [agent|ask|plan]": "show or change the mode",
+    "/tools": "what the agent can call in this mode",
+    "/session [ID]": "show this session, or go on with another",
+    "/sessions": "the latest sessions",
+    "/new": "begin a new session",
+    "/resume": "take up the interrupted run of this session",
+    "/exit": "leave; so does Ctrl-D",
+}
+LATEST: Final = 15
+
+
+@click.command("chat")
+@config_argument
+@click.option("--session", metavar="ID", shell_complete=complete_session, help="Go on with this session.")
+@click.option("-c", "--continue", "continues", is_flag=True, help="Go on with the agent's latest session.")
+@mode_option
+@env_option
+@set_option
+@click.option("-q", "--quiet", is_flag=True, help="Show the answers and errors only.")
+@click.pass_obj
+@click.pass_context
+def command(
+    ctx: click.Context,
+    process: Process,
+    config: str | None,
+    session: str | None,
+    continues: bool,
+    mode: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    quiet: bool,
+) -> None:
+    """Talk with an agent in the terminal.
+
+    Each line is a prompt; a line that ends with a backslash goes on in the next. /help shows the commands. Ctrl-C stops
+    the answer; at the prompt, twice, it leaves. Lines may also be piped in, one prompt each.
+    """
+    if config == "-":
+        raise click.UsageError("standard input is the conversation; give the config as a file", ctx)
+    ctx.exit(
+        converse(
+            process,
+            config=config,
+            env=env,
+            sets=sets,
+            mode=mode,
+            session=session,
+            continues=continues,
+            quiet=quiet,
+        )
+    )
+
+
+def converse(
+    process: Process,
+    *,
+    config: str | None,
+    env: str | None,
+    sets: Sequence[str],
+    mode: Any,
+    session: str | None,
+    quiet: bool,
+    continues: bool = False,
+) -> int:
+    """Talk until the user leaves.
+
+    Returns:
+        the exit code: 0, or 130 when Ctrl-C left, or, where prompts are piped in, that of the first failed run.
+
+    Raises:
+        ZeusError: the config, or ``session``, is not sound.
+    """
+    import asyncio
+
+    from zeus_runtime.cli.lines import Lines
+    from zeus_runtime.cli.start import prepared
+
+    checked = read_config(process, config, env=env, sets=sets)
+    with prepared(process), asyncio.Runner() as runner:
+        chat = Chat(checked, runner, mode=mode, quiet=quiet)
+        try:
+            chat.enter(session, continues=continues)
+            with Lines(process.environ) as lines:
+                return _loop(chat, lines)
+        finally:
+            chat.close()
+
+
+def _loop(chat: Chat, lines: Any) -> int:
+    interrupted = False
+    while True:
+        try:
+            text = lines.read(f"{chat.mode}> ")
+        except KeyboardInterrupt:
+            if interrupted:
+                return 130
+            interrupted = True
+            complain("\nCtrl-C again, or /exit, leaves")
+            continue
+        interrupted = False
+        if text is None or text in ("/exit", "/quit"):
+            return 0
+        code = chat.take(text) if text else 0
+        if code and not lines.interactive:
+            return code
+
+
+class Chat:
+    """One agent at a time, and the session that is talked in.
+
+    Args:
+        checked: the agent's config.
+        runner: the event loop that lives between prompts.
+        mode: instead of the config's.
+        quiet: show the answers and errors only.
+    """
+
+    def __init__(self, checked: Checked, runner: asyncio.Runner, *, mode: Any, quiet: bool) -> None:
+        self._checked = checked
+        self._runner = runner
+        self._quiet = quiet
+        self._session: str | None = None
+        self._agent = self._made(mode)
+
+    @property
+    def mode(self) -> str:
+        """The mode of the next run."""
+        return self._agent.plan.mode
+
+    def enter(self, session: str | None, *, continues: bool) -> None:
+        """Say hello, and go on with a session if one is wanted.
+
+        Raises:
+            UsageError: there is no such session.
+        """
+        from zeus_runtime.cli.run import latest
+
+        if session is None and continues:
+            session = self._wait(latest(self._agent))
+        if session is not None:
+            self._go_on(session)
+        if not self._quiet and is_terminal(sys.stdin):
+            plan = self._agent.plan
+            complain(f"{plan.config.name} · {plan.profile.name} · /help shows the commands", "dim")
+
+    def take(self, text: str) -> int:
+        """Do what a line asks for.
+
+        Returns:
+            the exit code of the run, 0 for anything else.
+        """
+        from zeus_runtime.errors import ZeusError
+
+        try:
+            if text.startswith("//"):
+                return self._say(text[1:])
+            if text.startswith("/"):
+                return self._command(*text.split(maxsplit=1))
+            return self._say(text)
+        except ZeusError as error:
+            complain(f"error: {self._checked.document.redactor(str(error))}", "red")
+            return error.exit_code
+
+    def close(self) -> None:
+        """Close the agent's stores."""
+        self._wait(self._agent.aclose())
+
+    def _made(self, mode: Any) -> Agent:
+        from zeus_runtime.agent.agent import Agent
+        from zeus_runtime.agent.plan import make_plan
+
+        return Agent(self._checked, make_plan(self._checked, mode=mode))
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._runner.run(work)
+
+    def _say(self, prompt: str) -> int:
+        return self._follow(self._agent.stream(prompt, session=self._session))
+
+    def _follow(self, events: Any) -> int:
+        from zeus_runtime.cli.drive import drive
+        from zeus_runtime.cli.views import view_for
+        from zeus_runtime.events import RunFailed
+
+        view: View = view_for("text", quiet=self._quiet)
+        ending = self._wait(drive(self._agent, events, view))
+        self._session = ending.session or self._session
+        return ending.exit_code if isinstance(ending, RunFailed) else 0
+
+    def _command(self, name: str, argument: str = "") -> int:
+        from zeus_runtime.cli.table import table
+        from zeus_runtime.plugins.suggestion import did_you_mean
+
+        if name == "/help":
+            complain(table(list(HELP.items())))
+        elif name == "/mode":
+            self._change_mode(argument.strip())
+        elif name == "/tools":
+            complain(table([(each.tool.name, each.showing) for each in self._agent.plan.tools]))
+        elif name == "/session":
+            self._show_session(argument.strip())
+        elif name == "/sessions":
+            self._list_sessions()
+        elif name == "/new":
+            self._session = None
+            complain("the next prompt begins a new session")
+        elif name == "/resume":
+            return self._resume()
+        else:
+            known = [each.split()[0] for each in HELP]
+            complain(
+                f"there is no {name}{did_you_mean(name, known)} (// sends a line that begins with /)",
+                "yellow",
+            )
+        return 0
+
+    def _change_mode(self, mode: str) -> None:
+        if mode in MODES and mode != self.mode:
+            agent = self._made(mode)
+            self._wait(self._agent.aclose())
+            self._agent = agent
+        elif mode and mode not in MODES:
+            complain(f"there is no mode {printable(mode)!r}; the modes are {', '.join(MODES)}", "yellow")
+            return
+        complain(f"the mode is {self.mode}")
+
+    def _show_session(self, session: str) -> None:
+        if session:
+            self._go_on(session)
+        complain(self._session or "no session yet: the next prompt begins one")
+
+    def _go_on(self, session: str) -> None:
+        from zeus_runtime.cli.transcript import tail
+
+        history = self._wait(self._history(session))
+        self._session = session
+        if not self._quiet and history:
+            complain(tail(history), "dim")
+
+    async def _history(self, session: str) -> Sequence[Any]:
+        return await self._agent.history(session)
+
+    def _list_sessions(self) -> None:
+        from zeus_runtime.cli.sessions import session_table
+
+        found = self._wait(self._sessions())
+        complain(session_table(found) if found else "no session yet")
+
+    async def _sessions(self) -> Sequence[Any]:
+        return await self._agent.sessions(limit=LATEST)
+
+    def _resume(self) -> int:
+        if self._session is None:
+            complain("no session yet: --continue or /session ID chooses one", "yellow")
+            return 0
+        return self._follow(self._agent.resume(self._session))

@@ -1,0 +1,247 @@
+"""What ``zeus doctor`` checks: Python, packages, plugins, Homes, the config, its database and key, the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.cli.findings import Finding, missing
+from zeus_runtime.cli.streams import is_terminal, shows_colours
+from zeus_runtime.errors import ZeusError
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.cli.process import Process
+
+DISTRIBUTION = "zeus-runtime"
+OLDEST_PYTHON = (3, 11)
+DEFAULT_URL = "sqlite:///.zeus/zeus.db"
+
+
+def examine(
+    process: Process, config: str | None, *, env: str | None = None, sets: Sequence[str] = ()
+) -> Iterator[Finding]:
+    """Every finding, as it is made.
+
+    Args:
+        config: what to check besides the installation; None for ``zeus.yaml`` in the working directory, if any.
+    """
+    yield _python()
+    yield from packages(DISTRIBUTION)
+    yield from _plugins(process)
+    yield from _homes(process)
+    checked: Checked | None = None
+    if config is None and not (process.directory / "zeus.yaml").exists():
+        yield Finding(
+            "ok", "config", "none asked for, and no zeus.yaml here: keys and defaults are looked at"
+        )
+        yield _keys(process)
+        yield from database(DEFAULT_URL, process.directory)
+    else:
+        findings, checked = _config(process, config, env, sets)
+        yield from findings
+    if checked is not None:
+        yield from _model(checked)
+        yield from database(checked.config.storage.url, checked.directory)
+    yield _terminal(process)
+
+
+def _python() -> Finding:
+    from platform import python_implementation, python_version
+
+    shown = f"{python_implementation()} {python_version()} ({sys.executable})"
+    if sys.version_info < OLDEST_PYTHON:
+        return missing("python", shown, f"Use Python {'.'.join(map(str, OLDEST_PYTHON))} or later.")
+    return Finding("ok", "python", shown)
+
+
+def packages(distribution: str) -> Iterator[Finding]:
+    """The distribution and what it requires: installed or not."""
+    import re
+    from importlib.metadata import PackageNotFoundError, requires, version
+
+    try:
+        required = requires(distribution) or []
+        yield Finding("ok", distribution, version(distribution))
+    except PackageNotFoundError:
+        yield missing(
+            distribution, "is not installed as a distribution", "Install it: without that no plugin is found."
+        )
+        return
+    absent, present = [], []
+    for requirement in required:
+        match = re.match(r"[A-Za-z0-9._-]+", requirement)
+        if match is None or "extra ==" in requirement:
+            continue
+        try:
+            present.append(f"{match[0]} {version(match[0])}")
+        except PackageNotFoundError:
+            absent.append(match[0])
+    for name in absent:
+        yield missing("packages", f"{name} is not installed", f"pip install {name}")
+    if present:
+        yield Finding("ok", "packages", ", ".join(present))
+
+
+def _plugins(process: Process) -> Iterator[Finding]:
+    from collections import Counter
+
+    from zeus_runtime.plugins import discover
+
+    registry = discover(environ=process.environ)
+    count = Counter(plugin.status for plugin in registry.plugins)
+    shown = ", ".join(f"{number} {status}" for status, number in sorted(count.items()))
+    if not count["loaded"]:
+        yield missing(
+            "plugins", "none is loaded", "Reinstall zeus-runtime; `zeus plugins` shows what is blocked."
+        )
+    else:
+        yield Finding("ok", "plugins", shown)
+    for problem in registry.problems:
+        yield Finding("warn", "plugins", problem.message, problem.remedy)
+
+
+def _homes(process: Process) -> Iterator[Finding]:
+    from zeus_runtime.plugins import search_path
+
+    try:
+        homes = search_path(directory=process.directory, environ=process.environ)
+        yield Finding("ok", "homes", ", ".join(map(str, homes)))
+    except ZeusError as error:
+        yield missing("homes", error.message, error.remedy or "")
+
+
+def _config(
+    process: Process, config: str | None, env: str | None, sets: Sequence[str]
+) -> tuple[list[Finding], Checked | None]:
+    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.cli.options import read_config
+
+    try:
+        checked = read_config(process, config, env=env, sets=sets)
+        plan = make_plan(checked)
+    except ZeusError as error:
+        return [Finding("fail", "config", str(error), error.remedy or "", exit_code=error.exit_code)], None
+    findings = [Finding("ok", "config", checked.document.source)]
+    findings += [Finding("warn", "config", notice.message) for notice in plan.notices]
+    return findings, checked
+
+
+def _keys(process: Process) -> Finding:
+    names = sorted(name for name, value in process.environ.items() if name.endswith("_API_KEY") and value)
+    if names:
+        return Finding("ok", "keys", ", ".join(names))
+    return Finding(
+        "warn", "keys", "no ..._API_KEY is set", "Set your provider's; `zeus run quickstart` needs none."
+    )
+
+
+def _model(checked: Checked) -> Iterator[Finding]:
+    """Whether the model could be called; a model that can tell has ``async check()``, which raises if not."""
+    import asyncio
+
+    from zeus_runtime.agent.plan import make_plan
+
+    plan = make_plan(checked)
+    try:
+        model: Any = plan.model.create(plan.build)
+        check = getattr(model, "check", None)
+        if check is not None:
+            asyncio.run(check())
+    except ZeusError as error:
+        yield missing("model", error.message, error.remedy or "")
+    else:
+        yield Finding("ok", "model", f"{plan.profile.name} ({plan.model.name})")
+
+
+def database(url: str, directory: Path) -> Iterator[Finding]:
+    """Whether threads can be stored at a URL. An SQLite file that is not there is not made."""
+    from zeus_runtime.store.database import sqlite_file, without_password
+
+    try:
+        file = sqlite_file(url, directory)
+    except Exception as error:  # noqa: BLE001 - whatever SQLAlchemy makes of a URL is the finding
+        yield missing("database", f"{without_password(url)}: {error}", "Correct storage.url.")
+        return
+    if file is None:
+        yield _reachable(url, directory)
+    elif file.exists():
+        yield _sqlite(file, file)
+    else:
+        yield from _new_sqlite(file)
+
+
+def _new_sqlite(file: Path) -> Iterator[Finding]:
+    from tempfile import TemporaryDirectory
+
+    folder = next(parent for parent in file.parents if parent.exists())
+    try:
+        with TemporaryDirectory(prefix=".zeus-doctor-", dir=folder) as scratch:
+            yield _sqlite(Path(scratch) / "probe.db", file, note=" (not made yet)")
+    except OSError as error:
+        remedy = "Make the folder writable, or set storage.url."
+        yield missing("database", f"{folder} cannot be written: {error.strerror}", remedy)
+
+
+def _sqlite(probe: Path, shown: Path, note: str = "") -> Finding:
+    """Whether ``probe`` can be written, and whether its file system bears SQLite's write-ahead log."""
+    import sqlite3
+    from contextlib import closing
+
+    try:
+        with closing(sqlite3.connect(probe, timeout=5, isolation_level=None)) as connection:
+            mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        remedy = "Check its permissions and free space, or set storage.url to another place."
+        return missing("database", f"{shown} cannot be written: {error}", remedy)
+    detail = f"{shown}{note}, SQLite {sqlite3.sqlite_version}, journal {mode}"
+    if mode != "wal":
+        remedy = "The write-ahead log is not available there (a network file system?): use a local disk."
+        return Finding("warn", "database", detail, remedy)
+    return Finding("ok", "database", detail)
+
+
+def _reachable(url: str, directory: Path) -> Finding:
+    import asyncio
+
+    from zeus_runtime.store.database import Database, without_password
+
+    async def ask() -> None:
+        from sqlalchemy import text
+
+        database = Database(url, directory=directory)
+        try:
+            await database.run(lambda connection: connection.execute(text("SELECT 1")).scalar())
+        finally:
+            await database.close()
+
+    try:
+        asyncio.run(ask())
+    except ZeusError as error:
+        return missing("database", error.message, error.remedy or "")
+    return Finding("ok", "database", without_password(url))
+
+
+def _terminal(process: Process) -> Finding:
+    from importlib.util import find_spec
+    from shutil import get_terminal_size
+
+    if not is_terminal(sys.stdout):
+        return Finding("ok", "terminal", "standard output is not one: answers are plain text")
+    size = get_terminal_size()
+    parts = [
+        f"{size.columns}x{size.lines}",
+        process.environ.get("TERM", "TERM is not set"),
+        sys.stdout.encoding,
+    ]
+    parts.append("colours" if shows_colours(sys.stdout) else "no colours")
+    if find_spec("readline") is None:
+        detail = ", ".join([*parts, "no readline"])
+        return Finding(
+            "warn", "terminal", detail, "Without readline a chat has no line editing and no history."
+        )
+    return Finding("ok", "terminal", ", ".join(parts))

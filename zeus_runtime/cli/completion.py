@@ -1,0 +1,64 @@
+"""What the shell offers for a word: presets and files, model names, sessions. Cheap, and silent when it fails."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import click
+    from click.shell_completion import CompletionItem
+
+MOST_MODELS = 200
+MOST_SESSIONS = 50
+
+
+def complete_config(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Presets of the Homes, and files."""
+    from click.shell_completion import CompletionItem
+
+    names = sorted({path.stem for home in _homes() for path in (home / "configs").glob("*.yaml")})
+    presets = [
+        CompletionItem(name, help="preset")
+        for name in names
+        if name != "profiles" and name.startswith(incomplete)
+    ]
+    return [*presets, CompletionItem(incomplete, type="file")]
+
+
+def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Model names that begin with the word."""
+    from click.shell_completion import CompletionItem
+
+    from zeus_runtime.models.profiles import names
+
+    found = [name for name in names(homes=_homes()) if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in found[:MOST_MODELS]]
+
+
+def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Sessions of the default database in the working directory, last used first; other databases are not asked."""
+    import sqlite3
+
+    from click.shell_completion import CompletionItem
+
+    query = "SELECT session, title FROM thread ORDER BY updated_ms DESC LIMIT ?"
+    try:
+        with closing(sqlite3.connect("file:.zeus/zeus.db?mode=ro", uri=True)) as connection:
+            rows = connection.execute(query, (MOST_SESSIONS,)).fetchall()
+    except sqlite3.Error:
+        return []
+    return [CompletionItem(name, help=title) for name, title in rows if name.startswith(incomplete)]
+
+
+def _homes() -> tuple[Path, ...]:
+    import os
+
+    from zeus_runtime.errors import ZeusError
+    from zeus_runtime.plugins.home import search_path
+
+    try:
+        return search_path(directory=Path.cwd(), environ=os.environ)
+    except ZeusError:
+        return ()

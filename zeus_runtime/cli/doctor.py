@@ -1,0 +1,68 @@
+"""``zeus doctor``: whether this installation can work, line by line, with remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zeus_runtime.cli.options import config_argument, env_option, set_option
+from zeus_runtime.cli.streams import Style, answer, as_json, styled
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.findings import Finding
+    from zeus_runtime.cli.process import Process
+
+_STYLES: dict[str, Style] = {"ok": "green", "warn": "yellow", "fail": "red"}
+
+
+@click.command("doctor")
+@config_argument
+@env_option
+@set_option
+@click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
+@click.pass_obj
+@click.pass_context
+def command(
+    ctx: click.Context,
+    process: Process,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    as_object: bool,
+) -> None:
+    """Check the installation, the plugins and the keys.
+
+    With a config (zeus.yaml in the working directory, if there is one) its model's key and its database are checked
+    too; nothing is sent to the model.
+
+    \b
+    Exit codes: 0 nothing needed is missing, 3 the config is invalid, 4 something needed is missing.
+    """
+    import gc
+
+    from zeus_runtime.cli.checks import examine
+
+    gc.enable()
+    found = list(
+        _shown(examine(process, config, env=env, sets=sets), as_object=as_object, redact=process.redact)
+    )
+    if as_object:
+        answer(as_json([finding.as_object() for finding in found]))
+    ctx.exit(max((finding.exit_code for finding in found), default=0))
+
+
+def _shown(
+    findings: Iterable[Finding], *, as_object: bool, redact: Callable[[str], str]
+) -> Iterator[Finding]:
+    import sys
+
+    for finding in findings:
+        told: Any = finding.redacted(redact)
+        if not as_object:
+            mark = styled(f"{told.status:<4}", _STYLES[told.status], sys.stdout)
+            answer(f"{mark}  {told.subject}: {told.detail}")
+            if told.remedy:
+                answer(f"      {told.remedy}")
+        yield told

@@ -1,0 +1,90 @@
+"""A run driven from the command line: its events shown as they come, Ctrl-C and SIGTERM stopping it cleanly."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextlib import aclosing, contextmanager
+from typing import TYPE_CHECKING, cast
+
+from zeus_runtime.cli.streams import complain
+from zeus_runtime.events import Event, RunCompleted, RunFailed, RunStarted
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.agent import Agent
+    from zeus_runtime.cli.views import View
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+async def drive(agent: Agent, events: AsyncIterator[Event], view: View) -> RunCompleted | RunFailed:
+    """Show the events of one run and return the last.
+
+    The first SIGINT or SIGTERM cancels the run, whose stream then ends by itself; the second ends the process at once,
+    which the thread log survives.
+
+    Args:
+        agent: whose run it is.
+        events: its stream.
+        view: where events go.
+
+    Raises:
+        UsageError: there is no such session.
+    """
+    session = ""
+    ending: RunCompleted | RunFailed | None = None
+    task = asyncio.current_task()
+    assert task is not None
+
+    def stop() -> None:
+        if not (session and agent.cancel(session)):
+            task.cancel()
+
+    with _interruptible(stop, view) as interrupted:
+        try:
+            async with aclosing(cast("AsyncGenerator[Event, None]", events)) as stream:
+                async for event in stream:
+                    if isinstance(event, RunStarted):
+                        session = event.session
+                    elif isinstance(event, RunCompleted | RunFailed):
+                        ending = event
+                    view.show(event)
+        except asyncio.CancelledError:
+            if not interrupted():
+                raise
+            task.uncancel()
+            ending = RunFailed(session, "cancelled", "the run was interrupted before it began", 130)
+            view.show(ending)
+        finally:
+            view.close()
+    assert ending is not None, "a stream ends with a terminal event"
+    return ending
+
+
+@contextmanager
+def _interruptible(stop: Callable[[], None], view: View) -> Iterator[Callable[[], bool]]:
+    """While inside, a signal calls ``stop`` and a second one kills; gives a function that says whether one came."""
+    loop = asyncio.get_running_loop()
+    came: list[int] = []
+
+    def receive(number: int) -> None:
+        came.append(number)
+        if len(came) == 1:
+            stop()
+            return
+        view.close()
+        complain("killed; the session can go on with --continue")
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    try:
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, receive, number)
+        yield lambda: bool(came)
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)

@@ -1,0 +1,97 @@
+"""Where ``zeus`` begins and ends: the one error handler, exit codes, and what happens to a broken pipe."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.process import Process
+
+EXIT_CODES: Final = {
+    0: "ok",
+    1: "the run failed",
+    2: "the command line does not fit",
+    3: "the config is invalid",
+    4: "a credential, dependency or plugin is missing",
+    6: "a limit was reached: steps, seconds or money",
+    130: "interrupted",
+    141: "the reader of the output went away",
+}
+"""What a command's exit code means; 5 and 7 are kept for assertions and approvals."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line and return its exit code (``EXIT_CODES``).
+
+    Args:
+        argv: the words after ``zeus``; None for the process's own.
+    """
+    # A command lives for a moment: collecting cycles while modules load is a tenth of its time.
+    collecting = gc.isenabled()
+    gc.disable()
+    from zeus_runtime.cli.process import Process
+
+    process = Process()
+    try:
+        return _guarded(sys.argv[1:] if argv is None else list(argv), process)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _guarded(words: Sequence[str], process: Process) -> int:
+    import click
+
+    from zeus_runtime.cli.group import zeus
+    from zeus_runtime.errors import ZeusError
+
+    for stream in (sys.stdout, sys.stderr):
+        # An answer may hold what the terminal's encoding cannot: it is shown escaped, not refused.
+        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
+            reconfigure(errors="backslashreplace")
+    try:
+        code = zeus.main(words, prog_name="zeus", standalone_mode=False, obj=process)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except ZeusError as error:
+        return _failed(error, process)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return 130
+    except BrokenPipeError:
+        return _broken_pipe()
+    except Exception:  # noqa: BLE001 - the edge: it is printed, redacted
+        return _bug(process)
+
+
+def _failed(error: Exception, process: Process) -> int:
+    from zeus_runtime.cli.streams import complain
+    from zeus_runtime.config.diagnostics import ConfigError
+
+    text = process.redact(str(error))
+    complain(text if isinstance(error, ConfigError) else f"error: {text}")
+    return int(getattr(error, "exit_code", 1))
+
+
+def _broken_pipe() -> int:
+    """Leave quietly; what is still buffered has no reader, and must not fail once more when Python exits."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
+
+
+def _bug(process: Process) -> int:
+    from traceback import format_exc
+
+    from zeus_runtime.cli.streams import complain
+
+    complain(process.redact(format_exc()))
+    complain("error: this is a bug in Zeus or in a plugin; the traceback above says where")
+    return 1

@@ -1,0 +1,39 @@
+"""One line of ``zeus doctor``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+Status: TypeAlias = Literal["ok", "warn", "fail"]
+
+
+class Finding(NamedTuple):
+    """What one check found.
+
+    Args:
+        status: ``fail`` only for what a run needs.
+        subject: what was checked.
+        detail: what was found.
+        remedy: what to do about it.
+        exit_code: what the command ends with because of it.
+    """
+
+    status: Status
+    subject: str
+    detail: str
+    remedy: str = ""
+    exit_code: int = 0
+
+    def redacted(self, redact: Callable[[str], str]) -> Finding:
+        """The finding without secrets."""
+        return self._replace(detail=redact(self.detail), remedy=redact(self.remedy))
+
+    def as_object(self) -> dict[str, Any]:
+        """The finding as a JSON object."""
+        return {name: value for name, value in self._asdict().items() if name != "exit_code"}
+
+
+def missing(subject: str, detail: str, remedy: str) -> Finding:
+    """Something a run needs is not there."""
+    return Finding("fail", subject, detail, remedy, exit_code=4)

@@ -1,0 +1,105 @@
+"""The command group: Zeus's verbs from a table that costs nothing, plugins' commands when a word is no verb."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from zeus_runtime import __version__
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from zeus_runtime.plugins import PluginProblem
+
+VERBS: Final[Mapping[str, str]] = {
+    "run": "Run an agent: one prompt, or a conversation.",
+    "chat": "Talk with an agent in the terminal.",
+    "validate": "Check configs and report every problem with its position.",
+    "plan": "Show exactly what will run and where each value comes from.",
+    "init": "Write a zeus.yaml.",
+    "schema": "Print the JSON Schema of configs, installed plugins included.",
+    "doctor": "Check the installation, the plugins and the keys.",
+    "models": "List models, or show what is known of one.",
+    "tools": "List the tools an agent has, mode by mode.",
+    "plugins": "List plugins, what they bring and what is wrong with them.",
+    "sessions": "List, show or delete sessions.",
+}
+"""Verb to its line in ``zeus --help``; the module ``zeus_runtime.cli.VERB`` has its ``command``."""
+
+
+class Verbs(click.Group):
+    """The verbs in the table's order; a verb's module is imported when the verb is used, a plugin when none fits."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in VERBS:
+            command: click.Command = import_module(f"zeus_runtime.cli.{cmd_name}").command
+            return command
+        return None if ctx.resilient_parsing else self.commands.get(cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in VERBS and not name.startswith("-") and not ctx.resilient_parsing:
+            problems = self._add_plugins(ctx)
+            if name not in self.commands:
+                raise click.UsageError(_unknown(name, self.commands, problems), ctx)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> None:
+        # Only ``ctx.exit`` sets an exit code; what a plugin's command returns is nobody's.
+        super().invoke(ctx)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        verbs = [
+            CompletionItem(name, help=line) for name, line in VERBS.items() if name.startswith(incomplete)
+        ]
+        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def _add_plugins(self, ctx: click.Context) -> tuple[PluginProblem, ...]:
+        import os
+
+        from zeus_runtime.plugins import discover
+        from zeus_runtime.plugins.commands import plugin_commands
+
+        for name in VERBS:
+            command = self.get_command(ctx, name)
+            assert command is not None
+            self.commands[name] = command
+        registry = discover(environ=os.environ)
+        added, problems = plugin_commands(registry, self)
+        for _, command in added:
+            self.add_command(command)
+        return (*registry.problems, *problems)
+
+
+def _unknown(name: str, known: Mapping[str, object], problems: tuple[PluginProblem, ...]) -> str:
+    from zeus_runtime.plugins.suggestion import did_you_mean
+
+    lines = [f"there is no command '{name}'{did_you_mean(name, known)}"]
+    lines += [f"A plugin that is broken may have it: {problem}" for problem in problems]
+    return "\n".join(lines)
+
+
+@click.group(
+    cls=Verbs,
+    name="zeus",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Plugins may add commands: `zeus plugins` lists them.",
+)
+@click.version_option(__version__, "-V", "--version", message="zeus %(version)s")
+def zeus() -> None:
+    """Run agents that one YAML file declares."""

@@ -1,0 +1,176 @@
+"""``zeus init``: one zeus.yaml, written from a few answers."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from zeus_runtime.cli.completion import complete_model
+from zeus_runtime.cli.streams import complain, is_terminal
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.process import Process
+
+MODEL_BY_KEY: Final[Mapping[str, str]] = {
+    "ANTHROPIC_API_KEY": "anthropic/claude-sonnet-4-5",
+    "OPENAI_API_KEY": "openai/gpt-5.2",
+    "GEMINI_API_KEY": "gemini/gemini-2.5-pro",
+    "DEEPSEEK_API_KEY": "deepseek/deepseek-chat",
+    "MISTRAL_API_KEY": "mistral/mistral-large-latest",
+    "OPENROUTER_API_KEY": "openrouter/openai/gpt-5.2",
+}
+"""The model that is proposed where this key is set; the first one counts."""
+
+DEFAULT_PRESET: Final = "default"
+DEFAULT_MODEL: Final = "openai/gpt-5.2"
+_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
+_NOT_TEXT: Final = frozenset({"true", "false", "null"})
+
+
+@click.command("init")
+@click.argument(
+    "file", metavar="[FILE]", default="zeus.yaml", type=click.Path(dir_okay=False, path_type=Path)
+)
+@click.option("--name", metavar="NAME", help="The agent's name; the folder's by default.")
+@click.option(
+    "--model", metavar="NAME", shell_complete=complete_model, help="The model, as litellm names it."
+)
+@click.option("--preset", metavar="NAME", help="The preset to extend; default by default.")
+@click.option("-y", "--yes", is_flag=True, help="Ask nothing: take the defaults for what is not given.")
+@click.option("--force", is_flag=True, help="Overwrite FILE.")
+@click.pass_obj
+@click.pass_context
+def command(
+    ctx: click.Context,
+    process: Process,
+    file: Path,
+    name: str | None,
+    model: str | None,
+    preset: str | None,
+    yes: bool,
+    force: bool,
+) -> None:
+    """Write a zeus.yaml.
+
+    On a terminal it asks for what the options do not say. It writes that one file and no other.
+    """
+    target = process.directory / file
+    if target.exists() and not force:
+        raise click.UsageError(f"{file} is there already; --force overwrites it", ctx)
+    asks = not yes and is_terminal(sys.stdin)
+    if not asks and not yes and model is None and preset is None:
+        raise click.UsageError(
+            "there is nobody to ask: give --model or --preset, or --yes for the defaults", ctx
+        )
+    presets = _presets(process)
+    folder = target.resolve().parent.name or "zeus"
+    if asks:
+        name = name or click.prompt("Name of the agent", default=folder, err=True)
+        preset = preset or _asked_preset(presets)
+        model = model if model is not None else _asked_model(process, preset)
+    preset = preset or DEFAULT_PRESET
+    if model is None and not _has_model(process, preset):
+        model = proposed_model(process.environ)
+    text = written(name=name or folder, model=model or None, preset=preset)
+    _validate(process, text)
+    _write(target, text, file, force=force)
+    complain(f"wrote {file}\nnext: zeus plan {file}, or zeus run {file} 'What can you do?'")
+
+
+def written(*, name: str, model: str | None, preset: str) -> str:
+    """The file's text.
+
+    Args:
+        name: the agent's name.
+        model: the model's name; None leaves the preset's.
+        preset: what it extends.
+    """
+    lines = [
+        "# yaml-language-server: $schema=.zeus/zeus.schema.json",
+        "# An agent. `zeus plan` shows every value and where it comes from; `zeus schema -o .zeus/zeus.schema.json`",
+        "# lets an editor complete this file.",
+        "version: 1",
+        f"extends: {_scalar(preset)}",
+        f"name: {_scalar(name)}",
+    ]
+    if model:
+        lines.append(f"model: {_scalar(model)}")
+    return "\n".join(lines) + "\n"
+
+
+def proposed_model(environ: Mapping[str, str]) -> str:
+    """The model to propose, by the keys that are set."""
+    return next((model for key, model in MODEL_BY_KEY.items() if environ.get(key)), DEFAULT_MODEL)
+
+
+def _scalar(text: str) -> str:
+    plain = _PLAIN.fullmatch(text) and text.lower() not in _NOT_TEXT
+    # A dollar begins a variable; what JSON writes is YAML too.
+    return text if plain else json.dumps(text.replace("$", "$$"), ensure_ascii=False)
+
+
+def _presets(process: Process) -> Sequence[str]:
+    found = {path.stem for home in _homes(process) for path in (home / "configs").glob("*.yaml")}
+    return sorted(found - {"profiles"})
+
+
+def _homes(process: Process) -> Sequence[Path]:
+    from zeus_runtime.plugins.home import search_path
+
+    return search_path(directory=process.directory, environ=process.environ)
+
+
+def _asked_preset(presets: Sequence[str]) -> str:
+    if not presets:
+        return DEFAULT_PRESET
+    default = DEFAULT_PRESET if DEFAULT_PRESET in presets else presets[0]
+    chosen: str = click.prompt("Preset to extend", default=default, type=click.Choice(presets), err=True)
+    return chosen
+
+
+def _asked_model(process: Process, preset: str) -> str:
+    proposed = (
+        "" if preset != DEFAULT_PRESET and _has_model(process, preset) else proposed_model(process.environ)
+    )
+    text = "Model (empty: the preset's)" if not proposed else "Model"
+    chosen: str = click.prompt(text, default=proposed, show_default=bool(proposed), err=True)
+    return chosen
+
+
+def _has_model(process: Process, preset: str) -> bool:
+    from zeus_runtime.config import load
+
+    document = load(preset, environ=process.environ, homes=_homes(process), directory=process.directory)
+    return document.get(("model",)) is not None
+
+
+def _validate(process: Process, text: str) -> None:
+    """Refuse to write what would not be valid.
+
+    Raises:
+        ConfigError: it would not.
+    """
+    from io import BytesIO
+
+    from zeus_runtime.agent.checked import check
+
+    check("-", directory=process.directory, environ=process.environ, stdin=BytesIO(text.encode()))
+
+
+def _write(target: Path, text: str, shown: Path, *, force: bool) -> None:
+    from zeus_runtime.errors import UsageError
+
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(
+            f"{shown} cannot be written: {error.strerror}", remedy="Name another file."
+        ) from error

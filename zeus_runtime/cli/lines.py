@@ -1,0 +1,83 @@
+"""Lines from the user: with editing and history on a terminal, plain where they are piped in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import ModuleType
+from typing import Final, Self
+
+from zeus_runtime.cli.streams import is_terminal
+
+MOST_REMEMBERED: Final = 1000
+
+
+class Lines:
+    """Reads prompts; use it as a context manager, so that the history is kept.
+
+    Args:
+        environ: ``XDG_STATE_HOME`` or ``HOME`` say where the history file is.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self.interactive = is_terminal(sys.stdin)
+        self._edited = self.interactive and is_terminal(sys.stdout)
+        self._file = history_file(environ)
+        self._readline: ModuleType | None = None
+
+    def __enter__(self) -> Self:
+        if self._edited:
+            with suppress(ImportError):
+                import readline
+
+                self._readline = readline
+        if self._readline is not None and self._file is not None:
+            self._readline.set_history_length(MOST_REMEMBERED)
+            with suppress(OSError):
+                self._readline.read_history_file(self._file)
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        if self._readline is None or self._file is None:
+            return
+        # A history that cannot be kept is no reason to end a conversation with an error.
+        with suppress(OSError):
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            self._file.touch(mode=0o600)
+            self._readline.write_history_file(self._file)
+
+    def read(self, prompt: str) -> str | None:
+        """The next prompt, lines that end with a backslash joined; None at the end of input.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C.
+        """
+        parts: list[str] = []
+        while (line := self._line("... " if parts else prompt)) is not None:
+            if not line.endswith("\\"):
+                return "\n".join([*parts, line]).strip()
+            parts.append(line[:-1])
+        return "\n".join(parts).strip() if parts else None
+
+    def _line(self, prompt: str) -> str | None:
+        if self._edited:
+            try:
+                return input(prompt)
+            except EOFError:
+                return None
+        if self.interactive:
+            sys.stderr.write(prompt)
+            sys.stderr.flush()
+        line = sys.stdin.readline()
+        return line.rstrip("\n") if line else None
+
+
+def history_file(environ: Mapping[str, str]) -> Path | None:
+    """Where prompts are remembered: the XDG state folder; None where the user has no home."""
+    state = environ.get("XDG_STATE_HOME", "")
+    if state and Path(state).is_absolute():
+        return Path(state) / "zeus" / "chat_history"
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    return Path(home) / ".local" / "state" / "zeus" / "chat_history" if home else None

@@ -1,0 +1,51 @@
+"""What several verbs take: the config, its overlay and overrides, the mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from zeus_runtime.cli.completion import complete_config
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.cli.process import Process
+
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+MODES = ("agent", "ask", "plan")
+
+config_argument: Decorator = click.argument(
+    "config", metavar="[CONFIG]", required=False, shell_complete=complete_config
+)
+env_option: Decorator = click.option(
+    "--env", metavar="NAME", help="Lay the overlay FILE.NAME.yaml over the config."
+)
+set_option: Decorator = click.option(
+    "--set",
+    "sets",
+    metavar="PATH=VALUE",
+    multiple=True,
+    help="Override one value, such as limits.max_steps=5; may be repeated.",
+)
+mode_option: Decorator = click.option(
+    "--mode", type=click.Choice(MODES), help="The mode, instead of the config's."
+)
+
+
+def read_config(
+    process: Process, config: str | None, *, env: str | None = None, sets: Sequence[str] = ()
+) -> Checked:
+    """The config, checked; its secrets are masked in messages from now on.
+
+    Raises:
+        ConfigError: with every problem.
+        MissingError: a plugin the config asks for is not there.
+    """
+    from zeus_runtime.agent.checked import check
+
+    checked = check(config, env=env, sets=sets, directory=process.directory, environ=process.environ)
+    process.learn(checked.document.redactor)
+    return checked

@@ -1,0 +1,182 @@
+"""``zeus plan``: exactly what will run, and where each value comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zeus_runtime.cli.options import config_argument, env_option, mode_option, read_config, set_option
+from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.plan import Plan, PlannedComponent
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.plugins import Plugin
+
+
+@click.command("plan")
+@config_argument
+@click.option("--explain", metavar="PATH", help="Only where one value comes from, such as limits.max_steps.")
+@click.option("--prompt", is_flag=True, help="Only the system prompt as the first call of a run sends it.")
+@mode_option
+@env_option
+@set_option
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="text for people, json for programs.",
+)
+@click.pass_obj
+@click.pass_context
+def command(
+    ctx: click.Context,
+    process: Process,
+    config: str | None,
+    explain: str | None,
+    prompt: bool,
+    mode: Any,
+    env: str | None,
+    sets: tuple[str, ...],
+    output: str,
+) -> None:
+    """Show exactly what will run and where each value comes from.
+
+    CONFIG is a file, a preset's name, or - for standard input; zeus.yaml in the working directory by default. Nothing
+    is run. Secrets are masked.
+    """
+    if sum([explain is not None, prompt, output == "json"]) > 1:
+        raise click.UsageError("--explain, --prompt and --format json exclude each other", ctx)
+    from zeus_runtime.agent.plan import make_plan
+
+    checked = read_config(process, config, env=env, sets=sets)
+    redact = checked.document.redactor
+    if explain is not None:
+        answer(redact(_explained(ctx, checked, explain)))
+        return
+    plan = make_plan(checked, mode=mode)
+    if prompt:
+        shown = redact(_prompt(plan))
+        answer(printable(shown) if is_terminal(click.get_text_stream("stdout")) else shown)
+    elif output == "json":
+        answer(as_json(redact.json(_object(checked, plan))))
+    else:
+        answer(redact("\n".join(_lines(checked, plan))))
+    for notice in plan.notices:
+        complain(redact(f"note: {notice.message}"), "yellow")
+
+
+def _explained(ctx: click.Context, checked: Checked, path: str) -> str:
+    try:
+        return checked.document.explain(path)
+    except ValueError as error:
+        raise click.UsageError(f"--explain {path}: {error}", ctx) from None
+
+
+def _prompt(plan: Plan) -> str:
+    from datetime import datetime
+
+    from zeus_runtime.prompt import Section, assemble, time_section
+
+    now = datetime.now().astimezone()
+    return assemble({**plan.stable, Section.TIME: time_section(now, plan.config.prompt.time)}).text
+
+
+def _lines(checked: Checked, plan: Plan) -> Iterator[str]:
+    from zeus_runtime.cli.profiles import profile_rows
+    from zeus_runtime.cli.table import table
+    from zeus_runtime.cli.values import effective_values
+
+    yield table(
+        [
+            ("agent", f"{plan.config.name}, mode {plan.mode}"),
+            ("config", checked.document.source),
+            ("digest", plan.digest[:16]),
+            ("model", _component(plan.model)),
+            *[("", f"{name} {value}  ({source})") for name, value, source in profile_rows(plan.profile)],
+            ("checkpointer", _component(plan.checkpointer)),
+        ]
+    )
+    yield "\nmiddlewares, outermost first" if plan.middlewares else "\nno middlewares"
+    yield from (f"  {number}. {_component(each)}" for number, each in enumerate(plan.middlewares, 1))
+    yield f"\ntools in {plan.mode} mode" if plan.tools else "\nno tools"
+    if plan.tools:
+        rows = [
+            (each.tool.name, each.tool.category, each.tool.access, each.showing, _plugin(each.plugin))
+            for each in plan.tools
+        ]
+        yield table(rows, indent="  ")
+    yield "\nsystem prompt, sections 1 to 6"
+    yield table([(name, f"{len(text):,} characters") for name, text in plan.stable.items()], indent="  ")
+    yield "\nvalues"
+    values = effective_values(checked.document, plan)
+    yield table([(each.path, each.source, as_json(each.value, indent=None)) for each in values], indent="  ")
+
+
+def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from zeus_runtime.cli.values import effective_values
+
+    return {
+        "agent": plan.config.name,
+        "config": checked.document.source,
+        "mode": plan.mode,
+        "digest": plan.digest,
+        "model": _component_object(plan.model),
+        "profile": asdict(plan.profile),
+        "middlewares": [_component_object(each) for each in plan.middlewares],
+        "checkpointer": _component_object(plan.checkpointer),
+        "tools": [
+            {
+                "name": each.tool.name,
+                "category": each.tool.category,
+                "access": each.tool.access,
+                "showing": each.showing,
+                "component": each.component,
+                "plugin": _plugin_object(each.plugin),
+            }
+            for each in plan.tools
+        ],
+        "prompt": {str(name): text for name, text in plan.stable.items()},
+        "values": [
+            {
+                "path": each.path,
+                "value": each.value,
+                "written": [mark._asdict() for mark in each.marks],
+            }
+            for each in effective_values(checked.document, plan)
+        ],
+        "notices": [{"code": notice.code, "message": notice.message} for notice in plan.notices],
+    }
+
+
+def _component(planned: PlannedComponent) -> str:
+    options = "".join(f" {name}={as_json(value, indent=None)}" for name, value in planned.options.items())
+    return f"{planned.name}{options}  [{_plugin(planned.plugin)}]"
+
+
+def _component_object(planned: PlannedComponent) -> dict[str, Any]:
+    return {
+        "name": planned.name,
+        "options": dict(planned.options),
+        "plugin": _plugin_object(planned.plugin),
+    }
+
+
+def _plugin(plugin: Plugin) -> str:
+    return f"{plugin.distribution} {plugin.version}" if plugin.distribution else plugin.source
+
+
+def _plugin_object(plugin: Plugin) -> dict[str, Any]:
+    return {
+        "name": plugin.name,
+        "distribution": plugin.distribution,
+        "version": plugin.version,
+        "source": plugin.source,
+    }

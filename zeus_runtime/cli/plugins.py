@@ -1,0 +1,125 @@
+"""``zeus plugins``: the plugins there are, what they bring and what is wrong with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zeus_runtime.cli.completion import complete_config
+from zeus_runtime.cli.streams import answer, as_json, complain
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.plugins import Plugin, PluginProblem, Registry
+
+
+@click.group("plugins", invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """List plugins, what they bring and what is wrong with them."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_plugins, config=None, as_object=False)
+
+
+@command.command("list")
+@click.option(
+    "--config",
+    metavar="CONFIG",
+    shell_complete=complete_config,
+    help="As this config has them: its rules and its own plugin files.",
+)
+@click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
+@click.pass_obj
+@click.pass_context
+def list_plugins(ctx: click.Context, process: Process, config: str | None, as_object: bool) -> None:
+    """List plugins with status, distribution, version, components and commands.
+
+    Problems go to standard error.
+    """
+    from zeus_runtime.cli.group import zeus
+    from zeus_runtime.cli.table import table
+    from zeus_runtime.plugins.commands import plugin_commands
+
+    registry = _registry(process, config)
+    for name in zeus.list_commands(ctx):
+        own = zeus.get_command(ctx, name)
+        assert own is not None
+        zeus.commands[name] = own
+    commands, problems = plugin_commands(registry, zeus)
+    found = [
+        _object(plugin, registry, [command.name or "" for owner, command in commands if _same(owner, plugin)])
+        for plugin in registry.plugins
+    ]
+    if as_object:
+        answer(as_json({"plugins": found, "problems": list(map(_problem, (*registry.problems, *problems)))}))
+        return
+    rows = [
+        (
+            each["name"],
+            each["status"],
+            each["distribution"] or "(file)",
+            each["version"] or "",
+            _brought(each),
+        )
+        for each in found
+    ]
+    answer(table(rows, ("PLUGIN", "STATUS", "DISTRIBUTION", "VERSION", "BRINGS")))
+    for problem in (*registry.problems, *problems):
+        complain(f"note: {problem}", "yellow")
+
+
+def _registry(process: Process, config: str | None) -> Registry:
+    from zeus_runtime.plugins import discover
+
+    if config is None:
+        return discover(environ=process.environ)
+    from zeus_runtime.config import load
+    from zeus_runtime.plugins import search_path
+
+    # Not the whole check: what is wrong with a plugin must be seen even where the config needs that plugin.
+    homes = search_path(directory=process.directory, environ=process.environ)
+    document = load(config, environ=process.environ, homes=homes, directory=process.directory)
+    process.learn(document.redactor)
+    folder = document.path.parent if document.path is not None else process.directory
+    return discover(document.early().plugins, environ=document.environ, directory=folder, homes=homes)
+
+
+def _object(plugin: Plugin, registry: Registry, commands: list[str]) -> dict[str, Any]:
+    components = [
+        each for found in registry.components.values() for each in found if _same(each.plugin, plugin)
+    ]
+    return {
+        "name": plugin.name,
+        "status": plugin.status,
+        "reason": plugin.reason,
+        "distribution": plugin.distribution,
+        "version": plugin.version,
+        "source": plugin.source,
+        "components": [
+            {"kind": each.kind, "name": each.name, "summary": each.summary} for each in components
+        ],
+        "commands": commands,
+    }
+
+
+def _same(one: Plugin, other: Plugin) -> bool:
+    """Whether two are one plugin, whatever its status was when each was noted."""
+    return (one.name, one.source) == (other.name, other.source)
+
+
+def _brought(plugin: dict[str, Any]) -> str:
+    if plugin["status"] == "blocked":
+        return str(plugin["reason"])
+    brought = [f"{each['kind']} {each['name']}" for each in plugin["components"]]
+    brought += [f"command {name}" for name in plugin["commands"]]
+    return ", ".join(brought)
+
+
+def _problem(problem: PluginProblem) -> dict[str, Any]:
+    return {
+        "code": problem.code,
+        "message": problem.message,
+        "remedy": problem.remedy,
+        "plugin": problem.plugin.name if problem.plugin else None,
+    }

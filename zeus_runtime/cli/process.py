@@ -1,0 +1,52 @@
+"""The process a command runs in, and the secrets it has learned that must not be printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.secrets import Redactor
+
+
+class Process:
+    """The working directory, the environment, and what must be masked in messages.
+
+    A command that reads a config tells it that config's redactor (``learn``).
+    """
+
+    def __init__(self) -> None:
+        self._redactor: Redactor | None = None
+
+    @property
+    def directory(self) -> Path:
+        """The working directory.
+
+        Raises:
+            UsageError: it was removed.
+        """
+        try:
+            return Path.cwd()
+        except FileNotFoundError:
+            from zeus_runtime.errors import UsageError
+
+            raise UsageError("the working directory is gone", remedy="Change to one that exists.") from None
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment variables."""
+        import os
+
+        return os.environ
+
+    def learn(self, redactor: Redactor) -> None:
+        """Mask these secrets too, from now on."""
+        self._redactor = redactor.adding(self._redactor.secrets) if self._redactor else redactor
+
+    def redact(self, text: str) -> str:
+        """``text`` without the secrets of the environment and of the configs read so far."""
+        from zeus_runtime.config.secrets import secrets_of_environment
+
+        known = secrets_of_environment(self.environ)
+        return (known.adding(self._redactor.secrets) if self._redactor else known)(text)

@@ -1,0 +1,262 @@
+"""``zeus run``: one prompt to an agent, or a conversation where there is none and somebody is there to talk."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zeus_runtime.cli.completion import complete_session
+from zeus_runtime.cli.options import config_argument, env_option, mode_option, set_option
+from zeus_runtime.cli.streams import complain, is_terminal
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.agent import Agent
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.cli.views import View
+    from zeus_runtime.errors import ZeusError
+    from zeus_runtime.events import RunCompleted, RunFailed
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for.
+
+    Args:
+        config, env, sets, mode: the agent.
+        prompt: what the user says; None with ``continues`` takes up the interrupted run.
+        session: the session to go on with.
+        continues: go on with ``session``, or the agent's latest.
+        record: the cassette to write.
+        output: ``text``, ``json`` or ``ndjson``.
+        quiet: no journal but errors.
+    """
+
+    config: str | None
+    env: str | None
+    sets: Sequence[str]
+    mode: Any
+    prompt: str | None
+    session: str | None
+    continues: bool
+    record: Path | None
+    output: str
+    quiet: bool
+
+    @property
+    def again(self) -> str:
+        """The command that goes on with this agent's latest session."""
+        import shlex
+
+        words = ["zeus", "run", *([self.config] if self.config else [])]
+        words += ["--env", self.env] if self.env else []
+        for each in self.sets:
+            words += ["--set", each]
+        return shlex.join([*words, "--continue"])
+
+
+@click.command("run")
+@config_argument
+@click.argument("prompt", metavar="[PROMPT]", required=False)
+@click.option(
+    "-p", "--prompt", "text", metavar="TEXT", help="The prompt; with PROMPT -, standard input follows it."
+)
+@click.option("--session", metavar="ID", shell_complete=complete_session, help="Go on with this session.")
+@click.option(
+    "-c",
+    "--continue",
+    "continues",
+    is_flag=True,
+    help="Go on with the agent's latest session; without a prompt, take up its interrupted run.",
+)
+@mode_option
+@env_option
+@set_option
+@click.option("--max-steps", metavar="N", type=click.IntRange(min=1), help="Sets limits.max_steps.")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    help="Sets limits.timeout_seconds.",
+)
+@click.option("--max-cost", metavar="USD", type=click.FloatRange(min=0), help="Sets limits.max_cost_usd.")
+@click.option(
+    "--record",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the model's answers to a cassette that model: replay plays back.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "ndjson"]),
+    default="text",
+    show_default=True,
+    help="The answer as text, one JSON object at the end, or one JSON event per line.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="On standard error only errors.")
+@click.pass_obj
+@click.pass_context
+def command(
+    ctx: click.Context,
+    process: Process,
+    config: str | None,
+    prompt: str | None,
+    text: str | None,
+    session: str | None,
+    continues: bool,
+    mode: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    max_steps: int | None,
+    timeout: float | None,
+    max_cost: float | None,
+    record: Path | None,
+    output: str,
+    quiet: bool,
+) -> None:
+    """Run an agent: one prompt, or a conversation.
+
+    CONFIG is a file, a preset's name, or - for standard input; zeus.yaml in the working directory by default. The
+    prompt is PROMPT, or -p TEXT, or what is piped in (PROMPT - insists on that); without any, a terminal gets a
+    conversation as `zeus chat` does. Standard output is the answer; all else goes to standard error.
+
+    Ctrl-C stops the run so that --continue can go on with it; twice, it ends at once.
+    """
+    limits = {
+        "limits.max_steps": max_steps,
+        "limits.timeout_seconds": timeout,
+        "limits.max_cost_usd": max_cost,
+    }
+    request = Request(
+        config=config,
+        env=env,
+        sets=(*sets, *(f"{path}={value}" for path, value in limits.items() if value is not None)),
+        mode=mode,
+        prompt=_prompt(ctx, config, prompt, text, continues=continues),
+        session=session,
+        continues=continues,
+        record=record,
+        output=output,
+        quiet=quiet,
+    )
+    if request.prompt is None and not continues:
+        ctx.exit(_converse(ctx, process, request))
+    ctx.exit(_run(process, request))
+
+
+def _prompt(
+    ctx: click.Context, config: str | None, prompt: str | None, text: str | None, *, continues: bool
+) -> str | None:
+    """The prompt that the words and standard input make; None if there is none and none is needed."""
+    if config == "-" and prompt == "-":
+        raise click.UsageError("standard input cannot be both CONFIG and PROMPT", ctx)
+    if prompt not in (None, "-") and text is not None:
+        raise click.UsageError("give the prompt once: PROMPT or -p", ctx)
+    piped = prompt is None and text is None and not continues and config != "-" and not is_terminal(sys.stdin)
+    if prompt == "-" or piped:
+        read = sys.stdin.read().strip()
+        found: str | None = f"{text}\n\n{read}" if text is not None and read else (text or read)
+    else:
+        found = text if text is not None else prompt
+    if found is None and (continues or is_terminal(sys.stdin)) and config != "-":
+        return None
+    if found is None or not found.strip():
+        raise click.UsageError("there is no prompt: give PROMPT, -p TEXT, or pipe it in", ctx)
+    return found
+
+
+def _converse(ctx: click.Context, process: Process, request: Request) -> int:
+    if request.output != "text" or request.record is not None:
+        raise click.UsageError("--output and --record need a prompt: a conversation has neither", ctx)
+    from zeus_runtime.cli.chat import converse
+
+    return converse(
+        process,
+        config=request.config,
+        env=request.env,
+        sets=request.sets,
+        mode=request.mode,
+        session=request.session,
+        quiet=request.quiet,
+    )
+
+
+def _run(process: Process, request: Request) -> int:
+    import asyncio
+
+    from zeus_runtime.cli.start import prepared
+    from zeus_runtime.cli.views import view_for
+    from zeus_runtime.errors import ZeusError
+    from zeus_runtime.events import RunFailed
+
+    view = view_for(request.output, quiet=request.quiet)
+    try:
+        with prepared(process):
+            ending = asyncio.run(_ending(process, request, view))
+    except ZeusError as error:
+        if request.output == "text":
+            raise
+        # A program that reads JSON gets its one ending, whatever failed.
+        view.show(_failure(error, process))
+        return error.exit_code
+    if not isinstance(ending, RunFailed):
+        return 0
+    if ending.exit_code in (6, 130) and ending.session and request.output == "text":
+        complain(f"go on with: {request.again}")
+    return ending.exit_code
+
+
+async def _ending(process: Process, request: Request, view: View) -> RunCompleted | RunFailed:
+    from contextlib import AsyncExitStack
+
+    from zeus_runtime.agent.agent import Agent
+    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.cli.drive import drive
+    from zeus_runtime.cli.options import read_config
+
+    checked = read_config(process, request.config, env=request.env, sets=request.sets)
+    agent = Agent(checked, make_plan(checked, mode=request.mode))
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(agent)
+        if request.record is not None:
+            stack.enter_context(agent.record(request.record))
+        session = request.session
+        if session is None and request.continues:
+            session = await latest(agent)
+        if request.prompt is not None:
+            return await drive(agent, agent.stream(request.prompt, session=session), view)
+        assert session is not None
+        return await drive(agent, agent.resume(session), view)
+
+
+async def latest(agent: Agent) -> str:
+    """The session that ``--continue`` means.
+
+    Raises:
+        UsageError: the agent has none.
+    """
+    from zeus_runtime.errors import UsageError
+
+    session = await agent.latest_session()
+    if session is None:
+        name = agent.plan.config.name
+        raise UsageError(
+            f"the agent {name!r} has no session to continue", remedy="Leave --continue out to begin one."
+        )
+    return session
+
+
+def _failure(error: ZeusError, process: Process) -> RunFailed:
+    from zeus_runtime.config import ConfigError
+    from zeus_runtime.config.diagnostics import to_json
+    from zeus_runtime.events import RunFailed
+
+    details = {}
+    if isinstance(error, ConfigError):
+        details = {"diagnostics": [to_json(diagnostic) for diagnostic in error.diagnostics]}
+    return RunFailed("", error.code, process.redact(str(error)), error.exit_code, details)

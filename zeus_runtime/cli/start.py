@@ -1,0 +1,40 @@
+"""What a command that runs an agent sets up around it: garbage collection, and warnings without secrets."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.process import Process
+
+
+@contextmanager
+def prepared(process: Process) -> Iterator[None]:
+    """Collect garbage again, and write the libraries' warnings to standard error with secrets masked."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(_Redacting(process.redact))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    collecting = gc.isenabled()
+    gc.enable()
+    try:
+        yield
+    finally:
+        if not collecting:
+            gc.disable()
+        root.removeHandler(handler)
+
+
+class _Redacting(logging.Formatter):
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        super().__init__("%(levelname)s %(name)s: %(message)s")
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redact(super().format(record))

@@ -1,0 +1,150 @@
+"""The terminal's view: the answer grows as rich Markdown, block by block; the rest is one dim line each."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Final
+
+from rich.console import Console
+from rich.live import Live
+from rich.markdown import Markdown
+from rich.text import Text as RichText
+
+from zeus_runtime.cli.streams import printable
+from zeus_runtime.cli.views import Journal
+from zeus_runtime.events import (
+    Event,
+    ModelRetry,
+    Notice,
+    Reasoning,
+    RunCompleted,
+    RunFailed,
+    RunStarted,
+    Text,
+    ToolCallChunk,
+    ToolCallResult,
+    ToolCallStarted,
+)
+
+TAIL_LINES: Final = 12
+_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
+
+
+class TerminalView:
+    """Finished Markdown blocks are printed for good; the block that still grows is redrawn beneath them.
+
+    Args:
+        quiet: no journal but errors.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._journal = Journal(quiet=quiet)
+        self._console = Console(file=sys.stdout, highlight=False)
+        self._live: Live | None = None
+        self._growing = ""
+        self._aside = ""
+        self._printed = False
+
+    def show(self, event: Event) -> None:
+        if isinstance(event, Text):
+            self._aside = ""
+            blocks, self._growing = split_blocks(self._growing + printable(event.text))
+            for block in blocks:
+                self._print(block)
+            self._redraw()
+        elif isinstance(event, Reasoning):
+            self._aside += printable(event.text)
+            self._redraw()
+        elif isinstance(event, ToolCallChunk):
+            self._aside = f"writing a call of {event.tool_name} …" if event.tool_name else self._aside
+            self._redraw()
+        elif isinstance(event, RunStarted):
+            self._wait()
+        elif isinstance(event, ModelRetry):
+            # What this call said so far is void; what is printed of it stays, and the line says so.
+            self._growing = ""
+            self._tell(event)
+        elif isinstance(event, ToolCallStarted | Notice | RunCompleted | RunFailed):
+            self._settle()
+            self._tell(event)
+        elif isinstance(event, ToolCallResult):
+            self._tell(event)
+            self._wait()
+        else:
+            self._journal.show(event)
+
+    def close(self) -> None:
+        """Print what has grown and show the cursor again."""
+        self._settle()
+
+    def _tell(self, event: Event) -> None:
+        self._still()
+        self._aside = ""
+        self._printed = False
+        self._journal.show(event)
+
+    def _wait(self) -> None:
+        self._aside = "…"
+        self._redraw()
+
+    def _print(self, block: str) -> None:
+        console = self._live.console if self._live else self._console
+        if self._printed:
+            console.print()
+        console.print(Markdown(block))
+        self._printed = True
+
+    def _redraw(self) -> None:
+        text = self._growing or self._aside
+        if not text:
+            self._still()
+            return
+        if self._live is None:
+            self._live = Live(console=self._console, transient=True, auto_refresh=False)
+            self._live.start()
+        most = max(1, min(TAIL_LINES, self._console.height - 2))
+        style = "" if self._growing else "dim italic"
+        lines = RichText(text, style=style).wrap(self._console, self._console.width)[-most:]
+        self._live.update(RichText("\n").join(lines), refresh=True)
+
+    def _still(self) -> None:
+        """Take the growing block off the screen, so that a line can be written where it was."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _settle(self) -> None:
+        """Print what has grown so far for good."""
+        self._still()
+        self._aside = ""
+        block, self._growing = self._growing, ""
+        if block.strip():
+            self._print(block)
+
+
+def split_blocks(text: str) -> tuple[list[str], str]:
+    """Markdown that ended, and what may still grow: blocks end at a blank line outside a fence.
+
+    Joined again, the parts are ``text``.
+    """
+    blocks: list[str] = []
+    block: list[str] = []
+    fence = ""
+    lines = text.splitlines(keepends=True)
+    for index, line in enumerate(lines):
+        block.append(line)
+        match = _FENCE.match(line)
+        if match and not fence:
+            fence = match[1]
+        elif match and match[1].startswith(fence) and not line.strip().strip(fence[0]):
+            fence = ""
+        elif not line.strip() and not fence and line.endswith("\n") and _begins_anew(lines[index + 1 :]):
+            blocks.append("".join(block))
+            block = []
+    return blocks, "".join(block)
+
+
+def _begins_anew(rest: list[str]) -> bool:
+    """Whether the next line, if it is there whole or begun, belongs to a new block: a list goes on over blank lines."""
+    return bool(rest) and bool(rest[0].strip()) and not rest[0].startswith((" ", "\t"))

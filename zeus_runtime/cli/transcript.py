@@ -1,0 +1,49 @@
+"""A stored conversation as text or JSON. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime.agent.run import text_of
+from zeus_runtime.cli.streams import printable
+from zeus_runtime.cli.table import shortened
+from zeus_runtime.cli.wording import call_line
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+_WHO: Final = {"human": "you", "ai": "agent", "tool": "tool", "system": "system"}
+
+
+def transcript(messages: Sequence[BaseMessage]) -> str:
+    """Every message whole, under who said it."""
+    return "\n\n".join("\n".join(_lines(message)) for message in messages)
+
+
+def tail(messages: Sequence[BaseMessage], most: int = 6, width: int = 100) -> str:
+    """The end of a conversation, a line for each of the last ``most`` things that were said."""
+    said = [message for message in messages if message.type in ("human", "ai") and text_of(message).strip()]
+    left = f"({len(messages)} messages; the last {min(most, len(said))} said)"
+    lines = [
+        f"{_WHO[message.type]}: {shortened(printable(text_of(message)), width)}" for message in said[-most:]
+    ]
+    return "\n".join([left, *lines])
+
+
+def as_object(message: BaseMessage) -> dict[str, Any]:
+    """A message as the JSON object it is stored as."""
+    from zeus_runtime.models.messages import to_payload
+
+    return dict(to_payload(message))
+
+
+def _lines(message: BaseMessage) -> Iterator[str]:
+    name = f" {message.name}" if message.type == "tool" else ""
+    failed = " (error)" if getattr(message, "status", "") == "error" else ""
+    yield f"── {_WHO.get(message.type, message.type)}{name}{failed}"
+    if text := text_of(message).strip():
+        yield text
+    for call in [*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())]:
+        arguments = call["args"] if isinstance(call["args"], dict) else {"arguments": call["args"]}
+        yield f"→ {call_line(str(call['name']), arguments, 200)}"

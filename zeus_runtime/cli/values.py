@@ -1,0 +1,91 @@
+"""Every value of a config as it takes effect, and where it comes from. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from zeus_runtime.config.nodes import Mark, Path, show_path
+from zeus_runtime.config.ref import Ref
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.plan import Plan, PlannedComponent
+    from zeus_runtime.config import Document
+
+
+class Value(NamedTuple):
+    """One value.
+
+    Args:
+        path: as ``--set`` writes it.
+        value: JSON, secrets masked.
+        marks: where it was written, the newest first; empty for a default.
+    """
+
+    path: str
+    value: Any
+    marks: tuple[Mark, ...]
+
+    @property
+    def source(self) -> str:
+        """``zeus.prod.yaml:3:5, overrides zeus.yaml:7:3``, or ``default``."""
+        if not self.marks:
+            return "default"
+        first, *older = map(str, self.marks)
+        return ", ".join([first, *(f"overrides {mark}" for mark in older)])
+
+
+def effective_values(document: Document, plan: Plan) -> tuple[Value, ...]:
+    """The config's values in its own order, the options of its components with them."""
+    redact = document.redactor.json
+    return tuple(
+        Value(show_path(path), redact(value), _marks(document, path))
+        for path, value in _leaves(document, plan)
+    )
+
+
+def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any]]:
+    components: Mapping[str, PlannedComponent | tuple[PlannedComponent, ...]] = {
+        "model": plan.model,
+        "tools": plan.toolsets,
+        "middlewares": plan.middlewares,
+        "checkpointer": plan.checkpointer,
+    }
+    for field in fields(plan.config):
+        planned = components.get(field.name)
+        if planned is None:
+            yield from _inside(getattr(plan.config, field.name), (field.name,))
+        elif isinstance(planned, tuple):
+            if not planned:
+                yield (field.name,), []
+            for index, each in enumerate(planned):
+                yield from _component(document, each, (field.name, index))
+        else:
+            yield from _component(document, planned, (field.name,))
+
+
+def _component(document: Document, planned: PlannedComponent, path: Path) -> Iterator[tuple[Path, Any]]:
+    yield path, planned.name
+    # A plain model name stands for one option: that option was written where the name is.
+    plain = document.get(path)
+    for name, value in planned.options.items():
+        if isinstance(plain, str) and value == plain:
+            yield (*path, planned.name, name), value
+        else:
+            yield from _inside(value, (*path, planned.name, name))
+
+
+def _inside(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+    if is_dataclass(value) and not isinstance(value, Ref | type):
+        for field in fields(value):
+            yield from _inside(getattr(value, field.name), (*path, field.name))
+    elif isinstance(value, Mapping) and value:
+        for key, inner in value.items():
+            yield from _inside(inner, (*path, str(key)))
+    else:
+        yield path, list(value) if isinstance(value, tuple) else value
+
+
+def _marks(document: Document, path: Path) -> tuple[Mark, ...]:
+    return tuple(origin.value for origin in document.origins(path))

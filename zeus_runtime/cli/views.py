@@ -1,0 +1,202 @@
+"""How a run is shown: plain text, one JSON object, or one JSON line per event. The terminal's view is ``terminal``."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from typing import Any, Protocol
+
+from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
+from zeus_runtime.cli.wording import Totals, call_line, ending_numbers, result_line, usage_line
+from zeus_runtime.events import (
+    Event,
+    ModelRetry,
+    Notice,
+    RunCompleted,
+    RunFailed,
+    Text,
+    TokenUsage,
+    ToolCallResult,
+    ToolCallStarted,
+)
+
+
+class View(Protocol):
+    """Gets every event of a run, the terminal one last."""
+
+    def show(self, event: Event) -> None: ...
+
+    def close(self) -> None:
+        """Leave the terminal as it was; whatever happens, this is called before the process ends."""
+        ...
+
+
+class Journal:
+    """What a run does besides answering, as lines on standard error.
+
+    Args:
+        quiet: only errors.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._calls: dict[str, str] = {}
+        self._totals = Totals()
+
+    def show(self, event: Event) -> None:
+        """Write the event's line, if it has one."""
+        if isinstance(event, TokenUsage):
+            self._totals = self._totals.adding(event)
+        _complain_of(event)
+        if self._quiet:
+            return
+        width = shutil.get_terminal_size().columns - 4 if is_terminal(sys.stderr) else 200
+        if isinstance(event, ToolCallStarted):
+            self._calls[event.call_id] = event.tool_name
+            complain(f"→ {call_line(event.tool_name, event.parameters, width)}", "dim")
+        elif isinstance(event, ToolCallResult):
+            line = result_line(event, max(20, width - len(event.tool_name) - 2))
+            complain(f"← {event.tool_name}: {line}", "red" if event.is_error else "dim")
+        elif isinstance(event, ModelRetry):
+            complain(f"trying again in {event.wait_seconds:.1f} s: {printable(event.reason)}", "yellow")
+        elif isinstance(event, Notice):
+            complain(f"note: {printable(event.message)}", "yellow")
+        elif isinstance(event, RunCompleted | RunFailed):
+            complain(usage_line(event, self._totals), "dim")
+
+
+class PlainView:
+    """The final answer alone on standard output, once it is there; the journal on standard error.
+
+    Args:
+        quiet: no journal but errors.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._journal = Journal(quiet=quiet)
+
+    def show(self, event: Event) -> None:
+        if isinstance(event, RunCompleted):
+            answer(event.answer)
+        self._journal.show(event)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class StreamedView:
+    """The answer as it streams, unadorned, for terminals that cannot move the cursor.
+
+    Args:
+        quiet: no journal but errors.
+    """
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._journal = Journal(quiet=quiet)
+        self._inside = False
+
+    def show(self, event: Event) -> None:
+        if isinstance(event, Text):
+            answer(printable(event.text), end="")
+            self._inside = not event.text.endswith("\n")
+        elif self._inside and isinstance(
+            event, ToolCallStarted | ModelRetry | Notice | RunCompleted | RunFailed
+        ):
+            self.close()
+        self._journal.show(event)
+
+    def close(self) -> None:
+        """End the line that is begun."""
+        if self._inside:
+            answer("")
+            self._inside = False
+
+
+class NdjsonView:
+    """One event per line, as it happens."""
+
+    def show(self, event: Event) -> None:
+        answer(as_json(event.to_wire(), indent=None))
+        _complain_of(event)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class JsonView:
+    """One JSON object when the run has ended."""
+
+    def __init__(self) -> None:
+        self._totals = Totals()
+        self._notices: list[dict[str, str]] = []
+
+    def show(self, event: Event) -> None:
+        if isinstance(event, TokenUsage):
+            self._totals = self._totals.adding(event)
+        elif isinstance(event, Notice):
+            self._notices.append({"code": event.code, "message": event.message})
+        elif isinstance(event, RunCompleted | RunFailed):
+            answer(as_json(self._object(event)))
+            _complain_of(event)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _object(self, ending: RunCompleted | RunFailed) -> dict[str, Any]:
+        steps, cost = ending_numbers(ending)
+        failed = ending if isinstance(ending, RunFailed) else None
+        return {
+            "session": ending.session or None,
+            "status": _status(ending),
+            "answer": ending.answer if isinstance(ending, RunCompleted) else None,
+            "steps": steps,
+            "usage": {
+                "prompt_tokens": self._totals.prompt_tokens,
+                "completion_tokens": self._totals.completion_tokens,
+                "cached_tokens": self._totals.cached_tokens,
+                "cache_write_tokens": self._totals.cache_write_tokens,
+            },
+            "cost_usd": cost,
+            "exit_code": failed.exit_code if failed else 0,
+            "error": _error(failed) if failed else None,
+            "notices": self._notices,
+        }
+
+
+def _error(ending: RunFailed) -> dict[str, Any]:
+    error = {"code": ending.code, "message": ending.message}
+    diagnostics = ending.details.get("diagnostics")
+    return error if diagnostics is None else {**error, "diagnostics": diagnostics}
+
+
+def _complain_of(event: Event) -> None:
+    if isinstance(event, RunFailed):
+        complain(f"error: {printable(event.message)}", "red")
+
+
+def _status(ending: RunCompleted | RunFailed) -> str:
+    if isinstance(ending, RunCompleted):
+        return "completed"
+    return {6: "limited", 130: "cancelled"}.get(ending.exit_code, "failed")
+
+
+def view_for(output: str, *, quiet: bool) -> View:
+    """The view for ``--output``, by what standard output is.
+
+    Args:
+        output: ``text``, ``json`` or ``ndjson``.
+        quiet: no journal but errors.
+    """
+    if output == "json":
+        return JsonView()
+    if output == "ndjson":
+        return NdjsonView()
+    if not is_terminal(sys.stdout):
+        return PlainView(quiet=quiet)
+    import os
+
+    if os.environ.get("TERM", "dumb") == "dumb":
+        return StreamedView(quiet=quiet)
+    from zeus_runtime.cli.terminal import TerminalView
+
+    return TerminalView(quiet=quiet)

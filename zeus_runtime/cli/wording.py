@@ -1,0 +1,75 @@
+"""How a run's events read in one line: calls, results, usage. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from zeus_runtime.cli.streams import printable
+from zeus_runtime.cli.table import shortened
+from zeus_runtime.events import RunCompleted, RunFailed, TokenUsage, ToolCallResult
+
+LONGEST_ARGUMENT: Final = 60
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What the model calls seen so far used, in tokens."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    def adding(self, usage: TokenUsage) -> Totals:
+        """These totals and one more call's."""
+        return replace(
+            self,
+            calls=self.calls + 1,
+            prompt_tokens=self.prompt_tokens + usage.prompt_tokens,
+            completion_tokens=self.completion_tokens + usage.completion_tokens,
+            cached_tokens=self.cached_tokens + usage.cached_tokens,
+            cache_write_tokens=self.cache_write_tokens + usage.cache_write_tokens,
+        )
+
+
+def call_line(tool_name: str, parameters: Mapping[str, Any], width: int) -> str:
+    """``read_file(path="notes.md", limit=20)``, in at most ``width`` columns."""
+    shown = ", ".join(f"{name}={_value(value)}" for name, value in parameters.items())
+    return shortened(printable(f"{tool_name}({shown})"), width)
+
+
+def result_line(event: ToolCallResult, width: int) -> str:
+    """The result's first line and how much more there is, in at most ``width`` columns."""
+    lines = printable(event.content).strip().splitlines()
+    if not lines:
+        return "(nothing)"
+    more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
+    return shortened(lines[0], max(10, width - len(more))) + more
+
+
+def usage_line(ending: RunCompleted | RunFailed, totals: Totals) -> str:
+    """``session_… · 3 steps · 1,234 tokens in (1,000 cached) · 56 out · $0.0042``."""
+    steps, cost = ending_numbers(ending)
+    parts = [ending.session] if ending.session else []
+    parts.append(f"{steps} {'step' if steps == 1 else 'steps'}")
+    if totals.calls:
+        cached = f" ({totals.cached_tokens:,} cached)" if totals.cached_tokens else ""
+        parts += [f"{totals.prompt_tokens:,} tokens in{cached}", f"{totals.completion_tokens:,} out"]
+    if cost is not None:
+        parts.append(f"${cost:.4f}")
+    return " · ".join(parts)
+
+
+def ending_numbers(ending: RunCompleted | RunFailed) -> tuple[int, float | None]:
+    """Steps and cost in US dollars of a run that ended."""
+    if isinstance(ending, RunCompleted):
+        return ending.steps, ending.cost_usd
+    return int(ending.details.get("steps") or 0), ending.details.get("cost_usd")
+
+
+def _value(value: Any) -> str:
+    return shortened(json.dumps(value, ensure_ascii=False, default=str), LONGEST_ARGUMENT)
