@@ -57,7 +57,9 @@ def _read_file(files: WorkspaceFiles, options: Options) -> Tool:
         offset: Annotated[int, Minimum(1)] = 1,
         limit: Annotated[int | None, Minimum(1)] = None,
     ) -> ToolResult:
-        """Read a text file. Each line comes as number, tab, text; a note at the end says what is left.
+        """Read a text file, whole or by pages.
+
+        Each line comes as number, tab, text; a note at the end says what is left.
 
         Args:
             path: File, such as /src/main.py.
@@ -88,8 +90,9 @@ def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
 
     @tool(category="filesystem", access="write", replayable_arguments=("content",))
     def write_file(path: str, content: str) -> str:
-        """Write a whole file, as given; folders are made as needed and an old file is replaced. To change a part
-        of a file, use edit_file.
+        """Write a whole file; an old one is replaced.
+
+        Folders are made as needed. To change a part of a file, use edit_file.
 
         Args:
             path: File, such as /notes/todo.md.
@@ -119,8 +122,10 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
 
     @tool(category="filesystem", access="write", replayable_arguments=("old", "new"))
     def edit_file(path: str, old: str, new: str, replace_all: bool = False) -> str:
-        """Replace an exact piece of text in a file. Read the file first. The piece must be there exactly once,
-        spaces and line breaks included, unless replace_all is set.
+        """Replace an exact piece of text in a file.
+
+        Read the file first. The piece must be there exactly once, spaces and line breaks included, unless
+        replace_all is set.
 
         Args:
             path: File to change.
@@ -147,8 +152,10 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
 def _glob(files: WorkspaceFiles, options: Options, ignored: PathFilter) -> Tool:
     @tool(category="filesystem", access="read", replayable_result=True)
     def glob(pattern: str, path: str = "/") -> str:
-        """Find files by name, sorted by path. ** stands for any folders, * for anything within a name, {a,b} for
-        either; a pattern that ends in / finds folders.
+        """Find files by name, sorted by path.
+
+        ** stands for any folders, * for anything within a name, {a,b} for either; a pattern that ends in / finds
+        folders.
 
         Args:
             pattern: Such as **/*.py or src/**/test_*.{py,js}.
@@ -191,8 +198,9 @@ def _grep(files: WorkspaceFiles, options: Options, ignored: PathFilter) -> Tool:
         context: Annotated[int, Minimum(0), Maximum(20)] = 0,
         files_only: bool = False,
     ) -> str:
-        """Search the lines of text files for a regular expression. Each file's path is followed by its matching
-        lines with their numbers.
+        """Search the lines of text files for a regular expression.
+
+        Each file's path is followed by its matching lines with their numbers.
 
         Args:
             pattern: Regular expression, or plain text with literal.

@@ -33,8 +33,10 @@ def create(options: Options | None, build: Build) -> Sequence[Tool]:
 def _write_todos(options: Options) -> Tool:
     @tool(category="todos", access="read")
     async def write_todos(todos: list[Todo]) -> ToolResult:
-        """Replace your task list by this one; give all tasks, also unchanged ones. For work of three or more steps.
-        Keep it true: mark a task in_progress when you start it, completed as soon as it is done.
+        """Replace your task list by this one; for work of three or more steps.
+
+        Give all tasks, also unchanged ones. Mark a task in_progress when you start it, completed as soon as it is
+        done.
 
         Args:
             todos: The whole list, in the order of the work; empty clears it.
