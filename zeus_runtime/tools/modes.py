@@ -85,7 +85,7 @@ def showing(tool: Tool, mode: Mode) -> Showing:
 
 def first_line(description: str) -> str:
     """A description's first line, which names what the tool does."""
-    return description.strip().partition("\n")[0]
+    return description.strip().partition("\n")[0].rstrip()
 
 
 def _refusal(tool: Tool, mode: Mode) -> str:
