@@ -30,6 +30,7 @@ def test_a_plugin_registers_what_its_hook_returns(install: Install, find_plugins
     found = registry.get("tool", "wiki_search")
     assert (found.name, found.summary) == ("wiki_search", "Searches a wiki.")
     assert str(found.plugin) == "wiki (wiki-dist 1.2.3)"
+    assert registry.plugins == (found.plugin,)
     assert statuses(registry) == {"wiki": "loaded"}
     assert registry.problems == ()
     assert plugin.source in sys.modules
@@ -198,6 +199,16 @@ def test_a_broken_plugin_is_reported_by_name_and_takes_nothing_else_down(
     assert statuses(registry) == {"broken": "failed", "wiki": "loaded"}
     assert registry.names("tool") == ("wiki_search",)
     registry.require_plugins()
+
+
+def test_what_a_plugin_prints_while_it_loads_is_not_the_commands_answer(
+    install: Install, find_plugins: Discover, capsys: pytest.CaptureFixture[str]
+) -> None:
+    install(
+        "wiki", "print('importing')\n" + WIKI.replace("    return", "    print('registering')\n    return")
+    )
+    assert find_plugins().names("tool") == ("wiki_search",)
+    assert capsys.readouterr() == ("", "importing\nregistering\n")
 
 
 def test_a_hook_of_a_later_zeus_may_be_declared_optional(install: Install, find_plugins: Discover) -> None:

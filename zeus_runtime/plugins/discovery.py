@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -55,14 +57,14 @@ def discover(
     manager = _manager()
     loaded: list[Plugin] = []
     contributions: list[Contribution] = []
-    for plugin in candidates:
+    for plugin in (replace(candidate, status="loaded") for candidate in candidates):
         try:
             contributions.append(_load(manager, plugin))
         except _LoadError as error:
             failed.append(replace(plugin, status="failed", reason=error.problem.message))
             problems.append(error.problem)
         else:
-            loaded.append(replace(plugin, status="loaded"))
+            loaded.append(plugin)
 
     components = _by_name(contributions)
     problems += [collision_problem(found) for found in components.values() if len(found) > 1]
@@ -93,11 +95,12 @@ def _manager() -> PluginManager:
 
 
 def _load(manager: PluginManager, plugin: Plugin) -> Contribution:
+    by_import = plugin.distribution is not None
     try:
-        module = (
-            import_file(plugin) if plugin.distribution is None else import_reference(plugin.source, plugin)
-        )
-        return contribution(manager, plugin, module)
+        # Standard output is the command's answer; what a plugin prints while it loads must not be in it.
+        with redirect_stdout(sys.stderr):
+            module = import_reference(plugin.source, plugin) if by_import else import_file(plugin)
+            return contribution(manager, plugin, module)
     except MissingError as error:
         raise _LoadError(_failure("plugin-import", plugin, error.message, error.remedy or "")) from error
     except HookError as error:
