@@ -81,9 +81,7 @@ def register_middlewares():
 
 
 async def test_the_first_line_is_outermost_for_runs_models_and_tools(tmp_path: Path) -> None:
-    config = write_agent(
-        tmp_path, "middlewares: [outer: {tag: A}, inner: {tag: B}]\n", plugin=LAYERS
-    )
+    config = write_agent(tmp_path, "middlewares: [outer: {tag: A}, inner: {tag: B}]\n", plugin=LAYERS)
     model = script(calling(call("echo", "a", text="x"), call("tool_B", "b")), "done")
     async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
         events = await play(agent, "go")

@@ -74,7 +74,13 @@ async def test_an_unknown_tool_wrong_arguments_and_a_failing_tool_are_results_th
     broken = AIMessage(
         "",
         invalid_tool_calls=[
-            {"name": "echo", "args": '{"text": ', "id": "d", "error": "unexpected end", "type": "invalid_tool_call"}
+            {
+                "name": "echo",
+                "args": '{"text": ',
+                "id": "d",
+                "error": "unexpected end",
+                "type": "invalid_tool_call",
+            }
         ],
     )
     answer = calling(call("ecko", "a"), call("echo", "b", txt="x"), call("fail", "c"))
@@ -271,9 +277,7 @@ async def test_a_session_runs_one_thing_at_a_time(tmp_path: Path) -> None:
 
 async def test_ask_mode_refuses_a_write_tool_again_at_dispatch(tmp_path: Path) -> None:
     model = script(calling(call("record", "a", text="x"), call("echo", "b", text="y")), "done")
-    async with Agent.from_config(
-        write_agent(tmp_path), directory=tmp_path, mode="ask", model=model
-    ) as agent:
+    async with Agent.from_config(write_agent(tmp_path), directory=tmp_path, mode="ask", model=model) as agent:
         events = await play(agent, "go")
     results = {e.call_id: e for e in events if isinstance(e, ToolCallResult)}
     assert results["a"].is_error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +42,13 @@ def register_tools():
 """
 
 
-def trajectories() -> Iterator[Any]:
+def trajectories() -> list[Any]:
     source = DATA if DATA.exists() else SAMPLE
-    for number, line in enumerate(source.read_text(encoding="utf-8").splitlines()):
-        trajectory = json.loads(line)
-        yield pytest.param(trajectory["messages"], id=f"{number}-{trajectory['source'].split()[0]}-{trajectory['id']}")
+    rows = [json.loads(line) for line in source.read_text(encoding="utf-8").splitlines()]
+    return [
+        pytest.param(row["messages"], id=f"{number}-{row['source'].split()[0]}-{row['id']}")
+        for number, row in enumerate(rows)
+    ]
 
 
 def expected(messages: list[Mapping[str, Any]]) -> list[tuple[Any, ...]]:

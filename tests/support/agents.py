@@ -51,7 +51,7 @@ def script(*answers: Answer) -> PositionModel:
     return PositionModel(answer)
 
 
-def call(name: str, call_id: str, **arguments: Any) -> dict[str, Any]:
+def call(name: str, call_id: str, /, **arguments: Any) -> dict[str, Any]:
     """A tool call as a LangChain message has it."""
     return {"name": name, "args": arguments, "id": call_id, "type": "tool_call"}
 

@@ -173,9 +173,9 @@ def test_the_schema_is_compiled_once_per_tool(monkeypatch: pytest.MonkeyPatch) -
     [
         ("text", "text"),
         (ToolResult("text"), "text"),
-        ("", "(no output)"),
+        ("", ""),
         (None, "(no output)"),
-        (ToolResult(""), "(no output)"),
+        (ToolResult(""), ""),
         ({"a": ["ä", 1]}, '{"a": ["ä", 1]}'),
         (3, "3"),
     ],
@@ -199,7 +199,7 @@ async def test_state_that_cannot_be_stored_is_an_error_before_it_reaches_the_log
 
 async def test_state_is_kept_as_it_is() -> None:
     result = await invoke(returning(ToolResult("", state={"x": [1]}, artifact={"y": 2})), {}, RUN)
-    assert (result.content, result.state, result.artifact) == ("(no output)", {"x": [1]}, {"y": 2})
+    assert (result.content, result.state, result.artifact) == ("", {"x": [1]}, {"y": 2})
 
 
 @pytest.mark.parametrize(

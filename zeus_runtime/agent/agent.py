@@ -297,7 +297,5 @@ async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live
 
 def redacted(event: Event, redact: Callable[[Any], Any]) -> Event:
     """``event`` with every known secret masked."""
-    changes = {
-        name: redact(value) for name, value in vars(event).items() if isinstance(value, str | dict)
-    }
+    changes = {name: redact(value) for name, value in vars(event).items() if isinstance(value, str | dict)}
     return replace(event, **changes)

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from zeus_runtime.config import load
 from zeus_runtime.config import check as check_document
-from zeus_runtime.plugins import discover, search_path
+from zeus_runtime.plugins import discover, installed_schema, search_path
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.plan import PlannedComponent
     from zeus_runtime.config import Config, Diagnostic, Document, Ref
     from zeus_runtime.config.nodes import Path as ConfigPath
     from zeus_runtime.events import Notice
-    from zeus_runtime.plugins import Kind, Registry
+    from zeus_runtime.plugins import Kind, PluginProblem, Registry
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,9 @@ def check(
     folder = document.path.parent if document.path is not None else directory
     registry = discover(early.plugins, environ=document.environ, directory=folder, homes=near)
     registry.require_plugins()
-    homes = search_path(
-        directory=directory, environ=environ, homes=early.homes, plugin_homes=registry.homes
-    )
-    document = check_document(
-        document, composed_schema(registry), known_model=lambda name: _suggestions(name, homes)
-    )
+    homes = search_path(directory=directory, environ=environ, homes=early.homes, plugin_homes=registry.homes)
+    installed = installed_schema(registry)
+    document = check_document(document, installed.schema, known_model=lambda name: _suggestions(name, homes))
     return Checked(
         document=document,
         registry=registry,
@@ -101,15 +98,15 @@ def check(
         config=document.config(),
         directory=directory,
         environ=document.environ,
-        notices=tuple(_notices(document, registry)),
+        notices=tuple(_notices(document, (*registry.problems, *installed.problems))),
     )
 
 
-def _notices(document: Document, registry: Registry) -> list[Notice]:
+def _notices(document: Document, problems: Sequence[PluginProblem]) -> list[Notice]:
     from zeus_runtime.events import Notice
 
     told = [Notice(each.code, str(each)) for each in document.notices]
-    return [*told, *(problem.notice() for problem in registry.problems)]
+    return [*told, *(problem.notice() for problem in problems)]
 
 
 def _suggestions(name: str, homes: Sequence[Path]) -> Sequence[str] | None:
@@ -118,16 +115,3 @@ def _suggestions(name: str, homes: Sequence[Path]) -> Sequence[str] | None:
 
     profile = lookup(name, homes=homes)
     return None if profile.known else profile.suggestions
-
-
-def composed_schema(registry):  # TEMPORARY until plugins has it
-    from zeus_runtime.config.schema import compose, core_schema
-    from types import SimpleNamespace
-    from zeus_runtime.plugins import options_schema
-    out = []
-    for r in registry.all():
-        try:
-            out.append(SimpleNamespace(kind=r.kind, name=r.name, summary=r.summary, options_schema=options_schema(r)))
-        except Exception:
-            pass
-    return compose(core_schema(), out)

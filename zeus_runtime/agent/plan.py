@@ -173,9 +173,7 @@ def _as_json(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def _components(
-    checked: Checked, kind: Kind, refs: Sequence[Ref], key: str
-) -> tuple[PlannedComponent, ...]:
+def _components(checked: Checked, kind: Kind, refs: Sequence[Ref], key: str) -> tuple[PlannedComponent, ...]:
     return tuple(checked.component(kind, ref, (key, index)) for index, ref in enumerate(refs))
 
 
@@ -235,7 +233,9 @@ def _digest(plan: Plan) -> str:
     parts = {
         "model": [plan.model.name, plan.model.options],
         "mode": plan.mode,
-        "tools": [[tool.tool.name, tool.tool.description, tool.tool.parameters, tool.showing] for tool in plan.tools],
+        "tools": [
+            [tool.tool.name, tool.tool.description, tool.tool.parameters, tool.showing] for tool in plan.tools
+        ],
         "middlewares": [[each.name, each.options] for each in plan.middlewares],
         "stable": plan.stable,
     }

@@ -23,7 +23,6 @@ class MessageRow(SQLModel, table=True):
     """One message, written once and never changed. ``seq`` counts from 1 within its thread."""
 
     __tablename__ = "message"
-    __table_args__ = {"sqlite_with_rowid": False}
 
     thread: int = Field(
         sa_column=Column(
