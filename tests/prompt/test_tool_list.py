@@ -42,7 +42,7 @@ def test_full_gives_description_and_parameters() -> None:
         )
     )
     assert listed == (
-        "## t\nDoes it.\n\nMore.\n"
+        "### t\nDoes it.\n\nMore.\n"
         "- required (string, required): A path.\n"
         "- count (integer >= 1 <= 9, default 5)\n"
         '- kind ("a" | "b")\n'
@@ -62,12 +62,12 @@ def test_references_are_followed_and_recursion_ends() -> None:
         {"type": "object", "properties": {"x": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}},
         _function,
     )
-    assert full(recursive) == "## t\nT.\n- x ({next: {next: {next: {next: ...}}}}): A node."
+    assert full(recursive) == "### t\nT.\n- x ({next: {next: {next: {next: ...}}}}): A node."
     definitions = {"A": {"$ref": "#/$defs/A"}}
     looping = Tool("t", "T.", {"properties": {"x": {"$ref": "#/$defs/A"}}, "$defs": definitions}, _function)
-    assert full(looping) == "## t\nT.\n- x (any)"
+    assert full(looping) == "### t\nT.\n- x (any)"
     dangling = Tool("t", "T.", {"properties": {"x": {"$ref": "#/$defs/Gone"}}}, _function)
-    assert full(dangling) == "## t\nT.\n- x (any)"
+    assert full(dangling) == "### t\nT.\n- x (any)"
 
 
 def test_brief_gives_names_and_first_lines() -> None:
@@ -78,7 +78,7 @@ def test_brief_gives_names_and_first_lines() -> None:
 def test_placeholders_come_last_and_say_what_to_do() -> None:
     listed = full(a_tool("change", "write"), a_tool("look"), mode="ask")
     assert listed == (
-        "## look\nDoes it.\n\nMore.\n\n"
+        "### look\nDoes it.\n\nMore.\n\n"
         "These tools exist and cannot be called in ask mode. When the user's request needs one, say so and tell the "
         "user to switch to agent mode:\n- change: Does it."
     )

@@ -44,7 +44,7 @@ def _brief(shown: ShownTool) -> str:
 
 
 def _full(shown: ShownTool) -> Iterator[str]:
-    yield f"## {shown.name}"
+    yield f"### {shown.name}"
     yield shown.description.strip()
     schema = shown.parameters
     required = schema.get("required", ())
