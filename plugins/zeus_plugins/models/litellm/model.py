@@ -128,7 +128,9 @@ class LitellmModel:
             "stream_options": {"include_usage": True} if options.stream else None,
         }
         given = {key: value for key, value in arguments.items() if value not in (None, [], {})}
-        # litellm's own retries are off: retrying is the runtime's. Its MCP gateway would need the `mcp` package.
+        # litellm's own retries are off: retrying is the runtime's. One stays that no argument turns off: its HTTP
+        # handler (Anthropic and others, not OpenAI) sends a request again, once, when it is reset before any
+        # response. Its MCP gateway, which it enters for any tools, would need the `mcp` package.
         return {**given, "num_retries": 0, "max_retries": 0, "_skip_mcp_handler": True}
 
     async def _chunks(
