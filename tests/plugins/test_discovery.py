@@ -105,6 +105,16 @@ def test_an_unknown_name_in_the_yaml_stops_the_run_and_says_what_was_meant(
     assert caught.value.exit_code == 4
 
 
+def test_every_plugin_that_the_yaml_misses_is_named_at_once(install: Install, find_plugins: Discover) -> None:
+    install("wiki")
+    registry = find_plugins(Plugins(disable=("wikki",), files=("gone.py",)))
+    with pytest.raises(MissingError) as caught:
+        registry.require_plugins(lambda path: ":".join(map(str, path)))
+    text = str(caught.value)
+    assert "plugins:files:0: the plugin file 'gone.py' is not there\n  looked in" in text
+    assert "plugins:disable:0: plugins.disable names the plugin 'wikki'" in text
+
+
 def test_an_unknown_name_in_the_environment_is_said_but_stops_nothing(
     install: Install, find_plugins: Discover
 ) -> None:
@@ -342,8 +352,9 @@ def test_a_plugin_file_that_does_not_load_stops_the_run(
     (tmp_path / "broken.py").write_text("x = 1\noops\n")
     registry = find_plugins(Plugins(files=(name,)))
     assert says in only_problem(registry)
-    with pytest.raises(MissingError):
-        registry.require_plugins()
+    with pytest.raises(MissingError) as caught:
+        registry.require_plugins(lambda path: ".".join(map(str, path)))
+    assert caught.value.where == "plugins.files.0"
     assert not [module for module in sys.modules if module.startswith("_zeus_plugin_file_broken")]
 
 

@@ -47,7 +47,8 @@ def discover(
     """
     chosen = plugins or Plugins()
     declared = tuple(dict.fromkeys(installed_plugins() if installed is None else installed))
-    files, problems = _files(chosen, directory, homes)
+    places, problems = _files(chosen, directory, homes)
+    files = tuple(places)
     problems += unknown_names({plugin.name for plugin in (*declared, *files)}, chosen, environ)
     blocked, candidates = _split(declared + files, chosen, environ)
     clashing, candidates = _without_duplicates(candidates)
@@ -74,7 +75,7 @@ def discover(
         homes=tuple(home for part in contributions for home in part.homes),
         observers=tuple(observer for part in contributions for observer in part.observers),
         commands=tuple(command for part in contributions for command in part.commands),
-        problems=tuple(problems),
+        problems=tuple(_placed(problem, places) for problem in problems),
     )
 
 
@@ -113,29 +114,38 @@ def _failure(code: ProblemCode, plugin: Plugin, message: str, remedy: str) -> Pl
     return PluginProblem(code, message, remedy, plugin, required=plugin.distribution is None)
 
 
+def _placed(problem: PluginProblem, places: Mapping[Plugin, tuple[str | int, ...]]) -> PluginProblem:
+    """The problem with the YAML key that names its plugin file."""
+    if problem.plugin is None:
+        return problem
+    as_found = replace(problem.plugin, status="found", reason="")
+    return replace(problem, path=places.get(as_found, problem.path))
+
+
 def _files(
     chosen: Plugins, directory: Path, homes: Sequence[Path]
-) -> tuple[tuple[Plugin, ...], list[PluginProblem]]:
-    found: list[Plugin] = []
+) -> tuple[dict[Plugin, tuple[str | int, ...]], list[PluginProblem]]:
+    """The plugin files that are there, with the YAML key that names each."""
+    found: dict[Plugin, tuple[str | int, ...]] = {}
     problems: list[PluginProblem] = []
     for index, name in enumerate(chosen.files):
+        key = ("plugins", "files", index)
         path = _file(name, directory, homes)
-        if path is None or path.suffix != ".py":
-            why = "is not there" if path is None else "is not a .py file"
-            problems.append(
-                PluginProblem(
-                    "plugin-file",
-                    f"the plugin file '{name}' {why}",
-                    f"looked in {directory} and the Homes' plugins/; correct plugins.files in the YAML"
-                    if path is None
-                    else "correct plugins.files in the YAML",
-                    path=("plugins", "files", index),
-                    required=True,
-                )
+        if path is not None and path.suffix == ".py":
+            found.setdefault(Plugin(path.stem, str(path)), key)
+            continue
+        why, remedy = (
+            ("is not a .py file", "name a Python file in plugins.files")
+            if path
+            else (
+                "is not there",
+                f"looked in {directory} and the Homes' plugins/; correct plugins.files",
             )
-        else:
-            found.append(Plugin(path.stem, str(path)))
-    return tuple(dict.fromkeys(found)), problems
+        )
+        problems.append(
+            PluginProblem("plugin-file", f"the plugin file '{name}' {why}", remedy, path=key, required=True)
+        )
+    return found, problems
 
 
 def _file(name: str, directory: Path, homes: Sequence[Path]) -> Path | None:

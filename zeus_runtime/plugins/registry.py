@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from zeus_runtime.errors import MissingError
 from zeus_runtime.plugins.component import Component, Kind
 from zeus_runtime.plugins.plugin import HookFunction, Plugin, PluginProblem
 from zeus_runtime.plugins.suggestion import did_you_mean
+
+Position: TypeAlias = Callable[[tuple[str | int, ...]], object]
 
 
 class Registered(NamedTuple):
@@ -69,16 +71,24 @@ class Registry:
             return found[0]
         raise _collision(found) if found else self._absent(kind, name)
 
-    def require_plugins(self) -> None:
+    def require_plugins(self, position: Position = lambda path: None) -> None:
         """Refuse to go on when the YAML asks by name for a plugin that is not there or does not load.
 
+        Args:
+            position: where a path of keys is written (``Document.position``).
+
         Raises:
-            MissingError: with every such problem.
+            MissingError: with every such problem, each with its place and remedy.
         """
-        required = [problem for problem in self.problems if problem.required]
-        if required:
-            first, *others = required
-            raise MissingError("\n".join([first.message, *map(str, others)]), remedy=first.remedy)
+        errors = [
+            MissingError(problem.message, remedy=problem.remedy, where=_shown(position(problem.path)))
+            for problem in self.problems
+            if problem.required
+        ]
+        if len(errors) == 1:
+            raise errors[0]
+        if errors:
+            raise MissingError("\n".join(map(str, errors)))
 
     def _absent(self, kind: Kind, name: str) -> MissingError:
         label = kind.replace("_", " ")
@@ -94,6 +104,10 @@ class Registry:
         return MissingError(
             f"no plugin registers the {label} '{name}'{did_you_mean(name, known)}", remedy="\n  ".join(remedy)
         )
+
+
+def _shown(place: object) -> str | None:
+    return None if place is None else str(place)
 
 
 def _collision(found: tuple[Registered, ...]) -> MissingError:
