@@ -150,6 +150,8 @@ def _useless_variables(prompt: Prompt, used: frozenset[str], position: Position)
 
 
 def _zone_problems(prompt: Prompt, position: Position) -> list[Diagnostic]:
+    if prompt.time.timezone in ("local", "UTC"):
+        return []
     from zeus_runtime.config.diagnostics import Diagnostic
     from zeus_runtime.prompt.clock import UnknownZoneError, zone
 

@@ -15,7 +15,7 @@ from zeus_plugins.tools.filesystem.search import Query, search
 from zeus_plugins.tools.filesystem.tools import create
 
 from tests.support.golden import assert_golden
-from zeus_runtime import Build, Tool, ToolResult, WorkspaceError, WorkspaceFiles
+from zeus_runtime import Build, Tool, ToolResult, WorkspaceError, WorkspaceFiles, ZeusError
 from zeus_runtime.tools import invoke, validate_arguments
 
 Call = Callable[..., Awaitable[ToolResult]]
@@ -84,6 +84,20 @@ def test_the_tools_are_the_golden_ones(root: Path) -> None:
 
 def test_read_only_leaves_the_writers_out(root: Path) -> None:
     assert list(tools_of(root, Options(read_only=True))) == ["ls", "read_file", "glob", "grep"]
+
+
+def test_a_pattern_option_that_stands_for_too_many_is_refused_at_the_start(root: Path) -> None:
+    with pytest.raises(ZeusError, match="more than 64 patterns"):
+        tools_of(root, Options(ignore=("{a,b}" * 10,)))
+
+
+async def test_what_is_ignored_is_an_option(root: Path) -> None:
+    (root / ".git").mkdir()
+    for name in (".git/a.txt", "b.log", "c.txt"):
+        (root / name).write_text("needle\n")
+    call = caller(tools_of(root, Options(ignore=("*.log",))))
+    assert await text(call, "glob", pattern="**") == "/.git/a.txt\n/c.txt"
+    assert await text(call, "grep", pattern="needle", files_only=True) == "/.git/a.txt\n/c.txt"
 
 
 # ls

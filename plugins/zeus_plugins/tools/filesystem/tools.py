@@ -5,32 +5,40 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
-from zeus_plugins.tools.filesystem.edits import replace_text
 from zeus_plugins.tools.filesystem.options import Options
-from zeus_plugins.tools.filesystem.pages import Page, PageLimits, read_page
 from zeus_plugins.tools.filesystem.patterns import (
     PathFilter,
     PathTest,
     compile_filter,
     compile_glob,
+    expand_braces,
     literal_prefix,
     parts_of,
 )
-from zeus_plugins.tools.filesystem.search import Findings, Query, search
 from zeus_plugins.tools.filesystem.texts import SNIFFED_BYTES, binary_kind, plural
-from zeus_runtime import Maximum, Minimum, Tool, ToolResult, WorkspaceError, printable, tool
+from zeus_runtime import Maximum, Minimum, Tool, ToolResult, WorkspaceError, ZeusError, printable, tool
 
 if TYPE_CHECKING:
+    from zeus_plugins.tools.filesystem.pages import Page
+    from zeus_plugins.tools.filesystem.search import Findings
     from zeus_runtime import Build, FileEntry, WorkspaceFiles
 
 
 def create(options: Options, build: Build) -> Sequence[Tool]:
-    """``ls read_file write_file edit_file glob grep`` over the build's workspace; without the writers if read-only."""
+    """``ls read_file write_file edit_file glob grep`` over the build's workspace; without the writers if read-only.
+
+    Raises:
+        ZeusError: a pattern of the options stands for too many.
+    """
+    for pattern in (*options.ignore, *options.protected):
+        try:
+            expand_braces(pattern)
+        except ValueError as error:
+            raise ZeusError(f"filesystem: {error}", remedy="Write several patterns.") from None
     files = build.workspace
-    ignored = compile_filter(options.ignore)
     reads = [_ls(files, options), _read_file(files, options)]
     writes = [] if options.read_only else [_write_file(files, options), _edit_file(files, options)]
-    return [*reads, *writes, _glob(files, options, ignored), _grep(files, options, ignored)]
+    return [*reads, *writes, _glob(files, options), _grep(files, options)]
 
 
 def _ls(files: WorkspaceFiles, options: Options) -> Tool:
@@ -66,6 +74,8 @@ def _read_file(files: WorkspaceFiles, options: Options) -> Tool:
             offset: First line to read, from 1.
             limit: Most lines to read.
         """
+        from zeus_plugins.tools.filesystem.pages import PageLimits, read_page
+
         lines = min(limit or options.max_read_lines, options.max_read_lines)
         limits = PageLimits(lines, options.max_line_chars, options.max_result_chars)
         remaining = _countdown(options)
@@ -86,8 +96,6 @@ def _read_file(files: WorkspaceFiles, options: Options) -> Tool:
 
 
 def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
-    guard = _guard(options)
-
     @tool(category="filesystem", access="write", replayable_arguments=("content",))
     def write_file(path: str, content: str) -> str:
         """Write a whole file; an old one is replaced.
@@ -109,7 +117,7 @@ def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
                 f"content has {len(data):,} bytes; at most {options.max_write_bytes:,} can be written.",
                 remedy="Write several smaller files.",
             )
-        created = files.write(path, data, guard=guard)
+        created = files.write(path, data, guard=_guard(options))
         lines = plural(content.count("\n") + (not content.endswith("\n") and content != ""), "line")
         where = printable(files.normalize(path))
         return f"{'Created' if created else 'Replaced'} {where} ({lines}, {plural(len(data), 'byte')})."
@@ -118,8 +126,6 @@ def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
 
 
 def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
-    guard = _guard(options)
-
     @tool(category="filesystem", access="write", replayable_arguments=("old", "new"))
     def edit_file(path: str, old: str, new: str, replace_all: bool = False) -> str:
         """Replace an exact piece of text in a file.
@@ -133,6 +139,8 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
             new: Text to put in its place.
             replace_all: Replace every occurrence.
         """
+        from zeus_plugins.tools.filesystem.edits import replace_text
+
         lines: tuple[int, ...] = ()
 
         def change(data: bytes) -> bytes:
@@ -141,7 +149,7 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
             lines = edited.lines
             return edited.data
 
-        files.edit(path, change, max_bytes=options.max_write_bytes, guard=guard)
+        files.edit(path, change, max_bytes=options.max_write_bytes, guard=_guard(options))
         listed = ", ".join(str(line) for line in lines[:20]) + (", ..." if len(lines) > 20 else "")
         where = printable(files.normalize(path))
         return f"Edited {where}: replaced {plural(len(lines), 'occurrence')} (line {listed})."
@@ -149,7 +157,7 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
     return edit_file
 
 
-def _glob(files: WorkspaceFiles, options: Options, ignored: PathFilter) -> Tool:
+def _glob(files: WorkspaceFiles, options: Options) -> Tool:
     @tool(category="filesystem", access="read", replayable_result=True)
     def glob(pattern: str, path: str = "/") -> str:
         """Find files by name, sorted by path.
@@ -174,7 +182,7 @@ def _glob(files: WorkspaceFiles, options: Options, ignored: PathFilter) -> Tool:
         remaining = _countdown(options)
         found: list[str] = []
         unread: list[str] = []
-        for entry in _walk(files, start, ignored, unread):
+        for entry in _walk(files, start, compile_filter(options.ignore), unread):
             if remaining() <= 0:
                 unread.append(f"stopped after {options.timeout_seconds:g} seconds; narrow path or pattern")
                 break
@@ -187,7 +195,7 @@ def _glob(files: WorkspaceFiles, options: Options, ignored: PathFilter) -> Tool:
     return glob
 
 
-def _grep(files: WorkspaceFiles, options: Options, ignored: PathFilter) -> Tool:
+def _grep(files: WorkspaceFiles, options: Options) -> Tool:
     @tool(category="filesystem", access="read", replayable_result=True)
     def grep(
         pattern: str,
@@ -211,13 +219,17 @@ def _grep(files: WorkspaceFiles, options: Options, ignored: PathFilter) -> Tool:
             context: Lines to show before and after a match.
             files_only: Give only the paths of files with a match.
         """
+        from zeus_plugins.tools.filesystem.search import Query, search
+
         if not pattern:
             raise WorkspaceError("pattern is empty.", remedy="Give the text or expression to search for.")
         remaining = _countdown(options)
         where = files.normalize(path)
         single = files.entry(path).kind == "file"
         unread: list[str] = []
-        paths = [where] if single else _searched(files, where, ignored, include, unread)
+        paths = (
+            [where] if single else _searched(files, where, compile_filter(options.ignore), include, unread)
+        )
         query = Query(pattern, literal, ignore_case, 0 if files_only else context, one_per_file=files_only)
         findings = search(files, paths, query, options.max_results, remaining)
         if single and findings.skipped:
