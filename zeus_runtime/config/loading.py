@@ -19,6 +19,7 @@ from zeus_runtime.config.secrets import (
     MIN_AMBIENT_LENGTH,
     Redactor,
     looks_secret,
+    secret_key,
     secrets_of_environment,
     url_passwords,
 )
@@ -189,13 +190,13 @@ def _filled(
 
 
 def _written_secrets(root: Node) -> set[str]:
-    """Passwords in URLs, and literals under keys whose name says secret; a lone ``key`` may well be none."""
+    """Passwords in URLs, and literals under keys whose name says secret."""
     found: set[str] = set()
     for path, node in walk(root):
         if not isinstance(node.value, str):
             continue
         found.update(url_passwords(node.value))
         key = next((step for step in reversed(path) if isinstance(step, str)), "")
-        if looks_secret(key) and key.lower() != "key" and len(node.value) >= MIN_AMBIENT_LENGTH:
+        if secret_key(key) and len(node.value) >= MIN_AMBIENT_LENGTH:
             found.add(node.value)
     return found

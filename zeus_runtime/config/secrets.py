@@ -16,14 +16,19 @@ MIN_AMBIENT_LENGTH: Final = 8
 """The least length in characters of an environment value that is taken for a secret by its name alone."""
 
 _SECRET_WORDS: Final = frozenset(
-    {"KEY", "APIKEY", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "PWD"}
+    {"KEY", "APIKEY", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE"}
     | {"CREDENTIAL", "CREDENTIALS", "AUTHORIZATION"}
 )
 _PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
 _URL_PASSWORD = re.compile(
     r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@'\"]*:)(?P<password>(?!\$\{)[^\s/?#@'\"]+)(?=@)"
 )
-_KEYED_VALUE = re.compile(r"(?P<head>(?P<name>[A-Za-z_][\w.-]*)[\"']?\s*[:=]\s*)(?P<value>\S.*)$")
+_KEY = r"""(?P<name>[A-Za-z_][\w.-]*)["']?\s*[:=]\s*"""
+_LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[^\s\[{{&*|>#].*)""")
+_FLOW_VALUE = re.compile(
+    rf"""(?P<head>{_KEY})(?P<value>"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s\[{{&*|>#,\]}}"'][^,\]}}#]*)"""
+)
+_HARMLESS = re.compile(r"""(null|true|false|~|-?\d+|["']?\$\{[^}]*\}["']?)\s*(#.*)?""")
 
 
 class Secret:
@@ -93,14 +98,26 @@ def looks_secret(name: str) -> bool:
     return words[-1] not in _PLACE_WORDS and any(word in _SECRET_WORDS for word in words)
 
 
+def secret_key(key: str) -> bool:
+    """Whether a YAML key's name says that its value is a secret; a lone ``key`` may well be none."""
+    return key.lower() != "key" and looks_secret(key)
+
+
 def mask_line(line: str) -> str:
     """A source line with URL passwords and the values of secret-looking keys masked; ``${...}`` stays readable."""
     masked = _URL_PASSWORD.sub(rf"\g<scheme>{MASK}", line)
-    if match := next((m for m in _KEYED_VALUE.finditer(masked) if looks_secret(m["name"])), None):
-        value = match["value"]
-        if "${" not in value and not re.fullmatch(r"(null|true|false|~|-?\d+|[\[{&*|>].*)(\s+#.*)?", value):
-            return masked[: match.start("value")] + MASK
-    return masked
+    whole = _LINE_VALUE.fullmatch(masked)
+    return (
+        _masked_value(whole)
+        if whole and secret_key(whole["name"])
+        else _FLOW_VALUE.sub(_masked_value, masked)
+    )
+
+
+def _masked_value(match: re.Match[str]) -> str:
+    if not secret_key(match["name"]) or _HARMLESS.fullmatch(match["value"]):
+        return match[0]
+    return match["head"] + MASK
 
 
 @dataclass(frozen=True)

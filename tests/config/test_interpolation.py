@@ -1,0 +1,138 @@
+"""``${...}`` and ``.env``."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zeus_runtime.config import ConfigError
+from zeus_runtime.config.dotenv import parse_dotenv
+from zeus_runtime.config.interpolation import InterpolationError, interpolate
+
+ENVIRON = {"NAME": "zeus", "EMPTY": "", "DOLLAR": "${NAME}", "_X1": "x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain", "plain"),
+        ("${NAME}", "zeus"),
+        ("a ${NAME} b ${_X1}", "a zeus b x"),
+        ("${EMPTY}", ""),
+        ("${EMPTY:-default}", "default"),
+        ("${UNSET:-default}", "default"),
+        ("${UNSET:-}", ""),
+        ("${NAME:-default}", "zeus"),
+        ("${NAME:?message}", "zeus"),
+        ("${UNSET:-${NAME}}", "zeus"),
+        ("${UNSET:-a ${ALSO_UNSET:-b} c}", "a b c"),
+        ('${UNSET:-{"a": {}}}', '{"a": {}}'),
+        ("$$", "$"),
+        ("$${NAME}", "${NAME}"),
+        ("$$$$", "$$"),
+        ("costs $5 and 5$", "costs $5 and 5$"),
+        ("$NAME", "$NAME"),
+        ("{{name}} and {NAME}", "{{name}} and {NAME}"),
+        ("${DOLLAR}", "${NAME}"),
+    ],
+)
+def test_each_form_of_a_variable(text: str, expected: str) -> None:
+    assert interpolate(text, ENVIRON).text == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["${UNSET}", "${UNSET:?say it}", "${EMPTY:?say it}", "${UNSET:-${ALSO_UNSET}}"]
+)
+def test_a_variable_without_a_value_is_an_error_and_never_empty(text: str) -> None:
+    with pytest.raises(InterpolationError) as raised:
+        interpolate(text, ENVIRON)
+    assert raised.value.code == "unset-variable"
+    assert "?" not in text or raised.value.hint == "say it"
+
+
+@pytest.mark.parametrize(
+    "text", ["${", "${}", "${NAME", "${1A}", "${NAME-x}", "${NAME:=x}", "${NAME:}", "${ NAME }"]
+)
+def test_a_malformed_variable_is_an_error(text: str) -> None:
+    with pytest.raises(InterpolationError) as raised:
+        interpolate(text, ENVIRON)
+    assert raised.value.code == "bad-interpolation"
+
+
+@given(st.text())
+def test_doubled_dollars_give_any_text_back(text: str) -> None:
+    assert interpolate(text.replace("$", "$$"), {}).text == text
+
+
+@given(st.text())
+def test_a_variables_value_is_taken_as_it_is(value: str) -> None:
+    assert interpolate("${A}", {"A": value}).text == value
+
+
+def test_an_overridden_value_needs_no_variable(checked, write) -> None:  # type: ignore[no-untyped-def]
+    write("zeus.prod.yaml", "name: prod\n")
+    document = checked("version: 1\nmodel: m\nname: ${UNSET}\n", env="prod")
+    assert document.value["name"] == "prod"
+
+
+def test_the_users_own_keys_are_left_alone(checked) -> None:  # type: ignore[no-untyped-def]
+    assert checked("version: 1\nmodel: m\nx-note: costs ${MONEY}\n").value["x-note"] == "costs ${MONEY}"
+
+
+def test_keys_are_not_filled_in(checked) -> None:  # type: ignore[no-untyped-def]
+    document = checked("version: 1\nmodel: m\nmetadata: {'${A}': '${A}'}\n", environ={"A": "x"})
+    assert document.value["metadata"] == {"${A}": "x"}
+
+
+DOTENV = r"""
+# a comment
+PLAIN=value
+export EXPORTED = spaced value   # a comment
+HASH=a#b
+SINGLE='as $it \n is'
+DOUBLE="tab\t quote\" back\\ dollar\$ hash # x" # comment
+LINES="one
+two"
+EMPTY=
+QUOTED_EMPTY=""
+PLAIN=last
+"""
+
+
+def test_dotenv_forms() -> None:
+    assert parse_dotenv(DOTENV, ".env") == {
+        "PLAIN": "last",
+        "EXPORTED": "spaced value",
+        "HASH": "a#b",
+        "SINGLE": r"as $it \n is",
+        "DOUBLE": 'tab\t quote" back\\ dollar$ hash # x',
+        "LINES": "one\ntwo",
+        "EMPTY": "",
+        "QUOTED_EMPTY": "",
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["just words", "KEY='open", 'KEY="open\n', "1KEY=x", "=x", "KEY: x", "KEY='a' b"]
+)
+def test_a_line_that_is_no_variable_is_named_by_number_and_not_shown(text: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        parse_dotenv(f"OK=1\n{text}\n", ".env")
+    assert str(raised.value).startswith(".env:2:1: bad-dotenv: ")
+    assert text not in str(raised.value)
+
+
+def test_dotenv_beside_the_file_never_overrides_the_process(checked, write) -> None:  # type: ignore[no-untyped-def]
+    write(".env", "NAME=from-file\nDESCRIPTION=from-file\n")
+    text = "version: 1\nmodel: m\nname: ${NAME}\ndescription: ${DESCRIPTION}\n"
+    document = checked(text, environ={"NAME": "from-process"})
+    assert document.value["name"] == "from-process"
+    assert document.value["description"] == "from-file"
+    assert document.environ["DESCRIPTION"] == "from-file"
+
+
+def test_a_broken_dotenv_is_a_diagnostic(loaded, write) -> None:  # type: ignore[no-untyped-def]
+    write(".env", b"A=\xff\n")
+    with pytest.raises(ConfigError, match="not-utf8"):
+        loaded("version: 1\n")

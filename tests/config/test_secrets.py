@@ -1,0 +1,217 @@
+"""Secrets that never print, and the redaction of what would show them."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import traceback
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from zeus_runtime.config import ConfigError, Redactor, Secret
+from zeus_runtime.config.construct import build
+from zeus_runtime.config.secrets import MASK, HiddenStr, looks_secret, mask_line, secrets_of_environment
+
+KEY = "sk-live-0123456789"
+
+
+def test_a_secret_shows_itself_only_when_asked() -> None:
+    secret = Secret(KEY)
+    shown = [repr(secret), str(secret), f"{secret}", f"{secret:>20}", "%s" % secret, f"{[secret]}"]  # noqa: UP031
+    shown += [json.dumps({"key": secret}, default=str), str(pickle.loads(pickle.dumps(secret)))]
+    shown += [str(copy.deepcopy({"a": secret})), pickle.dumps(secret).decode("latin1")]
+    assert not [text for text in shown if KEY in text]
+    assert secret.reveal() == KEY
+    assert secret == Secret(KEY) != Secret("other")
+    assert {secret: 1}[Secret(KEY)] == 1
+    assert bool(secret)
+    assert not Secret("")
+
+
+def test_a_dataclass_with_a_secret_prints_no_secret() -> None:
+    @dataclass(frozen=True)
+    class Options:
+        key: Secret
+
+    options = Options(Secret(KEY))
+    assert KEY not in f"{options!r} {asdict(options)}"
+    assert asdict(options)["key"].reveal() == KEY
+
+
+def test_a_hidden_string_works_as_text_and_hides_in_repr() -> None:
+    url = HiddenStr("postgres://u:pw@host")
+    assert repr(url) == repr([url])[1:-1] == f"'{MASK}'"
+    assert url + "/db" == "postgres://u:pw@host/db"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "OPENAI_API_KEY",
+        "GITHUB_TOKEN",
+        "DB_PASSWORD",
+        "dbPassword",
+        "client-secret",
+        "AWS_CREDENTIALS",
+        "KEY",
+    ],
+)
+def test_names_that_say_secret(name: str) -> None:
+    assert looks_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["MAX_TOKENS", "KEYBOARD", "SSH_KEY_PATH", "TOKENIZER", "MONKEY", "PWD", "NAME", "", "KEYS"]
+)
+def test_names_that_do_not(name: str) -> None:
+    assert not looks_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("line", "masked"),
+    [
+        ("  api_key: sk-1 # comment", f"  api_key: {MASK}"),
+        ('  - api_key: "sk-1', f"  - api_key: {MASK}"),
+        ("a: {model: x, api_key: sk-1, b: 2}", f"a: {{model: x, api_key: {MASK}, b: 2}}"),
+        ("a: {token: 'x, y', password: z}", f"a: {{token: {MASK}, password: {MASK}}}"),
+        ('{"api_key": "sk-1", "b": 1}', f'{{"api_key": {MASK}, "b": 1}}'),
+        ("--set model.litellm.api_key=sk-1", f"--set model.litellm.api_key={MASK}"),
+        ("url: postgres://u:secret@host/db", f"url: postgres://u:{MASK}@host/db"),
+        ("api_key: ${KEY}", "api_key: ${KEY}"),
+        ("url: postgres://u:${PW}@host/db", "url: postgres://u:${PW}@host/db"),
+        ("max_tokens: 500", "max_tokens: 500"),
+        ("token: null", "token: null"),
+        ("key: value", "key: value"),
+        ("api_key:", "api_key:"),
+    ],
+)
+def test_a_source_line_is_shown_without_its_secrets(line: str, masked: str) -> None:
+    assert mask_line(line) == masked
+
+
+@given(st.text(min_size=4), st.text(), st.text())
+def test_no_known_secret_survives_redaction(secret: str, before: str, after: str) -> None:
+    assume(secret.strip() and secret not in MASK)
+    redactor = Redactor().adding([secret])
+    shown = redactor(f"{before}{secret}{after}")
+    assert secret not in shown.replace(MASK, "\0")
+
+
+@given(st.text(min_size=4), st.text())
+def test_redacted_json_holds_no_secret_as_value_or_key(secret: str, other: str) -> None:
+    assume(secret.strip() and secret not in MASK)
+    redactor = Redactor().adding([secret])
+    shown = redactor.json({"a": [secret, {f"{other}{secret}": 1, "b": Secret(other)}], "n": 1, "none": None})
+    texts = [text.replace(MASK, "\0") for text in (*shown["a"][1], shown["a"][0])]
+    assert not [text for text in texts if secret in text]
+    assert shown["a"][1]["b"] == MASK
+
+
+def test_a_secret_is_found_in_the_forms_it_is_written_in() -> None:
+    redactor = Redactor().adding(['p@ss"w\nord/é', "-----BEGIN KEY-----\nabcdefghij\n-----END KEY-----"])
+    texts = [
+        json.dumps({"a": 'p@ss"w\nord/é'}),
+        json.dumps({"a": 'p@ss"w\nord/é'}, ensure_ascii=False),
+        "https://host/?q=p%40ss%22w%0Aord%2F%C3%A9",
+        "a line: abcdefghij",
+    ]
+    assert [MASK in redactor(text) for text in texts] == [True] * 4
+
+
+def test_a_short_secret_is_masked_where_it_is_the_whole_value_only() -> None:
+    redactor = Redactor().adding(["ab"])
+    assert redactor.json({"x": "ab", "y": "about"}) == {"x": MASK, "y": "about"}
+
+
+def test_a_password_in_any_url_is_masked() -> None:
+    assert Redactor()("see http://u:hunter2@host/x") == f"see http://u:{MASK}@host/x"
+    assert (
+        Redactor()("at 10:30 mail a@b.c and http://host:80/a@b")
+        == "at 10:30 mail a@b.c and http://host:80/a@b"
+    )
+
+
+def test_a_redactor_is_a_value_that_does_not_print_what_it_knows() -> None:
+    one = Redactor().adding([KEY])
+    assert one.adding([KEY]) is one
+    assert one.adding(["", "  "]) is one
+    assert KEY not in repr(one)
+
+
+def test_secrets_of_the_environment_are_known_without_being_used() -> None:
+    redactor = secrets_of_environment({"OPENAI_API_KEY": KEY, "SHORT_KEY": "1", "PATH": "/usr/bin:/bin"})
+    assert redactor(f"{KEY} 1 /usr/bin:/bin") == f"{MASK} 1 /usr/bin:/bin"
+
+
+TEXT = """version: 1
+model:
+  litellm:
+    model: gpt-5.2
+    api_key: typed-literal
+    headers: {Authorization: "Bearer ${SERVICE_TOKEN}"}
+storage: {url: "postgres://zeus:${DB_PASSWORD}@host/db"}
+metadata: {webhook: "https://u:inurl@host/", service_password: literal-under-a-name}
+description: "${PUBLIC}"
+"""
+ENVIRON = {"SERVICE_TOKEN": "tok-12345678", "DB_PASSWORD": "pw1", "PUBLIC": "shown", "OTHER_API_KEY": KEY}
+SECRETS = ["typed-literal", "tok-12345678", "pw1", "inurl", "literal-under-a-name", KEY]
+
+
+def shown_by(document: Any) -> list[str]:
+    return [
+        repr(document),
+        repr(document.root),
+        repr(document.value),
+        repr(document.config()),
+        repr(document.sources),
+        repr(document.redactor),
+        json.dumps(document.redactor.json({"value": document.value, "leak": KEY})),
+        document.explain("storage.url"),
+        document.explain("model"),
+        document.explain("metadata"),
+    ]
+
+
+def test_nothing_of_a_config_prints_a_secret(checked) -> None:  # type: ignore[no-untyped-def]
+    document = checked(TEXT, environ=ENVIRON)
+    texts = shown_by(document)
+    assert not [(secret, text) for secret in SECRETS for text in texts if secret in text]
+    assert any("shown" in text for text in texts)
+    assert document.value["storage"]["url"] == "postgres://zeus:pw1@host/db"
+
+
+def test_a_secret_field_is_a_secret_in_the_options(checked) -> None:  # type: ignore[no-untyped-def]
+    from dataclasses import make_dataclass
+
+    options = make_dataclass(
+        "Options", [("model", str), ("api_key", Secret | None), ("headers", dict[str, str])], frozen=True
+    )
+    built: Any = build(options, checked(TEXT, environ=ENVIRON).config().model.options)
+    assert built.api_key.reveal() == "typed-literal"
+    assert built.headers == {"Authorization": "Bearer tok-12345678"}
+    assert not [secret for secret in SECRETS if secret in repr(built)]
+
+
+def test_a_traceback_through_the_config_shows_no_secret(checked) -> None:  # type: ignore[no-untyped-def]
+    text = TEXT.replace("url: ", "uri: ").replace("gpt-5.2", "[a]")
+    with pytest.raises(ConfigError) as raised:
+        checked(text, environ=ENVIRON)
+    shown = "".join(traceback.TracebackException.from_exception(raised.value, capture_locals=False).format())
+    assert "wrong-type" in shown
+    assert not [secret for secret in SECRETS if secret in shown]
+
+
+def test_a_setting_that_holds_a_secret_does_not_show_it(checked) -> None:  # type: ignore[no-untyped-def]
+    sets = ["model.litellm.api_key=sk-from-the-shell", "limits.max_steps=x"]
+    with pytest.raises(ConfigError) as raised:
+        checked("version: 1\nmodel: m\n", sets=sets)
+    assert "sk-from-the-shell" not in str(raised.value)
+    document = checked("version: 1\nmodel: m\n", sets=sets[:1])
+    assert "sk-from-the-shell" not in document.explain("model.litellm.api_key")
+    assert Path(document.source).name == "zeus.yaml"
