@@ -11,7 +11,8 @@ from zeus_wiki.glossary import Glossary, Options
 from zeus_wiki.search import ARTICLES, create, rank, read_articles
 from zeus_wiki.search import Options as SearchOptions
 
-from zeus_runtime import Build, Section, ToolCall, ToolResult, Turn
+from zeus_runtime import Agent, Build, Section, ToolCall, ToolResult, Turn
+from zeus_runtime.testing import ScriptedModel, calling
 
 NO_BUILD = cast(Build, None)
 TERMS = {"Pilot": "answers first", "Purser": "head of finance"}
@@ -93,6 +94,26 @@ async def test_results_are_explained_only_if_asked(*, in_results: bool, expected
 
 def test_the_package_holds_its_articles() -> None:
     assert {path.name for path in Path(ARTICLES).glob("*.md")} >= {"expenses.md", "oncall.md", "slipway.md"}
+
+
+async def test_a_run_searches_the_wiki_and_explains_its_words(tmp_path: Path) -> None:
+    model = ScriptedModel([calling(("wiki_search", {"query": "release"})), "On Wednesday."])
+    agent = Agent.from_config(
+        Path(__file__).parents[1] / "wiki.yaml",
+        sets=["middlewares.0.glossary.in_results=true"],
+        directory=tmp_path,
+        environ={},
+        model=model,
+    )
+    async with agent:
+        result = await agent.run("When does the Pilot let a release go?")
+    first, second = model.requests
+    assert result.answer == "On Wednesday."
+    assert [tool.name for tool in first.tools] == ["wiki_search"]
+    assert "- Pilot: the person on call who answers first" in first.system
+    found = second.messages[-1].text
+    assert "A release leaves the harbour on Wednesday." in found
+    assert found.endswith("- Pilot: the person on call who answers first")
 
 
 def test_the_readme_shows_the_example_config() -> None:
