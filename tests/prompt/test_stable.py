@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,6 +14,7 @@ from zeus_runtime.config import ConfigError
 from zeus_runtime.config.model import Mode, Prompt, TimeSection
 from zeus_runtime.config.nodes import Mark
 from zeus_runtime.prompt import FILES, STABLE_SECTIONS, Section, check_prompt, prompt_files, stable_sections
+from zeus_runtime.prompt.stable import CODES
 from zeus_runtime.prompt.variables import names, substitute, uses
 from zeus_runtime.tools import visible
 
@@ -218,3 +220,22 @@ def test_a_text_without_problems_substitutes_and_the_places_are_right(text: str)
 
 def test_sections_are_the_same_at_every_call(home: Path) -> None:
     assert sections(home) == sections(home)
+
+
+def test_every_code_is_explained_in_the_docs() -> None:
+    docs = (Path(__file__).parents[2] / "docs/prompts.md").read_text()
+    assert re.findall(r"^\| `([\w-]+)` \|", docs, re.M) == list(CODES)
+
+
+def test_no_other_code_is_reported(home: Path) -> None:
+    (home / "prompts/CORE.md").write_text("{{one}} {{ one. }}")
+    (home / "prompts/SOUL.md").write_bytes(b"\xff\xfe")
+    prompt = Prompt(
+        files={"time": "x", "tools": "gone", "mode": str(home)},  # type: ignore[dict-item]
+        variables={"mode": "", "extra": ""},
+        time=TimeSection(timezone="Nowhere"),
+    )
+    broken = {problem.code for problem in check_prompt(prompt, homes=[home])}
+    (home / "prompts/SOUL.md").write_text("")
+    useless = {problem.code for problem in check_prompt(Prompt(variables=prompt.variables), homes=[home])}
+    assert sorted(broken | useless) == list(CODES)

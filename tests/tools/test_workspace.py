@@ -567,5 +567,6 @@ def test_there_is_no_way_from_a_route_into_the_root_or_out(
 
 @pytest.mark.parametrize("prefix", ["/", "", "memory/", "/a/../../b"])
 def test_a_route_that_is_no_prefix_is_refused(root: Path, prefix: str) -> None:
-    with pytest.raises(ZeusError):
+    with pytest.raises(ZeusError, match="is not a route") as caught:
         WorkspaceFiles(root, {prefix: root})
+    assert caught.value.exit_code == 3

@@ -20,6 +20,20 @@ VARIABLES: Final = ("agent_name", "mode", "tools_description", "workspace")
 """The names every prompt file may use, besides those of ``prompt.variables``."""
 
 
+CODES: Final = (
+    "bad-braces",
+    "file-not-found",
+    "not-utf8",
+    "reserved-variable",
+    "unknown-key",
+    "unknown-timezone",
+    "unknown-variable",
+    "unreadable-file",
+    "unused-variable",
+)
+"""What ``check_prompt`` reports, each explained in docs/prompts.md."""
+
+
 def stable_sections(
     prompt: Prompt,
     *,
@@ -61,10 +75,9 @@ def stable_sections(
 def check_prompt(
     prompt: Prompt, *, homes: Sequence[Path], position: Position = lambda path: None
 ) -> list[Diagnostic]:
-    """What is wrong with the prompt's files, variables and time zone, in all modes, so that a switch finds no error.
+    """What is wrong with the prompt's files, variables and time zone, by ``CODES``.
 
-    Codes: ``file-not-found``, ``not-utf8``, ``unreadable-file``, ``unknown-variable``, ``bad-braces``,
-    ``reserved-variable``, ``unused-variable``, ``unknown-timezone``.
+    All modes are checked, whichever runs, so that a switch finds no error.
     """
     files, problems = _all_files(prompt, homes, position)
     known = {*VARIABLES, *prompt.variables}

@@ -22,6 +22,15 @@ from zeus_runtime.tools import atomic
 from zeus_runtime.tools.paths import WorkspaceError, join, printable, split
 
 EntryKind: TypeAlias = Literal["file", "directory", "link", "other"]
+
+
+class WorkspaceConfigError(ZeusError):
+    """The config's ``workspace`` cannot be used (exit 3)."""
+
+    exit_code = 3
+    code = "workspace"
+
+
 Guard: TypeAlias = Callable[[str], str | None]
 """Given the canonical path (links resolved) of a file about to be changed: None, or why it must not be."""
 
@@ -75,7 +84,7 @@ class WorkspaceFiles:
 
     Raises:
         WorkspaceError: from every method, when the path is refused, is not there or is not what the method needs.
-        ZeusError: a route is not a prefix below ``/``.
+        WorkspaceConfigError: a route is not a prefix below ``/``.
         MissingError: the system cannot walk folders by descriptor (Windows).
     """
 
@@ -94,11 +103,15 @@ class WorkspaceFiles:
         self._locks_lock = threading.Lock()
 
     def check(self) -> None:
-        """Raise a ZeusError (exit 3) when the root is not a folder that can be listed."""
+        """Whether the root is a folder that can be listed.
+
+        Raises:
+            WorkspaceConfigError: it is not.
+        """
         try:
             os.close(os.open(self.root, os.O_RDONLY | os.O_DIRECTORY))
         except OSError as error:
-            raise _WorkspaceRootError(
+            raise WorkspaceConfigError(
                 f"The workspace {self.root} cannot be used: {error.strerror}.",
                 remedy="Create the folder or change workspace.root.",
             ) from None
@@ -437,11 +450,6 @@ class _Walk:
         )
 
 
-class _WorkspaceRootError(ZeusError):
-    exit_code = 3
-    code = "workspace"
-
-
 _SPECIAL = {
     stat.S_IFIFO: "a FIFO, not a file",
     stat.S_IFSOCK: "a socket, not a file",
@@ -500,10 +508,13 @@ def _replaceable(place: _Place, parts: tuple[str, ...]) -> os.stat_result | None
 
 
 def _route(prefix: str) -> str:
-    parts = split(prefix)
+    try:
+        parts = split(prefix)
+    except WorkspaceError:
+        parts = ()
     if not parts or not prefix.startswith("/"):
-        raise ZeusError(
-            f"{prefix!r} is not a route.",
+        raise WorkspaceConfigError(
+            f"workspace.routes: {prefix!r} is not a route.",
             remedy="A route is a prefix such as /memory/; workspace.root is where / goes.",
         )
     return join(parts) + "/"

@@ -87,8 +87,9 @@ def test_read_only_leaves_the_writers_out(root: Path) -> None:
 
 
 def test_a_pattern_option_that_stands_for_too_many_is_refused_at_the_start(root: Path) -> None:
-    with pytest.raises(ZeusError, match="more than 64 patterns"):
+    with pytest.raises(ZeusError, match="more than 64 patterns") as caught:
         tools_of(root, Options(ignore=("{a,b}" * 10,)))
+    assert caught.value.exit_code == 3
 
 
 async def test_what_is_ignored_is_an_option(root: Path) -> None:

@@ -24,17 +24,24 @@ if TYPE_CHECKING:
     from zeus_runtime import Build, FileEntry, WorkspaceFiles
 
 
+class PatternError(ZeusError):
+    """A pattern in the options cannot be used (exit 3)."""
+
+    exit_code = 3
+    code = "pattern"
+
+
 def create(options: Options, build: Build) -> Sequence[Tool]:
     """``ls read_file write_file edit_file glob grep`` over the build's workspace; without the writers if read-only.
 
     Raises:
-        ZeusError: a pattern of the options stands for too many.
+        PatternError: a pattern of the options stands for too many.
     """
     for pattern in (*options.ignore, *options.protected):
         try:
             expand_braces(pattern)
         except ValueError as error:
-            raise ZeusError(f"filesystem: {error}", remedy="Write several patterns.") from None
+            raise PatternError(f"filesystem: {error}", remedy="Write several patterns.") from None
     files = build.workspace
     reads = [_ls(files, options), _read_file(files, options)]
     writes = [] if options.read_only else [_write_file(files, options), _edit_file(files, options)]
