@@ -39,7 +39,8 @@ class Layer(Middleware):
         TRACE.append(f"ran {self.tag}")
     async def wrap_model_call(self, request, call_next):
         TRACE.append(f"model {self.tag}")
-        return await call_next(request.override(settings={**request.settings, "seen": [*request.settings.get("seen", []), self.tag]}))
+        seen = [*request.settings.get("seen", []), self.tag]
+        return await call_next(request.override(settings={**request.settings, "seen": seen}))
     async def wrap_tool_call(self, call, call_next):
         result = await call_next(call)
         return ToolResult(f"{self.tag}({result.content})", state=result.state, is_error=result.is_error)

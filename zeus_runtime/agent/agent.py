@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -20,11 +20,14 @@ from zeus_runtime.plugins import Observers
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
 
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.config.model import Mode
     from zeus_runtime.models.interface import Model
-    from zeus_runtime.store.thread_log import SessionInfo
+    from zeus_runtime.store.database import Database
+    from zeus_runtime.store.thread_log import SessionInfo, ThreadLog
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,7 @@ class Agent:
         self._live: _Live | None = None
         self._opening = asyncio.Lock()
         self._stack = AsyncExitStack()
+        self._cassette: Path | None = None
         self._running: dict[str, asyncio.Task[None]] = {}
 
     @classmethod
@@ -156,6 +160,18 @@ class Agent:
         task = self._running.get(session)
         return task is not None and task.cancel()
 
+    @contextmanager
+    def record(self, path: str | Path) -> Iterator[None]:
+        """While inside, every finished model call is appended to the cassette ``path``, secrets removed.
+
+        Replay it with ``model: {replay: {cassette: PATH}}``.
+        """
+        former, self._cassette = self._cassette, self._plan.build.directory / path
+        try:
+            yield
+        finally:
+            self._cassette = former
+
     async def sessions(self, *, limit: int | None = None) -> Sequence[SessionInfo]:
         """The sessions of this agent's database, last used first."""
         return await (await self._open()).log.sessions(limit=limit)
@@ -221,7 +237,7 @@ class Agent:
         for notice in self._plan.notices:
             emit(notice)
         work = Session(thread, log=live.log, database=live.database, saver=live.saver, graph=live.graph).run(
-            prompt, self._plan.mode, fresh_outfit(self._plan, live.model), emit
+            prompt, self._plan.mode, fresh_outfit(self._plan, self._heard(live.model)), emit
         )
         task = asyncio.create_task(work, name=f"run {name}")
         self._running[name] = task
@@ -245,6 +261,13 @@ class Agent:
                 await asyncio.wait([task])
         assert terminal is not None
         yield terminal
+
+    def _heard(self, model: Model) -> Model:
+        if self._cassette is None:
+            return model
+        from zeus_runtime.models.recorder import Recorder
+
+        return Recorder(model, self._cassette, self._checked.document.redactor)
 
     def _emitter(self, put: Callable[[Event], None]) -> Callable[[Event], None]:
         observers = Observers(self._checked.registry.observers)
@@ -275,10 +298,10 @@ class Agent:
 class _Live:
     """What an agent holds open."""
 
-    database: Any
-    log: Any
-    saver: Any
-    graph: Any
+    database: Database
+    log: ThreadLog
+    saver: BaseCheckpointSaver[Any]
+    graph: CompiledStateGraph[Any, Any, Any, Any]
     model: Model
 
 

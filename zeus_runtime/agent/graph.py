@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
@@ -33,6 +34,13 @@ class State(TypedDict, total=False):
     run_id: str
 
 
+@dataclass(frozen=True)
+class RunContext:
+    """What the graph's nodes get besides the state: the run they work for."""
+
+    run: Run
+
+
 class Dispatch(TypedDict):
     """What a Send carries: where the call stands in the log's last answer, and where its result goes."""
 
@@ -41,11 +49,11 @@ class Dispatch(TypedDict):
     run_id: str
 
 
-def build_graph(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[Any, Run, Any, Any]:
+def build_graph(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[Any, Any, Any, Any]:
     """The compiled graph; one serves every run of an agent, which comes in as the runtime context."""
 
-    async def model(state: State, runtime: Runtime[Run]) -> Command[Any]:
-        run = runtime.context
+    async def model(state: State, runtime: Runtime[RunContext]) -> Command[Any]:
+        run = runtime.context.run
         seq = state["cursor"] + 1
         message = await run.answer(seq, state["run_id"])
         if run.steps % PRUNE_EVERY_STEPS == 0:
@@ -57,14 +65,14 @@ def build_graph(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[Any, Run,
         ]
         return Command(update={"cursor": seq}, goto=goto or END)
 
-    async def tool(dispatch: Dispatch, runtime: Runtime[Run]) -> State:
+    async def tool(dispatch: Dispatch, runtime: Runtime[RunContext]) -> State:
         seq = dispatch["answer"] + 1 + dispatch["index"]
-        await runtime.context.result(dispatch["answer"], dispatch["index"], seq, dispatch["run_id"])
+        await runtime.context.run.result(dispatch["answer"], dispatch["index"], seq, dispatch["run_id"])
         return {"cursor": seq}
 
-    graph = StateGraph(State, context_schema=Run)
+    graph: StateGraph[Any, Any, Any, Any] = StateGraph(State, context_schema=RunContext)
     graph.add_node("model", model, destinations=("tool", END))
-    graph.add_node("tool", tool)
+    graph.add_node("tool", tool, input_schema=Dispatch)
     graph.add_edge(START, "model")
     graph.add_edge("tool", "model")
     return graph.compile(checkpointer=saver)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.model import Mode
     from zeus_runtime.context import Budget, Edit, View
     from zeus_runtime.models import ModelRequest, ModelResponse
     from zeus_runtime.prompt import Section
@@ -27,7 +28,7 @@ class Turn:
 
     session: str
     run_id: str
-    mode: str
+    mode: Mode
     step: int = 0
     prompt: str = ""
 

@@ -115,7 +115,6 @@ class Run:
         self.prune = prune
         self.steps = 0
         self.totals = Totals()
-        self.last_answer = ""
         self._outfit = outfit
         self._tools = {tool.name: tool for tool in outfit.tools}
         self._schemas = tuple(
@@ -135,13 +134,17 @@ class Run:
     def middlewares(self) -> Sequence[tuple[str, Middleware]]:
         return self._outfit.middlewares
 
+    @property
+    def answer_text(self) -> str:
+        """The text of the thread's last message, which is the run's answer once it has ended."""
+        return text_of(self.conversation[self.conversation.last])
+
     async def answer(self, seq: int, run_id: str) -> BaseMessage:
         """The model's answer at ``seq``: from the log if this run already has it, else by a model call."""
         kept = self.conversation.kept(seq, run_id)
         if kept is not None:
-            self.last_answer = text_of(kept)
-            if self.last_answer:
-                self.emit(Text(self.last_answer))
+            if text := text_of(kept):
+                self.emit(Text(text))
             return kept
         self._keep_limits()
         response = await self._call_model(await self._request(seq - 1))
@@ -149,7 +152,6 @@ class Run:
         message = _with_usage(response)
         await self.conversation.append(seq, run_id, message)
         self._count(response)
-        self.last_answer = text_of(message)
         if response.finish_reason == "length":
             self.emit(
                 Notice("answer_cut", "The model stopped at its output limit; the answer is not complete.")

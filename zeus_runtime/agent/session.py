@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.chain import chain
 from zeus_runtime.agent.conversation import Conversation
+from zeus_runtime.agent.graph import RunContext
 from zeus_runtime.agent.middleware import Turn
 from zeus_runtime.agent.run import Outfit, Run
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
 
 if TYPE_CHECKING:
+    from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
 
+    from zeus_runtime.config.model import Mode
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import Thread, ThreadLog
 
@@ -48,7 +51,7 @@ class Session:
         log: ThreadLog,
         database: Database,
         saver: BaseCheckpointSaver[Any],
-        graph: CompiledStateGraph[Any, Run, Any, Any],
+        graph: CompiledStateGraph[Any, Any, Any, Any],
     ) -> None:
         self._thread = thread
         self._log = log
@@ -56,7 +59,9 @@ class Session:
         self._saver = saver
         self._graph = graph
 
-    async def run(self, prompt: str | None, mode: str, outfit: Outfit, emit: Callable[[Event], None]) -> None:
+    async def run(
+        self, prompt: str | None, mode: Mode, outfit: Outfit, emit: Callable[[Event], None]
+    ) -> None:
         """Do one run and emit its events, the terminal one last and exactly once.
 
         Args:
@@ -82,7 +87,7 @@ class Session:
             await self._drive(run, start)
             ending: Event = RunCompleted(
                 session=self._thread.session,
-                answer=run.last_answer,
+                answer=run.answer_text,
                 steps=run.steps,
                 prompt_tokens=run.totals.prompt_tokens,
                 completion_tokens=run.totals.completion_tokens,
@@ -94,7 +99,7 @@ class Session:
             )
         except ZeusError as error:
             ending = self._failure(error, run)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the edge of a run: its stream must end with a terminal event
             _log.exception("the run of %s failed inside the runtime", self._thread.session)
             ending = RunFailed(
                 self._thread.session, "internal", f"{type(error).__name__}: {error}", details=_details(run)
@@ -122,9 +127,10 @@ class Session:
 
     async def _take_up(self, conversation: Conversation) -> tuple[dict[str, Any] | None, str]:
         state = await self._graph.aget_state(self._config)
-        if state.next:
-            return None, str(state.values["run_id"])
         last = conversation.last
+        # `state.next` leaves out tasks whose writes are saved; after a kill between those and the checkpoint, all are.
+        if state.tasks:
+            return None, conversation.run_of_last
         if last > state.values.get("cursor", 0) and conversation[last].type == "human":
             run_id = conversation.run_of_last
             return {"cursor": last, "run_id": run_id}, run_id
@@ -137,13 +143,13 @@ class Session:
         limits = run.limits
 
         async def steps(_turn: Turn) -> None:
-            config = {
+            config: RunnableConfig = {
                 **self._config,
                 "recursion_limit": 2 * limits.max_steps + 3,
                 "max_concurrency": limits.max_parallel_tools,
             }
             async for _ in self._graph.astream(
-                start, config, context=run, durability="sync", stream_mode="custom"
+                start, config, context=RunContext(run), durability="sync", stream_mode="custom"
             ):
                 pass
 
@@ -160,7 +166,7 @@ class Session:
             ) from error
 
     @property
-    def _config(self) -> dict[str, Any]:
+    def _config(self) -> RunnableConfig:
         return {"configurable": {"thread_id": self._thread.session}}
 
     async def _prune(self) -> None:
@@ -174,7 +180,7 @@ class Session:
             await self._prune()
             await self._log.touch(self._thread)
             await self._database.compact()
-        except Exception:
+        except Exception:  # noqa: BLE001 - the run has ended; tidying again next time loses nothing
             _log.warning("the session %s could not be tidied", self._thread.session, exc_info=True)
 
     def _failure(self, error: ZeusError, run: Run | None) -> RunFailed:

@@ -88,7 +88,7 @@ class Database:
             raise self._explained(error) from error
 
     async def checkpoint(self) -> None:
-        """Move the write-ahead log into the database (SQLite; nothing elsewhere); on the worker, it waits for the disk."""
+        """Move the write-ahead log into the database (SQLite; nothing elsewhere); the worker waits for the disk."""
         if self._is_file:
             await self._transactions.outside(
                 lambda connection: _execute(connection, "PRAGMA wal_checkpoint(PASSIVE)")
@@ -146,4 +146,4 @@ def _compact(connection: Connection) -> None:
 def _execute(connection: Connection, statement: str) -> None:
     raw = connection.connection.dbapi_connection
     assert raw is not None
-    raw.execute(statement).fetchall()  # type: ignore[attr-defined]
+    raw.execute(statement).fetchall()

@@ -12,7 +12,7 @@ class ThreadRow(SQLModel, table=True):
     __tablename__ = "thread"
 
     key: int | None = Field(default=None, primary_key=True)
-    session: str = Field(unique=True, index=True, max_length=64)
+    session: str = Field(unique=True, max_length=64)
     agent: str
     created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
     updated_ms: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))

@@ -96,7 +96,10 @@ class ThreadLog:
                     updated_ms=now,
                     title=title[:TITLE_CHARACTERS],
                 )
-                key = connection.execute(row).inserted_primary_key[0]
+                connection.execute(row)
+                key = connection.execute(
+                    select(_thread.c.key).where(_thread.c.session == session)
+                ).scalar_one()
             return Thread(int(key), session)
 
         return await self._database.run(work)

@@ -12,10 +12,17 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 C = TypeVar("C")
 T = TypeVar("T")
+
+
+class Transact(Protocol[C]):
+    """Runs ``work`` in one transaction of ``connection``."""
+
+    def __call__(self, connection: C, work: Callable[[C], T], /) -> T: ...
+
 
 BUSY_TIMEOUT_SECONDS = 30.0
 """How long the worker waits for another process's transaction."""
@@ -35,7 +42,7 @@ class Transactions(Generic[C]):
     def __init__(
         self,
         connect: Callable[[float], C],
-        transact: Callable[[C, Callable[[C], T]], T],
+        transact: Transact[C],
         close: Callable[[C], None],
         *,
         inline: bool,
