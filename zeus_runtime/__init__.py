@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from zeus_runtime.errors import OptionsError as OptionsError
     from zeus_runtime.errors import RunError as RunError
     from zeus_runtime.errors import ZeusError as ZeusError
+    from zeus_runtime.models.cassette import Cassette as Cassette
+    from zeus_runtime.models.cassette import cassette_model as cassette_model
+    from zeus_runtime.models.cassette import read_cassette as read_cassette
+    from zeus_runtime.models.cassette import recorded_answer as recorded_answer
     from zeus_runtime.models.classify import model_error as model_error
     from zeus_runtime.models.errors import ModelError as ModelError
     from zeus_runtime.models.interface import Model as Model
@@ -58,6 +62,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.messages import well_formed as well_formed
     from zeus_runtime.models.profiles import ModelProfile as ModelProfile
     from zeus_runtime.models.profiles import cost_usd as cost_usd
+    from zeus_runtime.models.recorder import Recorder as Recorder
     from zeus_runtime.plugins.component import Component as Component
     from zeus_runtime.plugins.hookspecs import hookimpl as hookimpl
     from zeus_runtime.prompt.sections import Section as Section
@@ -77,6 +82,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Recorder": "models.recorder",
+    "recorded_answer": "models.cassette",
+    "read_cassette": "models.cassette",
+    "cassette_model": "models.cassette",
+    "Cassette": "models.cassette",
     "Agent": "agent.agent",
     "Alias": "config.annotations",
     "Budget": "context",

@@ -1,0 +1,54 @@
+"""A recorded run played back: every request gets the answer recorded for it, or a clear error."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zeus_plugins.models.replay.options import Options
+from zeus_runtime import Cassette, ModelPiece, ModelRequest, cassette_model, read_cassette, recorded_answer
+
+if TYPE_CHECKING:
+    from zeus_runtime import Build
+
+
+def create(options: Options, build: Build) -> ReplayModel:
+    """The model the YAML chose.
+
+    Raises:
+        CassetteError: there is no such cassette, or the file is none.
+    """
+    return ReplayModel(build.directory / options.cassette, options)
+
+
+class ReplayModel:
+    """Plays a cassette. It keeps no place: the conversation itself says which call comes.
+
+    Args:
+        path: the cassette.
+        options: what the YAML says.
+    """
+
+    def __init__(self, path: Path, options: Options) -> None:
+        self._path = path
+        self._options = options
+        self._name = cassette_model(path)
+
+    @property
+    def name(self) -> str:
+        """The recorded model's name."""
+        return self._name
+
+    @cached_property
+    def _cassette(self) -> Cassette:
+        return read_cassette(self._path)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        for piece in recorded_answer(self._cassette, request, self._options.match):
+            if self._options.pause_seconds:
+                from asyncio import sleep
+
+                await sleep(self._options.pause_seconds)
+            yield piece

@@ -1,0 +1,25 @@
+"""What the YAML says of a replayed run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from zeus_runtime import Doc, FileRelative, Minimum
+
+
+@dataclass(frozen=True)
+class Options:
+    """``{replay: {cassette: run.jsonl}}``."""
+
+    cassette: Annotated[
+        str, Doc("The recording (`zeus run --record FILE`), relative to this YAML file."), FileRelative()
+    ]
+    match: Annotated[
+        Literal["messages", "strict", "order"],
+        Doc(
+            "What must be as recorded: the conversation and the tools' names (`messages`); the system prompt, the "
+            "tools' schemas and the settings too (`strict`); only the sequence of the calls (`order`)."
+        ),
+    ] = "messages"
+    pause_seconds: Annotated[float, Doc("Pause before each streamed piece."), Minimum(0)] = 0.0

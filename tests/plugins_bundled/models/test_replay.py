@@ -1,0 +1,339 @@
+"""A recorded run plays back, and a run that differs says where."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Literal, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from zeus_plugins.models.replay.model import ReplayModel, create
+from zeus_plugins.models.replay.options import Options
+
+from zeus_runtime import (
+    Build,
+    Model,
+    ModelError,
+    ModelPiece,
+    ModelRequest,
+    ModelResponse,
+    Recorder,
+    Retrying,
+    TextDelta,
+    ToolSchema,
+    Usage,
+    read_cassette,
+)
+from zeus_runtime.config.secrets import MASK
+from zeus_runtime.models.cassette import CassetteError, same
+from zeus_runtime.testing import ScriptedModel, calling
+
+LS = ToolSchema("ls", "Lists.", {"type": "object"})
+Match = Literal["messages", "strict", "order"]
+
+
+def keep(text: str) -> str:
+    return text
+
+
+def asking(*messages: BaseMessage | str, system: str = "sys", **changes: Any) -> ModelRequest:
+    turns = [HumanMessage(message) if isinstance(message, str) else message for message in messages]
+    return ModelRequest(system, turns, **{"tools": (LS,), **changes})
+
+
+def ask(model: Model, request: ModelRequest) -> list[ModelPiece]:
+    async def collect() -> list[ModelPiece]:
+        return [piece async for piece in model.stream(request)]
+
+    return asyncio.run(collect())
+
+
+def converse(model: Model, turns: int, system: str = "sys") -> list[ModelPiece]:
+    """A conversation of so many tool steps and a last word; its pieces."""
+    messages: list[BaseMessage] = [HumanMessage("go", id="h")]
+    pieces: list[ModelPiece] = []
+    for step in range(turns):
+        pieces += ask(model, asking(*messages, system=system))
+        response = pieces[-1]
+        assert isinstance(response, ModelResponse)
+        messages += [response.message]
+        messages += [
+            ToolMessage(f"result {step}", tool_call_id=call["id"]) for call in response.message.tool_calls
+        ]
+    return pieces
+
+
+def steps(count: int) -> list[AIMessage | str]:
+    return [
+        *(calling(("ls", {"path": f"/{step}"}), text=f"step {step} now") for step in range(count - 1)),
+        "done",
+    ]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "runs" / "run.jsonl"
+
+
+def record(path: Path, turns: int = 4) -> list[ModelPiece]:
+    return converse(Recorder(ScriptedModel(steps(turns), name="openai/gpt-5.2"), path, keep), turns)
+
+
+def replay(path: Path, match: Match = "messages", pause_seconds: float = 0.0) -> ReplayModel:
+    build = cast(Build, SimpleNamespace(directory=path.parent))
+    return create(Options(path.name, match, pause_seconds), build)
+
+
+def test_a_run_plays_back_piece_by_piece(path: Path) -> None:
+    recorded = record(path)
+    assert converse(replay(path), 4) == recorded
+    assert replay(path).name == "openai/gpt-5.2"
+
+
+def test_a_resumed_run_goes_on_at_its_place(path: Path) -> None:
+    recorded = record(path)
+    responses = [piece for piece in recorded if isinstance(piece, ModelResponse)]
+    first, second = responses[0].message, responses[1].message
+    asked = asking(
+        HumanMessage("go"),
+        first,
+        ToolMessage("result 0", tool_call_id=first.tool_calls[0]["id"]),
+        second,
+        ToolMessage("result 1", tool_call_id=second.tool_calls[0]["id"]),
+    )
+    assert ask(replay(path), asked)[-1] == responses[2]
+
+
+def test_a_call_may_be_made_again(path: Path) -> None:
+    record(path)
+    model = replay(path)
+    assert ask(model, asking("go")) == ask(model, asking("go"))
+
+
+def test_ids_of_our_own_and_reasoning_do_not_matter(path: Path) -> None:
+    model = Recorder(ScriptedModel(["x"]), path, keep)
+    ask(
+        model,
+        asking(HumanMessage("go", id="one"), AIMessage("hm", additional_kwargs={"reasoning_content": "a"})),
+    )
+    ask(replay(path), asking(HumanMessage("go", id="two"), AIMessage("hm", id="three")))
+
+
+def test_a_cassette_grows_with_the_conversation_and_not_with_its_square(tmp_path: Path) -> None:
+    sizes = []
+    for turns in (20, 80):
+        path = tmp_path / f"{turns}.jsonl"
+        record(path, turns)
+        sizes.append(path.stat().st_size)
+    assert sizes[1] < 5 * sizes[0]
+
+
+def test_each_call_is_in_the_file_when_its_response_arrives(path: Path) -> None:
+    recorder = Recorder(ScriptedModel(["x"]), path, keep)
+
+    async def first_response() -> int:
+        async for piece in recorder.stream(asking("go")):
+            if isinstance(piece, ModelResponse):
+                return len(read_cassette(path).calls)
+        raise AssertionError
+
+    assert asyncio.run(first_response()) == 1
+
+
+def test_usage_and_cost_are_kept(path: Path) -> None:
+    response = ModelResponse(AIMessage("x"), Usage(1, 2, 3, 4, 5), "length", "served", 0.5)
+    ask(Recorder(ScriptedModel([response]), path, keep), asking("go"))
+    assert ask(replay(path), asking("go"))[-1] == response
+
+
+def test_what_a_repeated_call_streamed_before_is_not_recorded(path: Path) -> None:
+    class Repeating:
+        name = "m"
+
+        async def stream(self, request: ModelRequest):  # type: ignore[no-untyped-def]
+            for piece in (TextDelta("void"), Retrying(2, "x", 0.0), TextDelta("kept")):
+                yield piece
+            yield ModelResponse(AIMessage("kept"))
+
+    ask(Recorder(Repeating(), path, keep), asking("go"))
+    assert ask(replay(path), asking("go"))[:-1] == [TextDelta("kept")]
+
+
+def test_a_failed_call_is_not_recorded(path: Path) -> None:
+    recorder = Recorder(ScriptedModel([ModelError("down", kind="server"), "up"]), path, keep)
+    with pytest.raises(ModelError):
+        ask(recorder, asking("go"))
+    ask(recorder, asking("go"))
+    assert len(read_cassette(path).calls) == 1
+
+
+def test_a_recording_is_continued_and_a_torn_last_line_dropped(path: Path) -> None:
+    record(path, 2)
+    with path.open("a") as file:
+        file.write('{"request": {"torn')
+    assert len(read_cassette(path).calls) == 2
+    ask(Recorder(ScriptedModel(["more"]), path, keep), asking("another"))
+    assert len(read_cassette(path).calls) == 3
+    assert isinstance(ask(replay(path), asking("another"))[-1], ModelResponse)
+
+
+def test_secrets_are_removed_and_fit_when_played(path: Path) -> None:
+    secret = "sk-live-12345678"
+    model = Recorder(
+        ScriptedModel([calling(("ls", {"path": secret}), text=f"see {secret}")]),
+        path,
+        lambda text: text.replace(secret, MASK),
+    )
+    ask(model, asking(f"the key is {secret}."))
+    assert secret not in path.read_text()
+    assert isinstance(ask(replay(path), asking("the key is another-one."))[-1], ModelResponse)
+    with pytest.raises(ModelError):
+        ask(replay(path), asking("no key."))
+
+
+def diverging(path: Path, request: ModelRequest, match: Match = "messages") -> str:
+    with pytest.raises(ModelError) as caught:
+        ask(replay(path, match), request)
+    assert caught.value.kind == "divergence"
+    return str(caught.value)
+
+
+def test_a_diverging_conversation_names_line_place_and_difference(path: Path) -> None:
+    recorded = record(path)
+    first = next(piece for piece in recorded if isinstance(piece, ModelResponse)).message
+    text = diverging(
+        path, asking("go", first, ToolMessage("result X", tool_call_id=first.tool_calls[0]["id"]))
+    )
+    assert text.startswith(f"{path}:3: ")
+    assert "message 3 differs: its content: recorded 'result 0'; now 'result X'" in text
+    assert "--record" in text
+
+
+def test_a_longer_conversation_than_recorded_says_what_came_more(path: Path) -> None:
+    record(path, 1)
+    text = diverging(path, asking("go", AIMessage("done"), HumanMessage("and now?")))
+    assert "message 2 differs: recorded nothing more; now a message of the assistant: 'done'" in text
+
+
+def test_other_tools_diverge(path: Path) -> None:
+    record(path, 1)
+    text = diverging(path, asking("go", tools=(LS, ToolSchema("rm", "Removes.", {}))))
+    assert "the tools differ: recorded ls; now ls, rm" in text
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"system": "other"}, "the system prompt differs"),
+        ({"tools": (ToolSchema("ls", "Other.", {}),)}, "the tools' descriptions or parameters differ"),
+        ({"settings": {"temperature": 1}}, "the settings differ: recorded {}, now {'temperature': 1}"),
+    ],
+)
+def test_strict_compares_what_messages_does_not(path: Path, changes: dict[str, Any], part: str) -> None:
+    record(path, 1)
+    assert ask(replay(path), asking("go", **changes))
+    assert ask(replay(path, "strict"), asking("go"))
+    assert part in diverging(path, asking("go", **changes), "strict")
+
+
+def test_order_looks_only_at_how_many_answers_came(path: Path) -> None:
+    record(path, 2)
+    pieces = ask(replay(path, "order"), asking("something", AIMessage("else"), HumanMessage("entirely")))
+    assert isinstance(pieces[-1], ModelResponse)
+    assert pieces[-1].message.content == "done"
+    assert "after 2 answers (it holds 2 calls)" in diverging(
+        path, asking("x", AIMessage(""), AIMessage("")), "order"
+    )
+
+
+def test_a_call_for_another_purpose_is_another_call(path: Path) -> None:
+    model = Recorder(ScriptedModel(["turn", "summary"]), path, keep)
+    ask(model, asking("go"))
+    ask(model, asking("go", purpose="summary"))
+    last = ask(replay(path), asking("go", purpose="summary"))[-1]
+    assert isinstance(last, ModelResponse)
+    assert last.message.content == "summary"
+    assert "no call with the purpose 'other'" in diverging(path, asking("go", purpose="other"))
+
+
+def test_a_pause_comes_before_each_piece(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record(path, 1)
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    pieces = ask(replay(path, pause_seconds=0.5), asking("go"))
+    assert waits == [0.5] * len(pieces)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (None, "cannot be read"),
+        ("", "no cassette"),
+        ("hello\n", "no cassette"),
+        ('{"other": 1}\n', "no cassette"),
+        ('{"zeus_cassette": 99, "model": "m"}\n', "version 99"),
+    ],
+)
+def test_what_is_no_cassette_is_refused_before_the_run(path: Path, text: str | None, part: str) -> None:
+    path.parent.mkdir()
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(CassetteError, match=part) as caught:
+        replay(path)
+    assert caught.value.exit_code == 3
+
+
+def test_a_damaged_line_is_named(path: Path) -> None:
+    record(path, 2)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text(lines[0] + "{}\n" + lines[2])
+    with pytest.raises(CassetteError) as caught:
+        ask(replay(path), asking("go"))
+    assert caught.value.where == f"{path}:2"
+
+
+def test_a_file_that_is_no_cassette_is_not_overwritten(path: Path) -> None:
+    path.parent.mkdir()
+    path.write_text("precious\n")
+    with pytest.raises(CassetteError):
+        Recorder(ScriptedModel(["x"]), path, keep)
+    assert path.read_text() == "precious\n"
+
+
+scalars = st.text(max_size=5) | st.integers() | st.none()
+values = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+plain = st.text(st.characters(exclude_characters="*#", exclude_categories=("Cs",)), min_size=1, max_size=5)
+
+
+@given(values)
+def test_every_value_fits_itself(value: Any) -> None:
+    assert same(value, json.loads(json.dumps(value)))
+
+
+@given(plain, plain, st.text(max_size=9))
+def test_a_masked_part_fits_any_text_and_the_rest_only_itself(before: str, after: str, hidden: str) -> None:
+    recorded = f"{before}{MASK}{after}"
+    assert same(recorded, f"{before}{hidden}{after}")
+    assert not same(recorded, f"#{before}{hidden}{after}")
+    assert not same(recorded, f"{before}{hidden}{after}#")
+
+
+def test_the_documented_example_is_a_cassette(path: Path) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "cassettes.md").read_text("utf-8")
+    blocks = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", text, re.DOTALL)]
+    path.parent.mkdir()
+    path.write_text("".join(json.dumps(block) + "\n" for block in blocks))
+    asked = ModelRequest("", [HumanMessage("List the files.")], tools=(LS,))
+    last = ask(replay(path), asked)[-1]
+    assert isinstance(last, ModelResponse)
+    assert last.message.tool_calls[0]["name"] == "ls"

@@ -1,0 +1,73 @@
+"""A model whose finished calls are written to a cassette."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.models.cassette import call_line, cassette_model, header, normalised, read_cassette
+from zeus_runtime.models.interface import Model, ModelPiece, ModelRequest, ModelResponse, Retrying
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+
+class Recorder:
+    """``model``, each of its finished calls appended to the cassette ``path`` before its response is handed on.
+
+    An existing cassette is continued, so a resumed run completes its recording. What a repeated call streamed before
+    it failed is not recorded, and neither is a call that fails or is cancelled.
+
+    Args:
+        model: any model.
+        path: the cassette; its folder is made.
+        redact: removes secrets from a text.
+
+    Raises:
+        CassetteError: the file exists and is no cassette: it is not overwritten.
+    """
+
+    def __init__(self, model: Model, path: Path, redact: Callable[[str], str]) -> None:
+        self._model = model
+        self._path = path
+        self._redact = redact
+        self._previous: Sequence[Any] = ()
+        if path.exists() and path.stat().st_size:
+            cassette_model(path)
+            self._end_last_line()
+            read_cassette(path)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(header(model.name), "utf-8")
+
+    def _end_last_line(self) -> None:
+        """Cut off a line that a killed recording left unfinished."""
+        with self._path.open("rb+") as file:
+            data = file.read()
+            file.truncate(data.rfind(b"\n") + 1)
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        pieces: list[ModelPiece] = []
+        stream: AsyncGenerator[ModelPiece, None] = self._model.stream(request)  # type: ignore[assignment]
+        async with aclosing(stream) as source:
+            async for piece in source:
+                if isinstance(piece, ModelResponse):
+                    self._append(request, pieces, piece)
+                elif isinstance(piece, Retrying):
+                    pieces.clear()
+                else:
+                    pieces.append(piece)
+                yield piece
+
+    def _append(self, request: ModelRequest, pieces: Sequence[ModelPiece], response: ModelResponse) -> None:
+        asked = normalised(request)
+        line = call_line(asked, self._previous, pieces, response, self._redact)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(line)
+        self._previous = asked["messages"]
