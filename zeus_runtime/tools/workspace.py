@@ -22,6 +22,8 @@ from zeus_runtime.tools import atomic
 from zeus_runtime.tools.paths import WorkspaceError, join, printable, split
 
 EntryKind: TypeAlias = Literal["file", "directory", "link", "other"]
+Guard: TypeAlias = Callable[[str], str | None]
+"""Given the canonical path (links resolved) of a file about to be changed: None, or why it must not be."""
 
 
 class WorkspaceConfigError(ZeusError):
@@ -30,9 +32,6 @@ class WorkspaceConfigError(ZeusError):
     exit_code = 3
     code = "workspace"
 
-
-Guard: TypeAlias = Callable[[str], str | None]
-"""Given the canonical path (links resolved) of a file about to be changed: None, or why it must not be."""
 
 _MAX_LINKS = 40
 _MAX_DEPTH = 200

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,6 +62,19 @@ def test_decoding_loses_nothing(data: bytes) -> None:
 def test_only_the_piece_changes(before: str, after: str, new: str) -> None:
     data = f"{before}OLD{after}".encode()
     assert edit(data, "OLD", new) == f"{before}{new}{after}".encode()
+
+
+@given(text=st.text("ab\r\n", max_size=30), old=st.text("ab\n", min_size=1, max_size=3))
+def test_line_ends_match_as_a_pattern_with_optional_returns_would(text: str, old: str) -> None:
+    pattern = re.compile(r"\r?\n".join(re.escape(part) for part in old.split("\n")))
+    expected = pattern.sub("Z", text)
+    if expected != text:
+        assert edit(text.encode(), old, "Z", replace_all=True) == expected.encode()
+
+
+def test_a_very_long_piece_is_replaced_at_once() -> None:
+    piece = "x = compute(1, 2)\n" * 50_000
+    assert edit(b"y\n" + piece.encode(), piece, "z\n") == b"y\nz\n"
 
 
 def test_several_occurrences_are_counted_with_their_lines_and_nothing_changes() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from typing import NamedTuple
 
-from zeus_plugins.tools.filesystem.texts import Decoded, binary_kind, decode, encode, plural
+from zeus_plugins.tools.filesystem.texts import binary_kind, decode, encode, plural
 from zeus_runtime import WorkspaceError
 
 _MAX_NEAREST_LINES = 5_000
@@ -38,30 +39,58 @@ def replace_text(data: bytes, old: str, new: str, *, replace_all: bool) -> Edite
     if kind is not None:
         raise WorkspaceError(f"The file is {kind}, not text.", remedy="edit_file changes text only.")
     decoded = decode(data)
-    pattern = re.compile(r"\r?\n".join(re.escape(part) for part in old.replace("\r\n", "\n").split("\n")))
-    places = [match.start() for match in pattern.finditer(decoded.text)]
+    plain, wanted = _plain(decoded.text), _plain(old)
+    places = _places(plain, wanted)
     if not places:
-        raise _not_found(decoded, old, new)
-    lines = _line_numbers(decoded.text, places)
+        raise _not_found(plain, wanted, _plain(new))
+    lines = _line_numbers(plain, places)
     if not replace_all:
-        overlapping = pattern.search(decoded.text, places[0] + 1)
-        if overlapping is not None:
-            raise _ambiguous(
-                lines if len(places) > 1 else _line_numbers(decoded.text, [places[0], overlapping.start()])
-            )
-    replacement = new.replace("\r\n", "\n").replace("\n", decoded.newline)
-    text = pattern.sub(lambda match: replacement, decoded.text)
+        overlapping = plain.find(wanted, places[0] + 1)
+        if overlapping >= 0:
+            raise _ambiguous(lines if len(places) > 1 else _line_numbers(plain, [places[0], overlapping]))
+    replacement = _plain(new).replace("\n", decoded.newline)
     try:
-        return Edited(encode(decoded._replace(text=text)), lines)
+        return Edited(
+            encode(decoded._replace(text=_spliced(decoded.text, places, wanted, replacement))), lines
+        )
     except UnicodeEncodeError:
         raise WorkspaceError("new holds characters that UTF-8 cannot write (lone surrogates).") from None
 
 
-def _line_numbers(text: str, places: list[int]) -> tuple[int, ...]:
+def _plain(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _places(plain: str, wanted: str) -> list[int]:
+    places: list[int] = []
+    place = plain.find(wanted)
+    while place >= 0:
+        places.append(place)
+        place = plain.find(wanted, place + len(wanted))
+    return places
+
+
+def _spliced(text: str, places: list[int], wanted: str, replacement: str) -> str:
+    """``text`` with the pieces replaced that start at ``places`` of its plain form, where CRLF counts as one."""
+    returns: list[int] = []
+    place = text.find("\r\n")
+    while place >= 0:
+        returns.append(place - len(returns))
+        place = text.find("\r\n", place + 2)
+    pieces: list[str] = []
+    end = 0
+    for place in places:
+        pieces += [text[end : place + bisect_left(returns, place)], replacement]
+        plain_end = place + len(wanted)
+        end = plain_end + bisect_left(returns, plain_end)
+    return "".join([*pieces, text[end:]])
+
+
+def _line_numbers(plain: str, places: list[int]) -> tuple[int, ...]:
     numbers: list[int] = []
     line, position = 1, 0
     for place in places:
-        line += text.count("\n", position, place)
+        line += plain.count("\n", position, place)
         position = place
         numbers.append(line)
     return tuple(numbers)
@@ -76,15 +105,14 @@ def _ambiguous(lines: tuple[int, ...]) -> WorkspaceError:
     )
 
 
-def _not_found(decoded: Decoded, old: str, new: str) -> WorkspaceError:
+def _not_found(text: str, old: str, new: str) -> WorkspaceError:
     message = "old was not found; nothing was changed."
-    text = decoded.text.replace("\r\n", "\n")
-    wanted = old.replace("\r\n", "\n").split("\n")
+    wanted = old.split("\n")
     if all(re.match(r"\s*\d+\t", line) for line in wanted if line.strip()):
         return WorkspaceError(
             message, remedy="It holds read_file's line numbers: leave them and the tab out."
         )
-    if new and new.replace("\r\n", "\n") in text:
+    if new and new in text:
         return WorkspaceError(message, remedy="new is already there: the edit may have been made before.")
     lines = text.split("\n")
     start = _same_but_for_spaces(lines, wanted)
