@@ -40,6 +40,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _guarded(sys.argv[1:] if argv is None else list(argv), process)
     finally:
+        if argv is None:
+            # The process ends here: what is left need not be searched for cycles once more.
+            gc.freeze()
         if collecting:
             gc.enable()
 
@@ -82,9 +85,11 @@ def _failed(error: Exception, process: Process) -> int:
 
 def _broken_pipe() -> int:
     """Leave quietly; what is still buffered has no reader, and must not fail once more when Python exits."""
+    from zeus_runtime.cli.group import READER_GONE
+
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 141
+    return READER_GONE
 
 
 def _bug(process: Process) -> int:

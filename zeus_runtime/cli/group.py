@@ -31,6 +31,10 @@ VERBS: Final[Mapping[str, str]] = {
 """Verb to its line in ``zeus --help``; the module ``zeus_runtime.cli.VERB`` has its ``command``."""
 
 
+READER_GONE: Final = 141
+"""The exit code when the output's reader went away: what a shell reports of a program that SIGPIPE ended."""
+
+
 class Verbs(click.Group):
     """The verbs in the table's order; a verb's module is imported when the verb is used, a plugin when none fits."""
 
@@ -55,7 +59,11 @@ class Verbs(click.Group):
 
     def invoke(self, ctx: click.Context) -> None:
         # Only ``ctx.exit`` sets an exit code; what a plugin's command returns is nobody's.
-        super().invoke(ctx)
+        try:
+            super().invoke(ctx)
+        except BrokenPipeError:
+            # Left to click, this would end as a failure.
+            ctx.exit(READER_GONE)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,7 @@ def command(
     plan = make_plan(checked, mode=mode)
     if prompt:
         shown = redact(_prompt(plan))
-        answer(printable(shown) if is_terminal(click.get_text_stream("stdout")) else shown)
+        answer(printable(shown) if is_terminal(sys.stdout) else shown)
     elif output == "json":
         answer(as_json(redact.json(_object(checked, plan))))
     else:

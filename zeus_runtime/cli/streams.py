@@ -6,6 +6,8 @@ import os
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
+from json import JSONEncoder
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
 Style: TypeAlias = Literal["plain", "dim", "bold", "red", "yellow", "green"]
@@ -57,6 +59,9 @@ def printable(text: str) -> str:
 
 def as_json(value: Any, *, indent: int | None = 2) -> str:
     """``value`` as JSON text, Unicode as it is."""
-    import json
+    return _encoder(indent).encode(value)
 
-    return json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+
+@cache
+def _encoder(indent: int | None) -> JSONEncoder:
+    return JSONEncoder(ensure_ascii=False, indent=indent, default=str)

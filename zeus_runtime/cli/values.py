@@ -40,12 +40,13 @@ def effective_values(document: Document, plan: Plan) -> tuple[Value, ...]:
     """The config's values in its own order, the options of its components with them."""
     redact = document.redactor.json
     return tuple(
-        Value(show_path(path), redact(value), _marks(document, path))
-        for path, value in _leaves(document, plan)
+        Value(show_path(path), redact(value), _marks(document, written))
+        for path, value, written in _leaves(document, plan)
     )
 
 
-def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any]]:
+def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
+    """Path, value, and the path under which it is written."""
     components: Mapping[str, PlannedComponent | tuple[PlannedComponent, ...]] = {
         "model": plan.model,
         "tools": plan.toolsets,
@@ -58,25 +59,25 @@ def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any]]:
             yield from _inside(getattr(plan.config, field.name), (field.name,))
         elif isinstance(planned, tuple):
             if not planned:
-                yield (field.name,), []
+                yield (field.name,), [], (field.name,)
             for index, each in enumerate(planned):
                 yield from _component(document, each, (field.name, index))
         else:
             yield from _component(document, planned, (field.name,))
 
 
-def _component(document: Document, planned: PlannedComponent, path: Path) -> Iterator[tuple[Path, Any]]:
-    yield path, planned.name
+def _component(document: Document, planned: PlannedComponent, path: Path) -> Iterator[tuple[Path, Any, Path]]:
+    yield path, planned.name, path
     # A plain model name stands for one option: that option was written where the name is.
     plain = document.get(path)
     for name, value in planned.options.items():
         if isinstance(plain, str) and value == plain:
-            yield (*path, planned.name, name), value
+            yield (*path, planned.name, name), value, path
         else:
             yield from _inside(value, (*path, planned.name, name))
 
 
-def _inside(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
+def _inside(value: Any, path: Path) -> Iterator[tuple[Path, Any, Path]]:
     if is_dataclass(value) and not isinstance(value, Ref | type):
         for field in fields(value):
             yield from _inside(getattr(value, field.name), (*path, field.name))
@@ -84,7 +85,7 @@ def _inside(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
         for key, inner in value.items():
             yield from _inside(inner, (*path, str(key)))
     else:
-        yield path, list(value) if isinstance(value, tuple) else value
+        yield path, list(value) if isinstance(value, tuple) else value, path
 
 
 def _marks(document: Document, path: Path) -> tuple[Mark, ...]:

@@ -1,0 +1,111 @@
+"""``zeus plan``: what will run, and where each value comes from."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Project, Zeus
+
+
+@pytest.fixture
+def layered(project: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setenv("PROBE_API_KEY", "sk-very-secret-value")
+    project.write(
+        "zeus.yaml",
+        """
+        version: 1
+        name: layered
+        model:
+          litellm:
+            model: gpt-5.2
+            api_key: ${PROBE_API_KEY}
+        tools: [filesystem]
+        middlewares:
+          - history: {max_messages: 12}
+        limits: {max_steps: 7}
+        """,
+    )
+    project.write("zeus.prod.yaml", "limits:\n  max_steps: 9\n")
+    return project
+
+
+def values(zeus: Zeus, *words: str) -> dict[str, object]:
+    found = zeus("plan", "--format", "json", *words).json["values"]
+    return {each["path"]: (each["value"], [mark["source"] for mark in each["written"]]) for each in found}
+
+
+def test_every_value_has_its_source(zeus: Zeus, layered: Project) -> None:
+    found = values(zeus, "--env", "prod", "--set", "mode=ask")
+    assert found["limits.max_steps"] == (9, ["zeus.prod.yaml", "zeus.yaml"])
+    assert found["limits.max_parallel_tools"] == (16, [])
+    assert found["mode"] == ("ask", ["--set mode=ask"])
+    assert found["middlewares.0.history.max_messages"] == (12, ["zeus.yaml"])
+    assert found["model.litellm.model"] == ("gpt-5.2", ["zeus.yaml"])
+    text = zeus("plan", "--env", "prod").out
+    assert "zeus.prod.yaml:2:14, overrides zeus.yaml:11:21" in text
+
+
+def test_a_plain_model_name_is_where_it_is_written(zeus: Zeus, project: Project) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\n")
+    found = values(zeus)
+    assert found["model.litellm.model"] == ("gpt-5.2", ["zeus.yaml"])
+
+
+def test_the_plan_names_components_tools_and_their_plugins(zeus: Zeus, layered: Project) -> None:
+    text = zeus("plan", "--mode", "ask").out
+    assert "layered, mode ask" in text
+    assert "input limit" in text
+    assert "272,000 tokens" in text
+    (line,) = [line for line in text.splitlines() if line.strip().startswith("write_file")]
+    assert "placeholder" in line
+    assert "zeus-runtime" in line
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["--format", "json"], ["--prompt"], ["--explain", "model.litellm.api_key"]]
+)
+def test_secrets_are_masked(zeus: Zeus, layered: Project, words: list[str]) -> None:
+    result = zeus("plan", *words)
+    assert result.exit_code == 0
+    assert "sk-very-secret-value" not in result.out + result.err
+
+
+def test_one_value_is_explained(zeus: Zeus, layered: Project) -> None:
+    shown = zeus("plan", "--env", "prod", "--explain", "limits.max_steps").out
+    assert "limits.max_steps = 9" in shown
+    assert "zeus.prod.yaml:2:14" in shown
+    assert "overrides zeus.yaml:11:21" in shown
+    assert "the default" in zeus("plan", "--explain", "retry.attempts").out
+
+
+@pytest.mark.parametrize(("path", "exit_code"), [("limits.max_stepps", 3), ('profiles.models."x', 2)])
+def test_a_path_that_is_none_is_refused(zeus: Zeus, layered: Project, path: str, exit_code: int) -> None:
+    result = zeus("plan", "--explain", path)
+    assert result.exit_code == exit_code
+    assert "Traceback" not in result.err
+
+
+def test_the_prompt_is_what_the_model_gets(zeus: Zeus, layered: Project) -> None:
+    shown = zeus("plan", "--prompt")
+    sections = zeus("plan", "--format", "json").json["prompt"]
+    assert list(sections)[:3] == ["core", "soul", "tools"]
+    assert shown.out.startswith(sections["core"].strip())
+    assert sections["mode"].strip() in shown.out
+
+
+def test_the_same_config_has_the_same_digest_and_another_mode_another(zeus: Zeus, layered: Project) -> None:
+    digests = [
+        zeus("plan", "--format", "json", *words).json["digest"] for words in ([], [], ["--mode", "plan"])
+    ]
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_formats_exclude_each_other(zeus: Zeus, layered: Project) -> None:
+    assert zeus("plan", "--prompt", "--explain", "mode").exit_code == 2
+
+
+def test_an_unknown_model_is_a_note(zeus: Zeus, project: Project) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5-2\n")
+    result = zeus("plan")
+    assert result.exit_code == 0
+    assert "gpt-5.2" in result.err

@@ -1,0 +1,246 @@
+"""``zeus run``: prompts in, answers out, exit codes."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from tests.cli.conftest import Project, Zeus
+
+CALL = {"call": "echo", "args": {"text": "ahoy"}}
+
+
+def test_the_answer_alone_is_on_standard_output(zeus: Zeus, project: Project) -> None:
+    project.agent(CALL, "# Done\n\nThat is **all**.")
+    result = zeus("run", "zeus.yaml", "go")
+    assert result.exit_code == 0
+    assert result.out == "# Done\n\nThat is **all**.\n"
+    assert '→ echo(text="ahoy")' in result.err
+    assert "← echo: echo: ahoy" in result.err
+    assert "2 steps · 200 tokens in (80 cached) · 10 out · $0.5000" in result.err
+
+
+def test_quiet_leaves_standard_error_empty(zeus: Zeus, project: Project) -> None:
+    project.agent(CALL, "done")
+    result = zeus("run", "zeus.yaml", "go", "--quiet")
+    assert (result.out, result.err) == ("done\n", "")
+
+
+def test_a_prompt_comes_from_the_option_or_from_a_pipe(zeus: Zeus, project: Project) -> None:
+    project.agent("one", "two", "three")
+    assert zeus("run", "-p", "hi").exit_code == 0
+    assert zeus("run", "zeus.yaml", stdin="from a pipe\n").exit_code == 0
+    assert zeus("run", "zeus.yaml", "-", stdin="said with a dash").exit_code == 0
+    assert zeus("run", "zeus.yaml", "-", "-p", "Sum up:", stdin="the text").exit_code == 0
+    with sqlite3.connect(project.folder / ".zeus" / "zeus.db") as connection:
+        titles = [row[0] for row in connection.execute("SELECT title FROM thread ORDER BY key")]
+    assert titles == ["hi", "from a pipe", "said with a dash", "Sum up:\n\nthe text"]
+
+
+def test_a_given_prompt_leaves_standard_input_alone(zeus: Zeus, project: Project) -> None:
+    project.agent("one")
+    assert zeus("run", "zeus.yaml", "hi", stdin="not for the agent").exit_code == 0
+    session = zeus("sessions", "list", "--json").json[0]
+    assert session["title"] == "hi"
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "said"),
+    [
+        (["run", "zeus.yaml"], "", "there is no prompt"),
+        (["run", "zeus.yaml", "  "], "", "there is no prompt"),
+        (["run", "zeus.yaml", "a", "-p", "b"], "", "give the prompt once"),
+        (["run", "-", "-"], "", "standard input cannot be both"),
+        (["run", "-"], "version: 1", "there is no prompt"),
+        (["run", "zeus.yaml", "a", "--max-steps", "0"], "", "--max-steps"),
+        (["run", "zeus.yaml", "a", "--mode", "chef"], "", "--mode"),
+        (["run", "zeus.yaml", "a", "--session", "session_000000000000"], "", "no session"),
+        (["run", "zeus.yaml", "a", "--continue"], "", "no session to continue"),
+    ],
+)
+def test_a_command_line_that_does_not_fit_exits_2(
+    zeus: Zeus, project: Project, words: list[str], stdin: str, said: str
+) -> None:
+    project.agent("one")
+    result = zeus(*words, stdin=stdin)
+    assert result.exit_code == 2
+    assert said in result.err
+    assert result.out == ""
+    assert "Traceback" not in result.err
+
+
+def test_json_is_one_object(zeus: Zeus, project: Project) -> None:
+    project.agent(CALL, "done")
+    result = zeus("run", "zeus.yaml", "go", "-o", "json")
+    found = result.json
+    assert found.pop("session").startswith("session_")
+    assert found == {
+        "status": "completed",
+        "answer": "done",
+        "steps": 2,
+        "usage": {
+            "prompt_tokens": 200,
+            "completion_tokens": 10,
+            "cached_tokens": 80,
+            "cache_write_tokens": 0,
+        },
+        "cost_usd": 0.5,
+        "exit_code": 0,
+        "error": None,
+        "notices": [],
+    }
+    assert result.err == ""
+
+
+def test_ndjson_is_one_event_a_line_with_one_terminal_event_at_the_end(zeus: Zeus, project: Project) -> None:
+    project.agent(CALL, "done")
+    events = zeus("run", "zeus.yaml", "go", "-o", "ndjson").lines
+    types = [event["type"] for event in events]
+    assert types[0] == "run_started"
+    assert [each for each in types if each in ("complete", "error")] == ["complete"]
+    assert types[-1] == "complete"
+    call = next(event for event in events if event["type"] == "tool_call")
+    result = next(event for event in events if event["type"] == "tool_call_result")
+    assert call["call_id"] == result["call_id"]
+    assert (call["tool_name"], call["parameters"]) == ("echo", {"text": "ahoy"})
+
+
+@pytest.mark.parametrize("output", ["json", "ndjson"])
+def test_a_program_gets_json_for_a_broken_config_too(zeus: Zeus, project: Project, output: str) -> None:
+    project.write("zeus.yaml", "version: 1\nmodle: gpt-5.2\n")
+    result = zeus("run", "zeus.yaml", "go", "-o", output)
+    assert result.exit_code == 3
+    ending = result.lines[-1] if output == "ndjson" else result.json
+    assert ending["exit_code"] == 3
+    assert "modle" in result.out
+    assert "zeus.yaml:2:1" in result.err
+
+
+def test_a_broken_config_exits_3_with_position_and_remedy(zeus: Zeus, project: Project) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\nlimits:\n  max_stepps: 3\n")
+    result = zeus("run", "zeus.yaml", "go")
+    assert result.exit_code == 3
+    assert "zeus.yaml:4:3: unknown-key" in result.err
+    assert "did you mean 'max_steps'?" in result.err
+
+
+def test_a_missing_plugin_exits_4(zeus: Zeus, project: Project) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\nplugins: {files: [gone.py]}\n")
+    result = zeus("run", "zeus.yaml", "go")
+    assert result.exit_code == 4
+    assert "gone.py" in result.err
+    assert "Traceback" not in result.err
+
+
+@pytest.mark.parametrize(("kind", "exit_code"), [("auth", 4), ("bad_request", 1), ("context_overflow", 1)])
+def test_a_models_failure_ends_with_its_exit_code(
+    zeus: Zeus, project: Project, kind: str, exit_code: int
+) -> None:
+    project.agent({"raise": kind, "message": "the provider said no"})
+    result = zeus("run", "zeus.yaml", "go", "-o", "json")
+    assert result.exit_code == exit_code
+    assert result.json["status"] == "failed"
+    assert result.json["error"]["code"] == f"model_{kind}"
+    assert "error: the provider said no" in result.err
+
+
+def test_a_limit_exits_6_and_says_how_to_go_on(zeus: Zeus, project: Project) -> None:
+    project.agent(CALL)
+    result = zeus("run", "zeus.yaml", "go", "--max-steps", "2")
+    assert result.exit_code == 6
+    assert "limits.max_steps = 2" in result.err
+    assert "go on with: zeus run zeus.yaml --set limits.max_steps=2 --continue" in result.err
+
+
+def test_time_is_limited_from_the_command_line(zeus: Zeus, project: Project) -> None:
+    project.agent({"hang": "thinking"})
+    result = zeus("run", "zeus.yaml", "go", "--timeout", "0.05", "-o", "json")
+    assert result.exit_code == 6
+    assert result.json["status"] == "limited"
+    assert "limits.timeout_seconds = 0.05" in result.json["error"]["message"]
+
+
+def test_a_money_limit_without_a_price_is_refused(zeus: Zeus, project: Project) -> None:
+    project.agent("one")
+    result = zeus("run", "zeus.yaml", "go", "--max-cost", "0.1")
+    assert result.exit_code == 3
+    assert "limits.max_cost_usd=0.1" in result.err
+    assert "no price is known" in result.err
+
+
+def test_continue_goes_on_with_the_latest_session(zeus: Zeus, project: Project) -> None:
+    project.agent("first", "second")
+    first = zeus("run", "zeus.yaml", "a", "-o", "json").json
+    second = zeus("run", "zeus.yaml", "b", "--continue", "-o", "json").json
+    assert second["session"] == first["session"]
+    assert second["answer"] == "second"
+    third = zeus("run", "zeus.yaml", "c", "-o", "json").json
+    assert third["session"] != first["session"]
+    named = zeus("run", "zeus.yaml", "d", "--session", first["session"], "-o", "json").json
+    assert named["session"] == first["session"]
+
+
+def test_continue_without_a_prompt_takes_up_what_was_cut_off(zeus: Zeus, project: Project) -> None:
+    project.agent(CALL, CALL, "done")
+    limited = zeus("run", "zeus.yaml", "go", "--max-steps", "1", "-o", "json")
+    assert limited.exit_code == 6
+    resumed = zeus("run", "zeus.yaml", "--continue", "-o", "ndjson", stdin="not read")
+    assert resumed.exit_code == 0
+    assert resumed.lines[0]["resumed"] is True
+    assert resumed.lines[-1]["answer"] == "done"
+
+
+def test_continue_with_nothing_to_take_up_says_so(zeus: Zeus, project: Project) -> None:
+    project.agent("done")
+    zeus("run", "zeus.yaml", "go")
+    result = zeus("run", "zeus.yaml", "--continue")
+    assert result.exit_code == 2
+    assert "nothing to take up" in result.err
+
+
+def test_a_mode_changes_what_may_be_called(zeus: Zeus, project: Project) -> None:
+    project.agent({"call": "shout", "args": {"text": "hey"}}, "done")
+    asked = zeus("run", "zeus.yaml", "go", "--mode", "ask", "-o", "ndjson").lines
+    result = next(event for event in asked if event["type"] == "tool_call_result")
+    assert result["is_error"] is True
+    acted = zeus("run", "zeus.yaml", "go", "-o", "ndjson").lines
+    assert next(event for event in acted if event["type"] == "tool_call_result")["content"].startswith("HEY")
+
+
+def test_the_config_may_come_from_standard_input(zeus: Zeus, project: Project) -> None:
+    text = project.agent("from stdin").read_text()
+    result = zeus("run", "-", "hello", stdin=text)
+    assert (result.exit_code, result.out) == (0, "from stdin\n")
+
+
+def test_secrets_are_masked_in_what_is_shown(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROBE_API_KEY", "sk-very-secret-value")
+    project.agent(
+        {"call": "echo", "args": {"text": "sk-very-secret-value"}},
+        {"raise": "auth", "message": "bad key sk-very-secret-value"},
+    )
+    for output in ("text", "json", "ndjson"):
+        result = zeus("run", "zeus.yaml", "go", "-o", output)
+        assert result.exit_code == 4
+        assert "sk-very-secret-value" not in result.out + result.err
+
+
+def test_a_bug_shows_its_traceback_without_secrets(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import zeus_runtime.agent.checked
+
+    def broken(*_args: object, **_kwargs: object) -> None:
+        raise RuntimeError("boom sk-very-secret-value")
+
+    monkeypatch.setenv("PROBE_API_KEY", "sk-very-secret-value")
+    monkeypatch.setattr(zeus_runtime.agent.checked, "check", broken)
+    result = zeus("validate")
+    assert result.exit_code == 1
+    assert "Traceback" in result.err
+    assert "boom" in result.err
+    assert "this is a bug" in result.err
+    assert "sk-very-secret-value" not in result.err

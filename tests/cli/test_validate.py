@@ -1,0 +1,85 @@
+"""``zeus validate``: every problem, in three formats."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Project, Zeus
+
+BROKEN = "version: 1\nmodel: gpt-5.2\nlimit:\n  max_steps: 3\nmode: chef\n"
+
+
+def test_a_valid_config_is_ok(zeus: Zeus, project: Project) -> None:
+    project.agent()
+    result = zeus("validate")
+    assert (result.exit_code, result.out, result.err) == (0, "zeus.yaml: ok\n", "")
+
+
+def test_every_problem_of_every_file_is_reported(zeus: Zeus, project: Project) -> None:
+    project.agent()
+    project.write("broken.yaml", BROKEN)
+    result = zeus("validate", "zeus.yaml", "broken.yaml")
+    assert result.exit_code == 3
+    assert "zeus.yaml: ok" in result.out
+    assert "broken.yaml:3:1: unknown-key" in result.out
+    assert "did you mean 'limits'?" in result.out
+    assert "broken.yaml:5:7: wrong-value" in result.out
+
+
+def test_json_has_positions(zeus: Zeus, project: Project) -> None:
+    project.write("broken.yaml", BROKEN)
+    result = zeus("validate", "broken.yaml", "--format", "json")
+    assert result.exit_code == 3
+    (file,) = result.json["files"]
+    assert (result.json["ok"], file["name"], file["exit_code"]) == (False, "broken.yaml", 3)
+    places = [(each["line"], each["column"], each["code"]) for each in file["diagnostics"]]
+    assert (3, 1, "unknown-key") in places
+
+
+def test_github_gets_workflow_commands_and_nothing_else(zeus: Zeus, project: Project) -> None:
+    project.agent()
+    project.write("broken.yaml", BROKEN)
+    result = zeus("validate", "zeus.yaml", "broken.yaml", "--format", "github")
+    assert result.exit_code == 3
+    assert result.out.splitlines()
+    assert all(line.startswith("::error file=broken.yaml,line=") for line in result.out.splitlines())
+
+
+def test_warnings_are_errors_when_strict(zeus: Zeus, project: Project) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5-2\n")
+    lenient = zeus("validate")
+    assert lenient.exit_code == 0
+    assert "gpt-5.2" in lenient.out
+    strict = zeus("validate", "--strict")
+    assert strict.exit_code == 3
+
+
+def test_what_only_the_plan_sees_is_reported_too(zeus: Zeus, project: Project) -> None:
+    project.agent(more="limits: {max_cost_usd: 1}\n")
+    result = zeus("validate")
+    assert result.exit_code == 3
+    assert "unknown-price" in result.out
+
+
+def test_a_missing_plugin_is_4(zeus: Zeus, project: Project) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\nplugins: {files: [gone.py]}\n")
+    assert zeus("validate").exit_code == 4
+
+
+def test_overlays_and_overrides_are_validated(zeus: Zeus, project: Project) -> None:
+    project.agent()
+    project.write("zeus.prod.yaml", "limits: {max_steps: 0}\n")
+    assert "zeus.prod.yaml:1:" in zeus("validate", "--env", "prod").out
+    assert zeus("validate", "--set", "limits.max_steps=0").exit_code == 3
+    assert zeus("validate", "--env", "prod", "--set", "limits.max_steps=1").exit_code == 0
+
+
+def test_standard_input_is_read_once(zeus: Zeus, project: Project) -> None:
+    assert zeus("validate", "-", stdin="version: 1\nmodel: gpt-5.2\n").out == "<stdin>: ok\n"
+    result = zeus("validate", "-", "-", stdin="version: 1\nmodel: gpt-5.2\n")
+    assert result.exit_code == 2
+    assert "only once" in result.err
+
+
+def test_no_config_at_all_says_what_to_do(zeus: Zeus, project: Project) -> None:
+    result = zeus("validate")
+    assert result.exit_code == 3
+    assert "zeus init" in result.out
