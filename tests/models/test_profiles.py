@@ -181,6 +181,12 @@ def test_the_nearest_home_wins_over_farther_ones_and_over_litellm(tmp_path: Path
     assert profile.sources["max_input_tokens"] == f"{near / 'configs' / 'profiles.yaml'}: gpt-5.2"
 
 
+def test_a_homes_shorter_name_does_not_shadow_an_exact_row(tmp_path: Path, table: Table) -> None:
+    near = home(tmp_path, "models:\n  gpt-4o: {max_input_tokens: 5}\n")
+    assert lookup("gpt-4o-2024-08-06", homes=[near], table=table).max_input_tokens == 128_000
+    assert lookup("gpt-4o-2031-01-31", homes=[near], table=table).max_input_tokens == 5
+
+
 def test_zero_and_null_in_a_table_mean_unknown(tmp_path: Path) -> None:
     below = MappingTable(
         {"m": {"litellm_provider": "p", "mode": "chat", "max_input_tokens": 0, "input_cost_per_token": 0}}

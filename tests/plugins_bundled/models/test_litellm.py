@@ -402,6 +402,13 @@ async def test_a_key_only_in_dotenv_is_used(monkeypatch: pytest.MonkeyPatch) -> 
         assert provider.requests[0].headers["authorization"] == "Bearer sk-dotenv"
 
 
+async def test_dotenv_never_overrides_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-process")
+    with Provider(Reply("x")) as provider:
+        await ask(model(provider, environ={"OPENAI_API_KEY": "sk-dotenv"}, api_key=None))
+        assert provider.requests[0].headers["authorization"] == "Bearer sk-process"
+
+
 async def test_a_server_of_ones_own_needs_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with Provider(Reply("x")) as provider:

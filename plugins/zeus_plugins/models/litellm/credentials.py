@@ -12,7 +12,6 @@ from zeus_runtime import ModelError
 _ARGUMENTS: Final = (
     ("_API_KEY", "api_key"),
     ("_API_TOKEN", "api_key"),
-    ("_AUTH_TOKEN", "api_key"),
     ("_API_BASE", "api_base"),
     ("_BASE_URL", "api_base"),
     ("_API_VERSION", "api_version"),
