@@ -1,0 +1,106 @@
+"""``zeus doctor``: one line per check, exit 4 when something needed is missing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Project, Zeus
+from zeus_runtime.cli.checks import database, packages
+
+
+def findings(zeus: Zeus, *words: str) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for each in zeus("doctor", "--json", *words).json:
+        found.setdefault(each["subject"], []).append(each)
+    return found
+
+
+def test_a_sound_installation_is_ok_without_a_config(zeus: Zeus, project: Project) -> None:
+    result = zeus("doctor")
+    assert result.exit_code == 0, result.out
+    subjects = {line[6:].partition(":")[0] for line in result.out.splitlines() if line[:4].strip()}
+    assert {"python", "packages", "plugins", "homes", "config", "keys", "database", "terminal"} <= subjects
+    assert "fail" not in result.out
+    assert list(project.folder.iterdir()) == [], "the doctor leaves nothing behind"
+
+
+def test_keys_are_named_and_never_shown(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert findings(zeus)["keys"][0]["status"] == "warn"
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-value")
+    result = zeus("doctor")
+    assert "OPENAI_API_KEY" in result.out
+    assert "sk-very-secret-value" not in result.out
+
+
+def test_a_config_is_checked_with_its_model_and_database(zeus: Zeus, project: Project) -> None:
+    project.agent()
+    found = findings(zeus)
+    assert found["config"][0]["detail"] == "zeus.yaml"
+    assert found["model"][0]["status"] == "ok"
+    assert "not made yet" in found["database"][0]["detail"]
+    assert "journal wal" in found["database"][0]["detail"]
+    zeus("run", "zeus.yaml", "go")
+    assert "not made yet" not in findings(zeus)["database"][0]["detail"]
+
+
+def test_a_broken_config_is_a_failure_with_its_exit_code(zeus: Zeus, project: Project) -> None:
+    project.write("zeus.yaml", "version: 1\nmodle: x\n")
+    result = zeus("doctor")
+    assert result.exit_code == 3
+    assert "zeus.yaml:2:1" in result.out
+
+
+def test_a_model_that_cannot_be_called_is_missing(zeus: Zeus, project: Project) -> None:
+    project.agent()
+    plugin = (project.folder / "scripted.py").read_text()
+    check = "    async def check(self):\n        raise ModelError('no key', kind='auth', remedy='Set PROBE_API_KEY')\n"
+    (project.folder / "scripted.py").write_text(
+        plugin.replace("    async def stream", check + "\n    async def stream")
+    )
+    result = zeus("doctor")
+    assert result.exit_code == 4
+    assert "fail  model: no key\n      Set PROBE_API_KEY" in result.out
+
+
+def test_a_home_that_is_not_there_is_missing(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZEUS_HOME", str(project.folder / "gone"))
+    found = zeus("doctor")
+    assert found.exit_code == 4
+    assert "ZEUS_HOME names a Home that is not a folder" in found.out
+
+
+def test_a_package_that_is_not_there_is_named_with_its_remedy() -> None:
+    (finding,) = packages("no-such-distribution-anywhere")
+    assert (finding.status, finding.exit_code) == ("fail", 4)
+
+
+def test_a_database_that_is_none_is_a_failure(tmp_path: Path) -> None:
+    (tmp_path / "zeus.db").write_text("this is no database, and long enough to be looked at as one" * 20)
+    (finding,) = database("sqlite:///zeus.db", tmp_path)
+    assert finding.status == "fail"
+    (finding,) = database("nonsense://", tmp_path)
+    assert finding.exit_code == 4
+    (finding,) = database("postgresql://someone:hunter22@127.0.0.1:1/none", tmp_path)
+    assert finding.exit_code == 4
+    assert "hunter22" not in finding.detail + finding.remedy
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="permissions")
+def test_a_folder_that_cannot_be_written_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_args: object, **_kwargs: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryDirectory", refused)
+    (finding,) = database("sqlite:///.zeus/zeus.db", tmp_path)
+    assert finding.exit_code == 4
+    assert "Permission denied" in finding.detail

@@ -1,0 +1,165 @@
+"""``zeus models``, ``tools``, ``plugins``, ``sessions`` and ``schema``."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Project, Zeus
+
+CALL = {"call": "echo", "args": {"text": "ahoy"}}
+
+
+def test_models_are_listed_by_provider_and_words(zeus: Zeus, project: Project) -> None:
+    result = zeus("models", "list", "--provider", "anthropic", "--search", "SONNET 4")
+    names = [line.split()[0] for line in result.out.splitlines()[1:]]
+    assert names
+    assert all("sonnet" in name for name in names)
+    listed = zeus("models", "list", "--provider", "anthropic", "--search", "sonnet 4", "--json").json
+    assert [each["name"] for each in listed] == names
+    assert {each["provider"] for each in listed} == {"anthropic"}
+
+
+def test_no_fitting_model_is_said(zeus: Zeus, project: Project) -> None:
+    result = zeus("models", "list", "--search", "no such thing at all")
+    assert (result.exit_code, result.out) == (1, "")
+    assert "no model fits" in result.err
+
+
+def test_a_model_is_shown_with_the_source_of_each_value(zeus: Zeus, project: Project) -> None:
+    result = zeus("models", "show", "gpt-5.2")
+    lines = {line.split("  ")[0]: line for line in result.out.splitlines()}
+    assert "272,000 tokens" in lines["input limit"]
+    assert "(litellm: gpt-5.2)" in lines["input limit"]
+    assert "o200k_base" in lines["tokenizer"]
+    assert "$1.75 per million tokens" in lines["input price"]
+
+
+def test_the_users_own_values_win_and_say_so(zeus: Zeus, project: Project) -> None:
+    project.write(
+        "zeus.yaml",
+        "version: 1\nmodel: gpt-5.2\nprofiles: {models: {gpt-5.2: {max_input_tokens: 1000}}}\n",
+    )
+    result = zeus("models", "show", "gpt-5.2", "--config", "zeus.yaml")
+    assert "1,000 tokens" in result.out
+    assert "(profiles.models: gpt-5.2)" in result.out
+
+
+def test_an_unknown_model_is_not_passed_off_as_known(zeus: Zeus, project: Project) -> None:
+    result = zeus("models", "show", "gpt-5-2")
+    assert result.exit_code == 0
+    assert "64,000 tokens" in result.out
+    assert "fallback" in result.out
+    assert "gpt-5.2" in result.err
+
+
+def test_tools_are_listed_mode_by_mode(zeus: Zeus, project: Project) -> None:
+    project.agent()
+    header, echo, shout = zeus("tools", "list").out.splitlines()
+    assert header.split()[:6] == ["TOOL", "CATEGORY", "ACCESS", "AGENT", "ASK", "PLAN"]
+    assert echo.split()[:6] == ["echo", "custom", "read", "callable", "callable", "callable"]
+    assert shout.split()[:6] == ["shout", "custom", "write", "callable", "placeholder", "hidden"]
+    assert "scripted (file " in shout
+    first = zeus("tools", "list", "--json").json[0]
+    assert first["parameters"]["properties"]["text"]["type"] == "string"
+    assert first["size_characters"] > len(first["name"]) + len(first["description"])
+
+
+def test_plugins_are_listed_with_what_they_bring(zeus: Zeus, project: Project) -> None:
+    project.agent()
+    listed = {each["name"]: each for each in zeus("plugins", "list", "--json").json["plugins"]}
+    assert listed["replay"]["components"][0]["kind"] == "model"
+    assert listed["replay"]["distribution"] == "zeus-runtime"
+    assert "scripted" not in listed
+    lines = zeus("plugins", "list", "--config", "zeus.yaml").out.splitlines()
+    (own,) = [line for line in lines if line.startswith("scripted")]
+    assert "model scripted, tool voices" in own
+
+
+def test_blocked_and_broken_plugins_are_shown_as_such(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ZEUS_DISABLE_PLUGINS", "todos")
+    project.write("bad.py", "import no_such_module_anywhere\n")
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\nplugins: {files: [bad.py]}\n")
+    result = zeus("plugins", "list", "--config", "zeus.yaml")
+    assert result.exit_code == 0
+    lines = {line.split()[0]: line for line in result.out.splitlines()}
+    assert "blocked" in lines["todos"]
+    assert "ZEUS_DISABLE_PLUGINS lists it" in lines["todos"]
+    assert "failed" in lines["bad"]
+    assert "no_such_module_anywhere" in result.err
+
+
+def test_sessions_are_listed_shown_and_deleted(zeus: Zeus, project: Project) -> None:
+    project.agent(CALL, "done", "other")
+    first = zeus("run", "zeus.yaml", "greet me", "-o", "json").json["session"]
+    second = zeus("run", "zeus.yaml", "once more", "-o", "json").json["session"]
+
+    lines = zeus("sessions", "list").out.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == [second, first]
+    assert "greet me" in lines[2]
+    shown = zeus("sessions", "show", first).out
+    assert shown.index("greet me") < shown.index('→ echo(text="ahoy")') < shown.index("echo: ahoy")
+    assert shown.rstrip().endswith("done")
+    messages = zeus("sessions", "show", first, "--json").json["messages"]
+    assert len(messages) == 4
+
+    refused = zeus("sessions", "delete", first)
+    assert refused.exit_code == 2
+    assert "--yes" in refused.err
+    assert zeus("sessions", "delete", first, "session_ffffffffffff", "--yes").exit_code == 2
+    assert len(zeus("sessions", "list", "--json").json) == 2, "nothing is deleted when one is not there"
+    assert zeus("sessions", "delete", first, "--yes").exit_code == 0
+    assert [each["session"] for each in zeus("sessions", "list", "--json").json] == [second]
+    assert zeus("sessions", "show", first).exit_code == 2
+
+
+def test_sessions_are_those_of_the_agent_unless_all_are_asked_for(zeus: Zeus, project: Project) -> None:
+    project.agent("done")
+    zeus("run", "zeus.yaml", "mine")
+    zeus("run", "zeus.yaml", "theirs", "--set", "name=other")
+    assert [each["title"] for each in zeus("sessions", "list", "--json").json] == ["mine"]
+    assert len(zeus("sessions", "list", "--all", "--json").json) == 2
+
+
+def test_looking_for_sessions_makes_no_database(zeus: Zeus, project: Project) -> None:
+    project.agent()
+    result = zeus("sessions", "list")
+    assert (result.exit_code, result.out) == (0, "")
+    assert "no session yet" in result.err
+    assert zeus("sessions", "show", "session_000000000000").exit_code == 2
+    assert not (project.folder / ".zeus").exists()
+
+
+def test_the_schema_knows_the_installed_components(zeus: Zeus, project: Project) -> None:
+    schema = zeus("schema").json
+    assert "litellm" in json.dumps(schema["$defs"]["ref.model"])
+    assert zeus("schema", "-o", "sub/zeus.schema.json").exit_code == 0
+    assert json.loads((project.folder / "sub" / "zeus.schema.json").read_text()) == schema
+    assert zeus("schema", "-o", "x", "--check").exit_code == 2
+
+
+def test_the_committed_schema_is_up_to_date(zeus: Zeus, project: Project) -> None:
+    result = zeus("schema", "--check")
+    assert result.exit_code == 0, result.err
+
+
+def test_a_stale_committed_schema_is_noticed_and_rewritten(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = project.write("schemas/zeus.schema.json", "{}\n")
+    monkeypatch.setattr("zeus_runtime.plugins.schema.schema_file", lambda: file)
+    stale = zeus("schema", "--check")
+    assert stale.exit_code == 1
+    assert "not up to date" in stale.err
+    assert zeus("schema", "--write").exit_code == 0
+    assert zeus("schema", "--check").exit_code == 0
+
+
+def test_a_schema_that_cannot_be_written_is_a_usage_error(zeus: Zeus, project: Project) -> None:
+    project.write("file", "")
+    result = zeus("schema", "-o", "file/zeus.schema.json")
+    assert result.exit_code == 2
+    assert "cannot be written" in result.err
