@@ -1,4 +1,7 @@
-"""Any model litellm can reach, as a Zeus ``Model``: one streaming call, errors classified, the connection closed."""
+"""Any model litellm can reach, as a Zeus ``Model``: one streaming call, errors classified, the connection closed.
+
+Every command that reads a config creates the model, few call it: what a call needs is imported by the call.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,11 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, 
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_plugins.models.litellm.assembly import Assembly, call_ids, seed_of
-from zeus_plugins.models.litellm.credentials import credentials
-from zeus_plugins.models.litellm.library import library
 from zeus_plugins.models.litellm.options import Options
-from zeus_runtime import (
-    ModelError,
-    ModelPiece,
-    ModelRequest,
-    ModelResponse,
-    OptionsError,
-    Usage,
-    cost_usd,
-    model_error,
-    to_chat,
-)
+from zeus_runtime import OptionsError
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build, ModelProfile
+    from zeus_runtime import Build, ModelError, ModelPiece, ModelProfile, ModelRequest, Usage
 
 _OURS: Final = {
     "model": "model",
@@ -81,6 +71,11 @@ class LitellmModel:
         return self._options.model
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        from zeus_plugins.models.litellm.assembly import Assembly, call_ids, seed_of
+        from zeus_plugins.models.litellm.credentials import credentials
+        from zeus_plugins.models.litellm.library import library
+        from zeus_runtime import ModelResponse, cost_usd
+
         litellm = await library()
         arguments = {**credentials(litellm, self._options, self._environ), **self._arguments(request)}
         assembly = Assembly(taken=call_ids(request.messages), seed=seed_of(request.messages))
@@ -101,6 +96,8 @@ class LitellmModel:
         )
 
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
+        from zeus_runtime import to_chat
+
         options = self._options
         system = [{"role": "system", "content": request.system}] if request.system else []
         arguments: dict[str, Any] = {
@@ -137,6 +134,8 @@ class LitellmModel:
         self, litellm: Any, arguments: Mapping[str, Any]
     ) -> AsyncGenerator[dict[str, Any], None]:
         """The answer's chunks as plain data: delta, finish_reason, model, usage. Every failure is a ModelError."""
+        from zeus_runtime import ModelError
+
         patience = _Patience(self._options)
         try:
             answer = await patience.wait(litellm.acompletion(**arguments))
@@ -180,6 +179,8 @@ class _Patience:
         """The result; a ModelError (timeout) when it comes too late."""
         import asyncio
 
+        from zeus_runtime import ModelError
+
         left = self._end - self._clock()
         silent = self._options.idle_seconds if self._options.stream else left
         try:
@@ -197,6 +198,8 @@ class _Patience:
 def _classified(error: Exception) -> ModelError:
     from datetime import UTC, datetime
 
+    from zeus_runtime import model_error
+
     return model_error(error, now=datetime.now(UTC))
 
 
@@ -212,6 +215,8 @@ def _plain(chunk: Any) -> dict[str, Any]:
 
 
 def _whole(answer: Any) -> dict[str, Any]:
+    from zeus_runtime import ModelError
+
     if not answer.choices:
         raise ModelError("the provider's answer holds no message", kind="server")
     choice = answer.choices[0]
@@ -225,6 +230,8 @@ def _whole(answer: Any) -> dict[str, Any]:
 
 def _usage(reports: Iterable[Any]) -> Usage | None:
     """The provider's own counts. Reports within one stream are cumulative, so the greatest of each is the last."""
+    from zeus_runtime import Usage
+
     counts = [0] * 5
     for report in reports:
         inner = getattr(report, "prompt_tokens_details", None)
