@@ -3,11 +3,13 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 WORKERS ?= auto
+# Compiled once here, so that commands start fast also where PYTHONDONTWRITEBYTECODE is set.
+COMPILE = $(BIN)/python -m compileall -q zeus_runtime plugins/zeus_plugins
 
 .PHONY: demo test check style fix schema golden bench clean
 
 demo: $(VENV)/.installed  ## Run the quickstart: no key, no network.
-	$(BIN)/zeus run quickstart
+	$(BIN)/zeus run quickstart "Show me what you can do"
 
 test: $(VENV)/.installed-dev  ## Run all tests.
 	$(BIN)/pytest -n $(WORKERS) --dist loadgroup
@@ -44,12 +46,15 @@ $(VENV)/bin/python:
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml
 	$(BIN)/pip install --quiet --editable .
+	$(COMPILE)
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(COMPILE)
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(VENV)/bin/python pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[dev,bench]'
+	$(COMPILE)
 	touch $@ $(VENV)/.installed $(VENV)/.installed-dev

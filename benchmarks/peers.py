@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -84,15 +84,18 @@ async def zeus(steps: int, folder: Path, clock: Clock) -> None:
     """Zeus as a user runs it: from a YAML file, with the default store and checkpointer."""
     from langchain_core.messages import AIMessage
 
-    from zeus_runtime import Agent, ModelRequest
-    from zeus_runtime.testing import ScriptedModel
+    from zeus_runtime import Agent, ModelPiece, ModelRequest, ModelResponse
 
-    def answer(request: ModelRequest) -> AIMessage:
-        clock.mark()
-        step = len(clock.marks)
-        if step > steps:
-            return AIMessage("done")
-        return AIMessage(ANSWER_TEXT, tool_calls=[_call(step)])
+    class Scripted:
+        name = "scripted"
+
+        async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+            clock.mark()
+            step = len(clock.marks)
+            if step > steps:
+                yield ModelResponse(AIMessage("done"))
+            else:
+                yield ModelResponse(AIMessage(ANSWER_TEXT, tool_calls=[_call(step)]))
 
     plugin = folder.parent / f"{folder.name}_lookup.py"
     plugin.write_text(
@@ -112,8 +115,7 @@ async def zeus(steps: int, folder: Path, clock: Clock) -> None:
         f"limits: {{max_steps: {steps + 1}, timeout_seconds: null}}\n"
         f"storage: {{url: 'sqlite:///{folder / 'zeus.db'}'}}\n"
     )
-    model = ScriptedModel(answer)
-    async with Agent.from_config(config, model=model) as agent:
+    async with Agent.from_config(config, directory=folder.parent, model=Scripted()) as agent:
         await agent.run("Go through the file.")
 
 

@@ -87,7 +87,7 @@ def check(
     early = document.early()
     folder = document.path.parent if document.path is not None else directory
     registry = discover(early.plugins, environ=document.environ, directory=folder, homes=near)
-    registry.require_plugins()
+    registry.require_plugins(document.position)
     homes = search_path(directory=directory, environ=environ, homes=early.homes, plugin_homes=registry.homes)
     installed = installed_schema(registry)
     document = check_document(document, installed.schema, known_model=lambda name: _suggestions(name, homes))

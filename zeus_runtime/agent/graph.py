@@ -65,9 +65,10 @@ def build_graph(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[Any, Any,
         ]
         return Command(update={"cursor": seq}, goto=goto or END)
 
-    async def tool(dispatch: Dispatch, runtime: Runtime[RunContext]) -> State:
-        seq = dispatch["answer"] + 1 + dispatch["index"]
-        await runtime.context.run.result(dispatch["answer"], dispatch["index"], seq, dispatch["run_id"])
+    async def tool(state: Dispatch, runtime: Runtime[RunContext]) -> State:
+        answer, index = state["answer"], state["index"]
+        seq = answer + 1 + index
+        await runtime.context.run.result(answer, index, seq, state["run_id"])
         return {"cursor": seq}
 
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(State, context_schema=RunContext)
