@@ -318,6 +318,8 @@ class _Composer:
                 message, hint = "a tab cannot indent YAML", "use spaces"
             else:
                 message, hint = f"a plain value cannot begin with {char!r}", "put the value in quotes"
+        if line and line[0][max(0, mark.column - 2) : mark.column] == "${":
+            message, hint = "a `${…}` inside `{…}` or `[…]` must be in quotes", 'write "${…}"'
         started = self._mark(context) if context is not None else None
         related = ((f"it belongs to what begins at {started}", None),) if started and started != mark else ()
         self._problem("yaml-syntax", message, mark, hint=hint, related=related)

@@ -17,9 +17,13 @@ def resolve(schema: Schema, root: Schema) -> Schema:
     """The schema a local ``$ref`` stands for, its own keywords beside it kept.
 
     Raises:
-        KeyError: the reference names nothing in ``root``.
+        KeyError: the reference names nothing in ``root``, or leads back to itself.
     """
+    followed: set[str] = set()
     while isinstance(pointer := schema.get("$ref"), str) and pointer.startswith("#"):
+        if pointer in followed:
+            raise KeyError(pointer)
+        followed.add(pointer)
         target: Any = root
         for step in pointer.removeprefix("#").split("/")[1:]:
             target = target[step.replace("~1", "/").replace("~0", "~")]

@@ -103,9 +103,8 @@ def fields(tp: Any) -> tuple[Field, ...]:
     """
     hints = hints_of(tp)
     if typing.is_typeddict(tp):
-        required: frozenset[str] = tp.__required_keys__
         return tuple(
-            Field(name, _key(name, hint), hint, None, may_be_absent=name not in required)
+            Field(name, _key(name, hint), hint, None, may_be_absent=not _is_required(tp, name, hint))
             for name, hint in hints.items()
         )
     return tuple(
@@ -128,6 +127,15 @@ def hints_of(thing: Any) -> Mapping[str, Any]:
         raise TypeError(
             f"{name}: an annotation names {error.name!r}, which its module does not import at run time"
         ) from error
+
+
+def _is_required(tp: Any, name: str, annotation: Any) -> bool:
+    """By its qualifier, else by the class: ``__required_keys__`` does not see a qualifier in a postponed annotation."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) in (typing.Required, typing.NotRequired):
+        return get_origin(annotation) is typing.Required
+    return name in tp.__required_keys__
 
 
 def _default(field: dataclasses.Field[Any]) -> Callable[[], Any] | None:

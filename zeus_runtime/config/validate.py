@@ -130,7 +130,7 @@ def _redacted(problem: Diagnostic, redactor: Callable[[str], str]) -> Diagnostic
 
 
 def _converted(node: Node, allowed: frozenset[str]) -> Node:
-    if not allowed or "string" in allowed:
+    if not isinstance(node.value, str) or not allowed or "string" in allowed:
         return node
     try:
         value = resolve(node.value.strip())
