@@ -170,6 +170,7 @@ def shown_by(document: Any) -> list[str]:
         repr(document.value),
         repr(document.config()),
         repr(document.sources),
+        repr(document.environ),
         repr(document.redactor),
         json.dumps(document.redactor.json({"value": document.value, "leak": KEY})),
         document.explain("storage.url"),

@@ -17,6 +17,7 @@ from zeus_runtime.config.nodes import Path as NodePath
 from zeus_runtime.config.reader import MAX_BYTES, decode
 from zeus_runtime.config.secrets import (
     MIN_AMBIENT_LENGTH,
+    HiddenStr,
     Redactor,
     looks_secret,
     secret_key,
@@ -78,7 +79,7 @@ def load(
         root = layers.file(path)
         if env is not None:
             root = merge(root, layers.overlay(path, env), layers.refs)
-    environ = _with_dotenv(environ, folder, layers)
+    environ = _hidden_environ(_with_dotenv(environ, folder, layers))
     root = _with_settings(root, sets, layers)
     root, problems, redactor = _filled(root, environ, layers.sources)
     return Document(
@@ -120,6 +121,11 @@ def _with_dotenv(environ: Mapping[str, str], folder: Path, layers: Layers) -> di
         hint = "make it readable, or remove it"
         raise ConfigError([Sources().diagnostic("unreadable-file", message, None, hint=hint)]) from None
     return {**parse_dotenv(decode(data, name), name), **environ}
+
+
+def _hidden_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment with its secrets masked in ``repr``, so that a traceback with locals does not show them."""
+    return {name: HiddenStr(value) if looks_secret(name) else value for name, value in environ.items()}
 
 
 def _with_settings(root: Node, sets: Sequence[str], layers: Layers) -> Node:

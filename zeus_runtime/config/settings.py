@@ -67,7 +67,9 @@ def parse_setting(text: str) -> Setting:
             for problem in error.diagnostics
         ) from None
     mark = Mark(source, 1, start + 1)
-    return Setting(source, text, path, _shifted(node or Node(None, (Origin(mark),)), mark))
+    shifted = _shifted(node or Node(None, (Origin(mark),)), mark)
+    key = Mark(source, 1, text.rindex(path[-1], 0, start) + 1)
+    return Setting(source, text, path, shifted._replace(origins=(Origin(mark, key),)))
 
 
 def split_path(text: str, *, stop: str = "") -> tuple[tuple[str, ...], str | None]:
