@@ -90,7 +90,9 @@ def check(
     registry.require_plugins(document.position)
     homes = search_path(directory=directory, environ=environ, homes=early.homes, plugin_homes=registry.homes)
     installed = installed_schema(registry)
-    document = check_document(document, installed.schema, known_model=lambda name: _suggestions(name, homes))
+    document = check_document(
+        document, installed.schema, known_model=lambda name: _suggestions(name, homes, registry)
+    )
     return Checked(
         document=document,
         registry=registry,
@@ -109,9 +111,11 @@ def _notices(document: Document, problems: Sequence[PluginProblem]) -> list[Noti
     return [*told, *(problem.notice() for problem in problems)]
 
 
-def _suggestions(name: str, homes: Sequence[Path]) -> Sequence[str] | None:
-    """None for a model that a table knows, else the names that may have been meant."""
+def _suggestions(name: str, homes: Sequence[Path], registry: Registry) -> Sequence[str] | None:
+    """None for a model that a table knows, else what may have been meant: a component, or names that look alike."""
     from zeus_runtime.models.profiles import lookup
 
+    if name in registry.names("model"):
+        return (f"{{{name}: {{}}}}",)
     profile = lookup(name, homes=homes)
     return None if profile.known else profile.suggestions

@@ -96,6 +96,7 @@ def _lines(checked: Checked, plan: Plan) -> Iterator[str]:
     yield table(
         [
             ("agent", f"{plan.config.name}, mode {plan.mode}"),
+            *([("", plan.config.description)] if plan.config.description else []),
             ("config", checked.document.source),
             ("digest", plan.digest[:16]),
             ("model", _component(plan.model)),
@@ -126,6 +127,7 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
 
     return {
         "agent": plan.config.name,
+        "description": plan.config.description,
         "config": checked.document.source,
         "mode": plan.mode,
         "digest": plan.digest,

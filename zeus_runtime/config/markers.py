@@ -56,7 +56,7 @@ class RefTo(NamedTuple):
 
     Args:
         kind: the component kind (``model``, ``tool``, ...).
-        plain: what a plain string means if not a component's name: ``(component, option)``, as ``model: gpt-5.2``
+        plain: what a plain string means instead of a component's name: ``(component, option)``, as ``model: gpt-5.2``
             means ``{litellm: {model: gpt-5.2}}`` with ``("litellm", "model")``.
     """
 

@@ -84,7 +84,9 @@ class ProfileOverride:
         int | None, Doc("Input limit in tokens (not the input + output window)."), Minimum(1)
     ] = None
     max_output_tokens: Annotated[int | None, Doc("Output limit in tokens."), Minimum(1)] = None
-    tokenizer: Annotated[str | None, Doc("`o200k_base`, `cl100k_base` or `estimate`.")] = None
+    tokenizer: Annotated[
+        Literal["o200k_base", "cl100k_base", "estimate"] | None, Doc("What counts the model's tokens.")
+    ] = None
     input_cost_per_token: Annotated[float | None, Doc("US dollars."), Minimum(0)] = None
     output_cost_per_token: Annotated[float | None, Doc("US dollars."), Minimum(0)] = None
     cache_read_cost_per_token: Annotated[float | None, Doc("US dollars."), Minimum(0)] = None
@@ -146,7 +148,7 @@ class Config:
         Doc("A model name (run by litellm), or a Ref to a model component."),
     ]
     name: Annotated[str, Doc("The agent's name; `{{agent_name}}` in prompts.")] = "zeus"
-    description: Annotated[str, Doc("What the agent is for; shown in lists.")] = ""
+    description: Annotated[str, Doc("What the agent is for; `zeus plan` shows it.")] = ""
     mode: Annotated[Mode, Doc("agent does, ask only reads, plan reads and plans.")] = "agent"
     prompt: Annotated[Prompt, Doc("The system prompt.")] = field(default_factory=Prompt)
     tools: Annotated[
