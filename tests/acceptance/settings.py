@@ -1,0 +1,248 @@
+"""Every documented key of a config, and small agents to see what one of them does."""
+
+from __future__ import annotations
+
+import copy
+import json
+import types
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, is_dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, Union, get_args, get_origin
+
+from zeus_runtime import Agent, ConfigError, ModelRequest, Usage, ZeusError
+from zeus_runtime.config import Config
+from zeus_runtime.config.typeforms import fields, is_ref, split
+from zeus_runtime.events import Event
+from zeus_runtime.plugins import discover, load_options
+from zeus_runtime.testing import ScriptedModel
+
+OWN_DISTRIBUTION: Final = "zeus-runtime"
+LISTS: Final = {"tool": "tools", "middleware": "middlewares"}
+"""Component kinds whose Refs stand in a list, with the list's key."""
+
+PROBE: Final = '''
+"""What tests look through: tools, a middleware that shows what it was given, models that fail or take their time."""
+import asyncio
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from zeus_runtime import Component, Middleware, ModelError, ModelResponse, Section, TextDelta, hookimpl, tool
+
+active = most = 0
+
+
+@tool(access="read")
+async def together() -> str:
+    """Tell how many calls run at once."""
+    global active, most
+    active += 1
+    most = max(active, most)
+    for _ in range(200):
+        await asyncio.sleep(0)
+    active -= 1
+    return str(most)
+
+
+class Seen(Middleware):
+    def __init__(self, build):
+        self.build = build
+
+    async def sections(self, turn):
+        return {Section.SKILLS: "stamped"}
+
+    async def edits(self, view, budget):
+        seen = {
+            "input": budget.input_limit_tokens,
+            "output": budget.output_reserve_tokens,
+            "metadata": dict(self.build.config.metadata),
+            "tokenizer": self.build.profile.tokenizer,
+        }
+        (self.build.directory / "seen.json").write_text(json.dumps(seen))
+        return ()
+
+
+class Flaky:
+    name = "flaky"
+
+    async def stream(self, request):
+        raise ModelError("busy", kind="server")
+        yield
+
+
+class Slow:
+    name = "slow"
+
+    async def stream(self, request):
+        from langchain_core.messages import AIMessage
+
+        await asyncio.sleep(0.3)
+        yield ModelResponse(AIMessage("at last"))
+
+
+@hookimpl
+def register_models():
+    return [
+        Component("flaky", create=lambda options, build: Flaky()),
+        Component("slow", create=lambda options, build: Slow()),
+    ]
+
+
+@hookimpl
+def register_tools():
+    return [Component("gauge", create=lambda options, build: [together])]
+
+
+@hookimpl
+def register_middlewares():
+    return [Component("seen", create=lambda options, build: Seen(build))]
+'''
+
+
+def core_keys() -> dict[str, Any]:
+    """Every leaf of the core's Config as a dotted path, with its default; ``*`` stands for a name of the user's."""
+    return dict(leaves(Config))
+
+
+def component_keys() -> dict[str, Any]:
+    """Every option of every bundled component as ``kind:name.option``, with its default."""
+    found: dict[str, Any] = {}
+    for registered in discover(environ={}).all():
+        options = load_options(registered) if registered.plugin.distribution == OWN_DISTRIBUTION else None
+        if options is not None:
+            found |= {f"{registered.kind}:{registered.name}.{key}": value for key, value in leaves(options)}
+    return found
+
+
+REQUIRED: Final = object()
+"""The default of a key that has none."""
+
+
+def leaves(tp: type, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """The leaf keys of a dataclass with their defaults, those of dataclasses and mappings in it too."""
+    for each in fields(tp):
+        here = (*path, each.key)
+        bare = _without_none(split(each.annotation)[0])
+        key, value = _mapping(bare)
+        if is_dataclass(bare) and isinstance(bare, type) and not is_ref(bare):
+            yield from leaves(bare, here)
+        elif is_dataclass(value) and isinstance(value, type):
+            yield from leaves(value, (*here, "*"))
+        elif get_origin(key) is Literal:
+            yield from ((".".join((*here, name)), REQUIRED) for name in get_args(key))
+        else:
+            yield ".".join(here), REQUIRED if each.default is None else each.default()
+
+
+def _without_none(annotation: Any) -> Any:
+    if get_origin(annotation) in (Union, types.UnionType):
+        arms = [split(arm)[0] for arm in get_args(annotation) if arm is not type(None)]
+        return arms[0] if len(arms) == 1 else annotation
+    return annotation
+
+
+def _mapping(annotation: Any) -> tuple[Any, Any]:
+    arguments = get_args(annotation)
+    is_mapping = isinstance(get_origin(annotation), type) and issubclass(get_origin(annotation), Mapping)
+    return (split(arguments[0])[0], split(arguments[1])[0]) if is_mapping else (None, None)
+
+
+def with_key(config: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """``config`` and one key more; ``*`` is the model's own name, ``kind:name.option`` an option of its Ref."""
+    changed: dict[str, Any] = copy.deepcopy(dict(config))
+    kind, is_component, rest = key.partition(":")
+    if is_component:
+        name, option = rest.split(".")
+        refs = changed[LISTS[kind]] if kind in LISTS else [changed[kind]]
+        (ref,) = (ref for ref in refs if name in ref)
+        ref[name][option] = value
+        return changed
+    *parents, last = key.split(".")
+    place = changed
+    for step in parents:
+        place = place.setdefault(config["model"] if step == "*" else step, {})
+    place[last] = value
+    return changed
+
+
+@dataclass
+class Scene:
+    """A folder with a config in it.
+
+    Args:
+        folder: the working directory.
+        config: the config's JSON.
+        environ: the environment.
+    """
+
+    folder: Path
+    config: Mapping[str, Any]
+    environ: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir()
+        (self.folder / "probe.py").write_text(PROBE)
+
+    def write(self, name: str, text: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def agent(self, model: Any = None) -> Agent:
+        self.write("zeus.yaml", json.dumps(self.config))
+        return Agent.from_config(directory=self.folder, environ=self.environ, model=model)
+
+    def problems(self) -> tuple[str, ...]:
+        """The codes of what is wrong with the config."""
+        try:
+            _ = self.agent().plan
+        except ConfigError as error:
+            return tuple(diagnostic.code for diagnostic in error.diagnostics)
+        except ZeusError as error:
+            return (error.code,)
+        return ()
+
+    async def play(self, *answers: Any, prompt: str = "go", session: str | None = None) -> Played:
+        """One run with a model that gives ``answers``; without any, with the config's own model."""
+        model = (
+            ScriptedModel(answers, usage=Usage(1000, 100, 200, 300), by_position=True) if answers else None
+        )
+        async with self.agent(model) as agent:
+            events = [event async for event in agent.stream(prompt, session=session)]
+        return Played(events, model.requests if model else [])
+
+    def files(self) -> set[str]:
+        """The files of the folder, without what the scene put there and SQLite's side files."""
+        present = {
+            path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*") if path.is_file()
+        }
+        own = {"zeus.yaml", "probe.py"}
+        return {
+            name
+            for name in present - own
+            if "__pycache__" not in name and not name.endswith(("-wal", "-shm"))
+        }
+
+
+@dataclass(frozen=True)
+class Played:
+    """What a run gave."""
+
+    events: Sequence[Event]
+    requests: Sequence[ModelRequest]
+
+    def all(self, kind: str) -> list[Any]:
+        """The events of one type."""
+        return [event for event in self.events if event.type == kind]
+
+    @property
+    def ending(self) -> str:
+        """``complete``, or the code of the error."""
+        last = self.events[-1]
+        return last.type if last.type == "complete" else last.code  # type: ignore[union-attr]
+
+    @property
+    def results(self) -> list[str]:
+        """What the tools answered."""
+        return [result.content for result in self.all("tool_call_result")]

@@ -1,0 +1,632 @@
+"""No inert setting: every documented key, set to something else, changes something that can be seen.
+
+A key is in ``FLIPS`` with what is seen before and after it is set; a key that is not there fails the test, so no
+setting can be added that does nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.settings import REQUIRED, Scene, component_keys, core_keys, with_key
+from tests.support.provider import Provider, Reply
+from zeus_runtime import Section
+from zeus_runtime.cli import main
+from zeus_runtime.config.schema import compose, core_schema
+from zeus_runtime.testing import ScriptedModel, calling
+
+See = Callable[[Scene], Awaitable[Any]]
+
+PRICES = {"max_input_tokens": 9_000, "input_cost_per_token": 1, "output_cost_per_token": 10}
+PRICED = {"model": "acme-1", "profiles": {"models": {"acme-1": PRICES}}}
+FLAKY = {"model": {"flaky": {}}, "plugins": {"files": ["probe.py"]}}
+PROBED = {"plugins": {"files": ["probe.py"]}, "middlewares": ["seen"]}
+FILES = {"tools": [{"filesystem": {}}]}
+SERVED = {
+    "model": {"litellm": {"model": "openai/gpt-4o", "api_base": "${PROVIDER}", "api_key": "sk-given"}},
+    "retry": {"attempts": 1},
+}
+LOCAL_ZONE = datetime.now().astimezone().tzname()
+
+
+@dataclass(frozen=True)
+class Flip:
+    """One key set to something else.
+
+    Args:
+        key: as ``settings`` names it.
+        value: what it is set to.
+        see: what is looked at.
+        before: what is seen without the key.
+        after: what is seen with it.
+        given: what the config says in both cases.
+        group: tests that load litellm say so: one worker loads it for all.
+    """
+
+    key: str
+    value: Any
+    see: See
+    before: Any
+    after: Any
+    given: Mapping[str, Any] = field(default_factory=dict)
+    group: str = "settings"
+
+
+async def problems(scene: Scene) -> tuple[str, ...]:
+    return scene.problems()
+
+
+async def profile(scene: Scene) -> tuple[int, int | None, str]:
+    found = scene.agent().plan.profile
+    return found.max_input_tokens, found.max_output_tokens, found.tokenizer
+
+
+def section(name: Section) -> See:
+    """The text of one of the prompt's sections; Homes near and far have one of their own."""
+
+    async def see(scene: Scene) -> str:
+        for file in ("CORE", "SOUL", "TOOLS", "WORKFLOW", "MEMORY", "agent_mode"):
+            scene.write(f".zeus/prompts/{file}.md", f"{file} of the Home")
+        scene.write("own.md", "my own")
+        return scene.agent().plan.stable[name]
+
+    return see
+
+
+def core_prompt(text: str) -> See:
+    """Section 1, or what is wrong, where its file says ``text``."""
+
+    async def see(scene: Scene) -> str | tuple[str, ...]:
+        scene.write(".zeus/prompts/CORE.md", text)
+        return scene.problems() or scene.agent().plan.stable[Section.CORE]
+
+    return see
+
+
+async def tool_names(scene: Scene) -> list[str]:
+    (request,) = (await scene.play("done")).requests
+    return [tool.name for tool in request.tools]
+
+
+async def described_parameters(scene: Scene) -> int:
+    return scene.agent().plan.stable[Section.TOOLS].count("(string, required)")
+
+
+def system(pattern: str) -> See:
+    """What a pattern finds in the system prompt."""
+
+    async def see(scene: Scene) -> str | None:
+        (request,) = (await scene.play("done")).requests
+        found = re.search(pattern, request.system)
+        return None if found is None else found[found.lastindex or 0]
+
+    return see
+
+
+def tool(name: str, /, *also: tuple[str, Mapping[str, Any]], **arguments: Any) -> See:
+    """What a tool answers in a folder with a few files; with ``also``, the last of several calls."""
+
+    async def see(scene: Scene) -> str:
+        scene.write("three.txt", "one\ntwo\nthree\n")
+        scene.write("wide.txt", "x" * 30)
+        scene.write("long.txt", "word\n" * 500)
+        scene.write("sub/venv/a.log", "log")
+        scene.write("sub/b.log", "log")
+        scene.write("aaa.txt", "a" * 40 + "b\n")
+        steps = [calling(each) for each in (*also, (name, arguments))]
+        return (await scene.play(*steps, "done")).results[-1]
+
+    return see
+
+
+def last_line(see: See) -> See:
+    async def last(scene: Scene) -> str:
+        return (await see(scene)).splitlines()[-1]
+
+    return last
+
+
+def written(path: str, name: str) -> See:
+    """Where a file is on disk that the model writes."""
+
+    async def see(scene: Scene) -> list[str]:
+        (scene.folder / "elsewhere").mkdir()
+        await scene.play(calling(("write_file", {"path": path, "content": "x"})), "done")
+        return sorted(file for file in scene.files() if file.endswith(name))
+
+    return see
+
+
+async def databases(scene: Scene) -> list[str]:
+    await scene.play("done")
+    return sorted(file for file in scene.files() if file.endswith(".db"))
+
+
+async def write_is_refused(scene: Scene) -> bool:
+    call = calling(("write_file", {"path": "/a.txt", "content": "x"}))
+    (result,) = (await scene.play(call, "done")).all("tool_call_result")
+    return bool(result.is_error)
+
+
+async def resumed_elsewhere(scene: Scene) -> str:
+    """How a run that was cut off ends when another process takes it up."""
+    cut = await scene.play(calling(("read_todos", {})), "done")
+    assert cut.ending == "limit"
+    async with scene.agent() as agent:
+        (info,) = await agent.sessions()
+    scene.config = {**scene.config, "limits": {}}
+    async with scene.agent(ScriptedModel([calling(("read_todos", {})), "done"], by_position=True)) as agent:
+        *_, last = [event async for event in agent.resume(info.session)]
+    return last.type
+
+
+async def ending(scene: Scene) -> str:
+    return (await scene.play(calling(("read_todos", {})), "done")).ending
+
+
+async def own_models_ending(scene: Scene) -> str:
+    return (await scene.play()).ending
+
+
+async def most_at_once(scene: Scene) -> str:
+    calls = calling(*(("together", {}) for _ in range(5)))
+    return max((await scene.play(calls, "done")).results)
+
+
+async def waits(scene: Scene) -> list[float]:
+    return [round(event.wait_seconds, 4) for event in (await scene.play()).all("model_retry")]
+
+
+async def cost(scene: Scene) -> float:
+    """Of 500 fresh, 200 read, 300 written and 100 output tokens."""
+    (usage,) = (await scene.play("done")).all("token_usage")
+    return round(usage.cost_usd, 6)
+
+
+def seen(name: str) -> See:
+    """What a middleware was given."""
+
+    async def see(scene: Scene) -> Any:
+        await scene.play("done")
+        return json.loads((scene.folder / "seen.json").read_text())[name]
+
+    return see
+
+
+async def fallback(scene: Scene) -> int:
+    scene.write("extra/configs/profiles.yaml", "models: {acme-1: {max_input_tokens: 5000}}")
+    return scene.agent().plan.profile.max_input_tokens
+
+
+async def agent_name(scene: Scene) -> str:
+    scene.write("base.yaml", "name: based\n")
+    return scene.agent().plan.config.name
+
+
+async def description(scene: Scene) -> str:
+    """What ``zeus plan`` says the agent is for."""
+    scene.agent()
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        assert main(["plan", str(scene.folder / "zeus.yaml"), "--format", "json"]) == 0
+    return str(json.loads(shown.getvalue())["description"])
+
+
+async def messages_sent(scene: Scene) -> list[int]:
+    """How many messages the model gets in each of four turns."""
+    session, counts = None, []
+    for _ in range(4):
+        played = await scene.play(*["answer"] * 4, session=session)
+        session = played.events[-1].session  # type: ignore[union-attr]
+        counts.append(len(played.requests[0].messages))
+    return counts
+
+
+def sent(path: str) -> See:
+    """What of a request reaches the provider: ``body.seed``, ``headers.authorization``, ``path``."""
+
+    async def see(scene: Scene) -> Any:
+        with Provider(Reply("x")) as provider:
+            scene.environ |= {"PROVIDER": provider.openai, "OPENAI_API_KEY": "sk-environment"}
+            assert (await scene.play()).ending == "complete"
+            (request,) = provider.requests
+        holder, _, name = path.partition(".")
+        found = getattr(request, holder)
+        return found.get(name) if name else found
+
+    return see
+
+
+async def impatience(scene: Scene) -> str:
+    """Which option ends the call when the provider falls silent."""
+    with Provider(Reply("Hello", hang_after=1)) as provider:
+        scene.environ |= {"PROVIDER": provider.openai}
+        last = (await scene.play()).events[-1]
+    found = re.search(r"\((\w+_seconds)\)", last.message)  # type: ignore[union-attr]
+    assert found is not None, last
+    return found[1]
+
+
+def replayed(prompt: str) -> See:
+    """How a replay of what was recorded for the prompt "go" ends: its answer, or the error's code."""
+
+    async def see(scene: Scene) -> str:
+        wanted = scene.config
+        for name in ("one", "two"):
+            scene.config = {"version": 1, "model": "gpt-4o"}
+            async with scene.agent(ScriptedModel([f"answer {name}"])) as agent:
+                with agent.record(f"{name}.jsonl"):
+                    await agent.run("go")
+        scene.config = wanted
+        played = await scene.play(prompt=prompt)
+        return played.events[-1].answer if played.ending == "complete" else played.ending  # type: ignore[union-attr]
+
+    return see
+
+
+def replay_pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    pauses: list[float] = []
+    sleep = asyncio.sleep
+
+    async def pause(seconds: float, result: Any = None) -> Any:
+        pauses.append(seconds)
+        return await sleep(0, result)
+
+    monkeypatch.setattr(asyncio, "sleep", pause)
+    return pauses
+
+
+async def seven_seconds(scene: Scene) -> bool:
+    with pytest.MonkeyPatch.context() as patch:
+        pauses = replay_pauses(patch)
+        await replayed("go")(scene)
+    return 7.0 in pauses
+
+
+def todos(*contents: str) -> See:
+    given = [{"content": content, "status": "pending"} for content in contents]
+    return tool("write_todos", todos=given)
+
+
+def of_model(option: str, value: Any, see: See, before: Any, after: Any, **options: Any) -> Flip:
+    """A flip of an option of litellm, seen by the provider."""
+    model = {"litellm": {**SERVED["model"]["litellm"], **options}}  # type: ignore[index]
+    kept = {key: each for key, each in model["litellm"].items() if each is not None}
+    given = {**SERVED, "model": {"litellm": kept}}
+    return Flip(f"model:litellm.{option}", value, see, before, after, given, group="litellm")
+
+
+CORE = (
+    Flip("version", 7, problems, (), ("unsupported-version",)),
+    Flip(
+        "model", "claude-3-5-sonnet", profile, (128_000, 16_384, "o200k_base"), (200_000, 8_192, "estimate")
+    ),
+    Flip("name", "hermes", core_prompt("I am {{agent_name}}"), "I am zeus", "I am hermes"),
+    Flip("description", "writes odes", description, "", "writes odes"),
+    Flip("mode", "ask", write_is_refused, False, True, FILES),
+    *(
+        Flip(f"prompt.files.{name}", "own.md", section(Section(name)), f"{file} of the Home", "my own")
+        for name, file in (
+            ("core", "CORE"),
+            ("soul", "SOUL"),
+            ("tools", "TOOLS"),
+            ("workflow", "WORKFLOW"),
+            ("memory", "MEMORY"),
+            ("mode", "agent_mode"),
+        )
+    ),
+    Flip("prompt.variables", {"team": "Argo"}, core_prompt("Of {{team}}"), ("unknown-variable",), "Of Argo"),
+    Flip("prompt.tools_description", "brief", described_parameters, 8, 0, FILES),
+    Flip("prompt.time.precision", "minute", system("Today is|It is"), "Today is", "It is"),
+    Flip(
+        "prompt.time.timezone",
+        "Pacific/Kiritimati",
+        system("the time zone is (.*)\\."),
+        LOCAL_ZONE,
+        "Pacific/Kiritimati",
+    ),
+    Flip("tools", ["todos"], tool_names, [], ["write_todos", "read_todos"]),
+    Flip("middlewares", ["seen"], system("stamped"), None, "stamped", {"plugins": {"files": ["probe.py"]}}),
+    Flip("workspace.root", "elsewhere", written("/a.txt", "a.txt"), ["a.txt"], ["elsewhere/a.txt"], FILES),
+    Flip(
+        "workspace.routes",
+        {"/kept/": "elsewhere"},
+        written("/kept/a.txt", "a.txt"),
+        ["kept/a.txt"],
+        ["elsewhere/a.txt"],
+        FILES,
+    ),
+    Flip("storage.url", "sqlite:///other.db", databases, [".zeus/zeus.db"], ["other.db"]),
+    Flip(
+        "checkpointer",
+        "memory",
+        resumed_elsewhere,
+        "complete",
+        "error",
+        {"tools": ["todos"], "limits": {"max_steps": 1}},
+    ),
+    Flip("limits.max_steps", 1, ending, "complete", "limit", {"tools": ["todos"]}),
+    Flip(
+        "limits.timeout_seconds",
+        0.05,
+        own_models_ending,
+        "complete",
+        "limit",
+        {**FLAKY, "model": {"slow": {}}},
+    ),
+    Flip("limits.max_cost_usd", 0.01, ending, "complete", "limit", {**PRICED, "tools": ["todos"]}),
+    Flip(
+        "limits.max_parallel_tools",
+        1,
+        most_at_once,
+        "5",
+        "1",
+        {"tools": ["gauge"], "plugins": {"files": ["probe.py"]}},
+    ),
+    Flip("retry.attempts", 2, waits, [0.875, 1.75], [0.875], FLAKY),
+    Flip("retry.initial_seconds", 2, waits, [0.875, 1.75], [1.75, 3.5], FLAKY),
+    Flip("retry.factor", 3, waits, [0.875, 1.75], [0.875, 2.625], FLAKY),
+    Flip("retry.max_seconds", 1.5, waits, [0.875, 1.75], [0.875, 1.3125], FLAKY),
+    Flip("retry.jitter", 0, waits, [0.875, 1.75], [1.0, 2.0], FLAKY),
+    Flip("profiles.strict", True, problems, (), ("unknown-model",), {"model": "gpt-5-2"}),
+    Flip("profiles.models.*.max_input_tokens", 7_000, seen("input"), 128_000, 7_000, PROBED),
+    Flip("profiles.models.*.max_output_tokens", 7_000, seen("output"), 16_384, 7_000, PROBED),
+    Flip(
+        "profiles.models.*.tokenizer", "cl100k_base", seen("tokenizer"), "o200k_base", "cl100k_base", PROBED
+    ),
+    Flip("profiles.models.*.input_cost_per_token", 2, cost, 2_000, 3_000, PRICED),
+    Flip("profiles.models.*.output_cost_per_token", 20, cost, 2_000, 3_000, PRICED),
+    Flip("profiles.models.*.cache_read_cost_per_token", 0, cost, 2_000, 1_800, PRICED),
+    Flip("profiles.models.*.cache_write_cost_per_token", 0, cost, 2_000, 1_700, PRICED),
+    Flip("plugins.disable", ["todos"], problems, (), ("unknown-component",), {"tools": ["todos"]}),
+    Flip("plugins.only", ["litellm", "sqlite"], problems, (), ("unknown-component",), {"tools": ["todos"]}),
+    Flip("plugins.files", ["probe.py"], problems, ("unknown-component",), (), {"tools": ["gauge"]}),
+    Flip("homes", ["extra"], fallback, 64_000, 5_000, {"model": "acme-1"}),
+    Flip("metadata", {"owner": "Iris"}, seen("metadata"), {}, {"owner": "Iris"}, PROBED),
+)
+"""``metadata`` is the user's own: all it does is to be there for plugins."""
+
+EXTENDS = Flip("extends", "./base.yaml", agent_name, "zeus", "based")
+
+COMPONENTS = (
+    of_model("model", "openai/gpt-4.1", sent("body.model"), "gpt-4o", "gpt-4.1"),
+    of_model(
+        "api_key",
+        "sk-yaml",
+        sent("headers.authorization"),
+        "Bearer sk-environment",
+        "Bearer sk-yaml",
+        api_key=None,
+    ),
+    of_model("api_base", "${PROVIDER}/far", sent("path"), "/v1/chat/completions", "/v1/far/chat/completions"),
+    of_model("temperature", 0, sent("body.temperature"), None, 0),
+    of_model("top_p", 0.5, sent("body.top_p"), None, 0.5),
+    of_model("max_tokens", 77, sent("body.max_tokens"), None, 77),
+    of_model("headers", {"x-team": "blue"}, sent("headers.x-team"), None, "blue"),
+    of_model("extra", {"seed": 3}, sent("body.seed"), None, 3),
+    of_model("stream", False, sent("body.stream"), True, None),
+    of_model("timeout_seconds", 0.1, impatience, "idle_seconds", "timeout_seconds", idle_seconds=0.4),
+    of_model("idle_seconds", 0.1, impatience, "timeout_seconds", "idle_seconds", timeout_seconds=0.4),
+    Flip(
+        "model:replay.cassette",
+        "two.jsonl",
+        replayed("go"),
+        "answer one",
+        "answer two",
+        {"model": {"replay": {"cassette": "one.jsonl"}}},
+    ),
+    Flip(
+        "model:replay.match",
+        "order",
+        replayed("other words"),
+        "model_divergence",
+        "answer one",
+        {"model": {"replay": {"cassette": "one.jsonl"}}},
+    ),
+    Flip(
+        "model:replay.pause_seconds",
+        7,
+        seven_seconds,
+        False,
+        True,
+        {"model": {"replay": {"cassette": "one.jsonl"}}},
+    ),
+    Flip(
+        "tool:filesystem.read_only",
+        True,
+        tool_names,
+        ["ls", "read_file", "write_file", "edit_file", "glob", "grep"],
+        ["ls", "read_file", "glob", "grep"],
+        FILES,
+    ),
+    Flip(
+        "tool:filesystem.max_read_lines",
+        1,
+        tool("read_file", path="/three.txt"),
+        "1\tone\n2\ttwo\n3\tthree",
+        "1\tone\n[lines 1-1 of 3; go on with offset=2]",
+        FILES,
+    ),
+    Flip(
+        "tool:filesystem.max_line_chars",
+        20,
+        tool("read_file", path="/wide.txt"),
+        f"1\t{'x' * 30}",
+        f"1\t{'x' * 20}... [cut: the line has 30 bytes; grep shows parts of it]",
+        FILES,
+    ),
+    Flip(
+        "tool:filesystem.max_result_chars",
+        1_000,
+        last_line(tool("read_file", path="/long.txt")),
+        "500\tword",
+        "[lines 1-123 of 500; go on with offset=124]",
+        FILES,
+    ),
+    Flip(
+        "tool:filesystem.max_results",
+        1,
+        tool("glob", pattern="*.txt"),
+        "/aaa.txt\n/long.txt\n/three.txt\n/wide.txt",
+        "/aaa.txt\n[the first 1; there are more: narrow path or pattern]",
+        FILES,
+    ),
+    Flip(
+        "tool:filesystem.max_write_bytes",
+        3,
+        last_line(tool("write_file", path="/new.txt", content="four")),
+        "Created /new.txt (1 line, 4 bytes).",
+        "  Write several smaller files.",
+        FILES,
+    ),
+    Flip(
+        "tool:filesystem.timeout_seconds",
+        0.02,
+        last_line(tool("grep", pattern="(a|aa)+$", path="/aaa.txt")),
+        "[stopped after 0.05 seconds and 1 file; narrow path or include, or simplify the pattern]",
+        "[stopped after 0.02 seconds and 1 file; narrow path or include, or simplify the pattern]",
+        {"tools": [{"filesystem": {"timeout_seconds": 0.05}}]},
+    ),
+    Flip(
+        "tool:filesystem.ignore",
+        ["b.*"],
+        tool("glob", pattern="**/*.log"),
+        "/sub/b.log",
+        "/sub/venv/a.log",
+        FILES,
+    ),
+    Flip(
+        "tool:filesystem.protected",
+        ["*.txt"],
+        tool("write_file", path="/new.txt", content="four"),
+        "Created /new.txt (1 line, 4 bytes).",
+        "/new.txt is protected and cannot be changed with these tools.",
+        FILES,
+    ),
+    Flip(
+        "tool:todos.max_items",
+        1,
+        last_line(todos("a", "b")),
+        "Task list updated: 2 pending.",
+        "- 2 tasks are too many (at most 1): join small ones.",
+        {"tools": [{"todos": {}}]},
+    ),
+    Flip(
+        "tool:todos.max_chars",
+        3,
+        last_line(todos("four")),
+        "Task list updated: 1 pending.",
+        "- Task 1 has 4 characters (at most 3): shorten it.",
+        {"tools": [{"todos": {}}]},
+    ),
+    Flip(
+        "middleware:history.max_messages",
+        2,
+        messages_sent,
+        [1, 3, 5, 7],
+        [1, 3, 1, 3],
+        {"middlewares": [{"history": {}}]},
+    ),
+    Flip(
+        "middleware:history.chunk",
+        1,
+        messages_sent,
+        [1, 3, 1, 3],
+        [1, 3, 3, 3],
+        {"middlewares": [{"history": {"max_messages": 2}}]},
+    ),
+    Flip(
+        "checkpointer:sqlite.path",
+        "check.db",
+        databases,
+        [".zeus/zeus.db"],
+        [".zeus/zeus.db", "check.db"],
+        {"checkpointer": {"sqlite": {}}},
+    ),
+)
+
+FLIPS = (*CORE, EXTENDS, *COMPONENTS)
+
+
+@pytest.fixture(autouse=True)
+def _no_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Retries wait for nothing, and the jitter is always half of what it may be."""
+
+    async def at_once(_seconds: float) -> None:
+        return None
+
+    monkeypatch.setattr("zeus_runtime.models.retry._sleep", at_once)
+    monkeypatch.setattr("random.random", lambda: 0.5)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in (
+        "ZEUS_HOME",
+        "ZEUS_LOAD_PLUGINS",
+        "ZEUS_DISABLE_PLUGINS",
+        "XDG_CONFIG_HOME",
+        "OPENAI_API_KEY",
+    ):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    "flip",
+    [
+        pytest.param(
+            flip, id=flip.key, marks=[pytest.mark.xdist_group("litellm")] * (flip.group == "litellm")
+        )
+        for flip in FLIPS
+    ],
+)
+async def test_a_key_set_to_something_else_changes_what_can_be_seen(flip: Flip, tmp_path: Path) -> None:
+    defaults = {**core_keys(), **component_keys(), "extends": None}
+    assert flip.value != defaults[flip.key], "the test sets the key to what it is anyway"
+    given = {"version": 1, "model": "gpt-4o", **flip.given}
+    seen_before = await flip.see(Scene(tmp_path / "before", given))
+    seen_after = await flip.see(Scene(tmp_path / "after", with_key(given, flip.key, flip.value)))
+    assert (seen_before, seen_after) == (flip.before, flip.after)
+    assert flip.before != flip.after
+
+
+def test_every_key_of_the_core_is_flipped() -> None:
+    assert {flip.key for flip in CORE} == set(core_keys())
+
+
+def test_every_option_of_every_bundled_component_is_flipped() -> None:
+    assert {flip.key for flip in COMPONENTS} == set(component_keys())
+
+
+def test_the_schema_has_no_top_level_key_that_is_not_flipped() -> None:
+    documented = set(compose(core_schema(), ())["properties"])
+    assert documented == {flip.key.split(".")[0] for flip in (*CORE, EXTENDS)}
+
+
+def test_no_key_is_flipped_twice() -> None:
+    keys = [flip.key for flip in FLIPS]
+    assert sorted(keys) == sorted(set(keys))
+
+
+async def test_keys_that_begin_with_x_are_the_users_and_change_nothing(tmp_path: Path) -> None:
+    given = {"version": 1, "model": "gpt-4o"}
+    plain = Scene(tmp_path / "plain", given)
+    noted = Scene(tmp_path / "noted", {**given, "x-note": {"limits": {"max_steps": "${UNSET}"}}})
+    assert noted.problems() == ()
+    assert noted.agent().plan.digest == plain.agent().plan.digest
+    assert noted.agent().plan.config == plain.agent().plan.config
+
+
+def test_the_walk_finds_keys_in_records_and_mappings() -> None:
+    found = core_keys()
+    assert found["limits.max_steps"] == 200
+    assert {"prompt.files.core", "prompt.time.timezone", "profiles.models.*.tokenizer"} <= set(found)
+    assert found["model"] is REQUIRED
