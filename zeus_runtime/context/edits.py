@@ -1,36 +1,118 @@
-"""Edits: what a policy proposes to shed from the view; the history itself is never touched."""
+"""Edits: what a policy proposes to shed from the view; the history itself is never touched.
+
+An edit is frozen and says everything the fold needs, so the same history and the same edits always give the same view.
+The planner fills in ``tokens_before`` and ``tokens_after`` when it admits one.
+"""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from typing import TypeAlias
 
 
 @dataclass(frozen=True)
 class DropBefore:
-    """Every message before ``seq`` leaves the view.
+    """Every message before ``seq`` leaves the view, but the pinned ones.
 
     Args:
         policy: the middleware that proposes it.
         reason: one sentence for whoever asks why.
         seq: the first message that stays.
+        handle: where the originals can be read back; empty when the history alone keeps them.
     """
 
     policy: str
     reason: str
     seq: int
+    handle: str = ""
+    tokens_before: int = 0
+    tokens_after: int = 0
 
 
-Edit: TypeAlias = DropBefore
+@dataclass(frozen=True)
+class Evict:
+    """The text of one message (a tool result, or a user's) is shown as ``content``: a pointer and a preview.
 
-_KINDS: dict[str, type[Edit]] = {"drop_before": DropBefore}
+    Args:
+        seq: the message.
+        content: what is shown instead, deterministic.
+        handle: the path under which the original text can be read back.
+    """
+
+    policy: str
+    reason: str
+    seq: int
+    content: str
+    handle: str
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+@dataclass(frozen=True)
+class TruncateArguments:
+    """Some arguments of one tool call are shown shortened.
+
+    Args:
+        seq: the answer that holds the call.
+        call_id: which of its calls.
+        arguments: argument name to the text shown instead.
+        handle: where the original can be read back.
+    """
+
+    policy: str
+    reason: str
+    seq: int
+    call_id: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    handle: str = ""
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+@dataclass(frozen=True)
+class Summarize:
+    """Every message before ``seq`` but the pinned ones is shown as one user message with ``content``.
+
+    A later ``Summarize`` or ``DropBefore`` replaces an earlier summary.
+
+    Args:
+        seq: the first message that stays as it is.
+        content: the summary with its disclosure (where the originals are).
+        handle: the path of the archived originals.
+        cost_usd: what making it cost, where known.
+    """
+
+    policy: str
+    reason: str
+    seq: int
+    content: str
+    handle: str
+    cost_usd: float | None = None
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+Edit: TypeAlias = DropBefore | Evict | TruncateArguments | Summarize
+
+_KINDS: Mapping[str, type[Edit]] = {
+    "drop_before": DropBefore,
+    "evict": Evict,
+    "truncate_arguments": TruncateArguments,
+    "summarize": Summarize,
+}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def edit_kind(edit: Edit) -> str:
+    """The edit's name in the log and the ledger."""
+    return _NAMES[type(edit)]
 
 
 def edit_to_json(edit: Edit) -> str:
     """The edit as the log stores it."""
-    return json.dumps({"kind": _NAMES[type(edit)], **asdict(edit)}, ensure_ascii=False, separators=(",", ":"))
+    return json.dumps({"kind": edit_kind(edit), **asdict(edit)}, ensure_ascii=False, separators=(",", ":"))
 
 
 def edit_from_json(text: str) -> Edit:
