@@ -1,0 +1,184 @@
+"""What a provider's prompt cache reads and writes for a sequence of requests: rules as data, one cache as state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class CacheRules:
+    """How one provider caches prefixes.
+
+    Args:
+        minimum_tokens: a shorter prefix is not cached.
+        block_tokens: what is read is a multiple of this.
+        lifetime_seconds: how long an entry lives after its last use.
+        marked: only what ends at a breakpoint is written (Anthropic); else every prefix is.
+        lookback: how many segments before a breakpoint an older entry is found; 0 for any number.
+    """
+
+    minimum_tokens: int
+    block_tokens: int = 1
+    lifetime_seconds: float = 300.0
+    marked: bool = False
+    lookback: int = 0
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A piece of a request that is equal or not as a whole: a section, the tool schemas, a message.
+
+    Args:
+        key: equal keys mean equal bytes.
+        tokens: its size.
+    """
+
+    key: int
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Split:
+    """The input tokens of one request by how they are charged."""
+
+    fresh_tokens: int
+    read_tokens: int = 0
+    written_tokens: int = 0
+
+    @property
+    def input_tokens(self) -> int:
+        return self.fresh_tokens + self.read_tokens + self.written_tokens
+
+
+_ANTHROPIC: Final = CacheRules(1024, lifetime_seconds=300, marked=True, lookback=20)
+_ANTHROPIC_4096: Final = CacheRules(4096, lifetime_seconds=300, marked=True, lookback=20)
+_ANTHROPIC_2048: Final = CacheRules(2048, lifetime_seconds=300, marked=True, lookback=20)
+_OPENAI: Final = CacheRules(1024, block_tokens=128, lifetime_seconds=300)
+_GEMINI: Final = CacheRules(1024, lifetime_seconds=300)
+_GEMINI_PRO: Final = CacheRules(2048, lifetime_seconds=300)
+_DEEPSEEK: Final = CacheRules(64, block_tokens=64, lifetime_seconds=3600)
+
+RULES: Final[Sequence[tuple[str, CacheRules]]] = (
+    ("claude-opus-4-5", _ANTHROPIC_4096),
+    ("claude-opus-4-6", _ANTHROPIC_4096),
+    ("claude-opus-4-7", _ANTHROPIC_4096),
+    ("claude-haiku-4-5", _ANTHROPIC_4096),
+    ("claude-3-5-haiku", _ANTHROPIC_2048),
+    ("claude-3-haiku", _ANTHROPIC_2048),
+    ("claude", _ANTHROPIC),
+    ("gpt-", _OPENAI),
+    ("chatgpt", _OPENAI),
+    ("o1", _OPENAI),
+    ("o3", _OPENAI),
+    ("o4", _OPENAI),
+    ("gemini-2.5-pro", _GEMINI_PRO),
+    ("gemini-3", _GEMINI_PRO),
+    ("gemini", _GEMINI),
+    ("deepseek", _DEEPSEEK),
+)
+"""The beginning of a model's name, without provider prefix, to its rules; the first that fits counts.
+
+The figures are the providers' own: Anthropic "Prompt caching" (minimum by model, five minutes refreshed by each use, a
+look-back of 20 blocks, at most four breakpoints), OpenAI "Prompt caching" (1,024 tokens, then steps of 128, gone after
+five to ten minutes without use: five are taken), Gemini "Context caching", DeepSeek "Context caching" (blocks of 64,
+kept for hours: one is taken). Where a provider states no lifetime, five minutes are taken.
+"""
+
+
+def rules_for(model: str) -> CacheRules | None:
+    """The cache rules of a model by its name; None where no cache is known, and then nothing is read."""
+    name = model.rpartition("/")[2]
+    for part in name.split("."):
+        for prefix, rules in RULES:
+            if part.startswith(prefix) or name.startswith(prefix):
+                return rules
+    return None
+
+
+class PrefixCache:
+    """One provider's cache as one session sees it.
+
+    Args:
+        rules: None for a provider without a cache.
+    """
+
+    def __init__(self, rules: CacheRules | None) -> None:
+        self._rules = rules
+        self._used_at: dict[int, float] = {}
+
+    def send(self, segments: Sequence[Segment], *, at_seconds: float, marks: Sequence[int] = ()) -> Split:
+        """Charge one request and remember it.
+
+        Args:
+            segments: the whole request in order.
+            at_seconds: when; the clock of the caller, never running back.
+            marks: how many leading segments each breakpoint covers; the whole request by default. Providers that
+                cache without breakpoints take no notice.
+        """
+        rules = self._rules
+        chain, total = 0, 0
+        ends: list[tuple[int, int]] = []
+        for segment in segments:
+            chain = hash((chain, segment.key))
+            total += segment.tokens
+            ends.append((chain, total))
+        if rules is None or not ends:
+            return Split(total)
+        if rules.marked:
+            return self._marked(rules, ends, sorted({*marks} or {len(ends)}), at_seconds)
+        return self._unmarked(rules, ends, at_seconds)
+
+    def _unmarked(self, rules: CacheRules, ends: Sequence[tuple[int, int]], now: float) -> Split:
+        common = 0
+        for chain, total in reversed(ends):
+            if self._alive(rules, chain, now):
+                common = total
+                break
+        for chain, _ in ends:
+            self._used_at[chain] = now
+        read = common // rules.block_tokens * rules.block_tokens
+        if read < rules.minimum_tokens:
+            read = 0
+        return Split(ends[-1][1] - read, read)
+
+    def _marked(
+        self, rules: CacheRules, ends: Sequence[tuple[int, int]], marks: Sequence[int], now: float
+    ) -> Split:
+        read = 0
+        for mark in reversed(marks):
+            earliest = max(0, mark - rules.lookback) if rules.lookback else 0
+            found = next(
+                (
+                    place
+                    for place in range(mark - 1, earliest - 1, -1)
+                    if self._alive(rules, ends[place][0], now)
+                ),
+                None,
+            )
+            if found is not None:
+                read = ends[found][1]
+                self._used_at[ends[found][0]] = now
+                break
+        covered = max((ends[mark - 1][1] for mark in marks), default=0)
+        for mark in marks:
+            chain, total = ends[mark - 1]
+            if total >= rules.minimum_tokens:
+                self._used_at[chain] = now
+        written = max(0, covered - read) if covered >= rules.minimum_tokens else 0
+        return Split(ends[-1][1] - read - written, read, written)
+
+    def _alive(self, rules: CacheRules, chain: int, now: float) -> bool:
+        used = self._used_at.get(chain)
+        return used is not None and now - used <= rules.lifetime_seconds
+
+
+def shared_tokens(former: Sequence[Segment], request: Sequence[Segment]) -> int:
+    """How many leading tokens of ``request`` are byte-identical to the ``former`` request's."""
+    shared = 0
+    for before, now in zip(former, request, strict=False):
+        if before.key != now.key:
+            break
+        shared += now.tokens
+    return shared
