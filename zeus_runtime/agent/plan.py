@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.build import Build
+from zeus_runtime.agent.misfits import misfits
 from zeus_runtime.config import ConfigError, Diagnostic
 from zeus_runtime.models.profiles import ModelProfile, lookup, notices
 from zeus_runtime.prompt import Section, stable_sections
@@ -118,7 +119,7 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
     toolsets = _components(checked, "tool", config.tools, "tools")
     middlewares = _components(checked, "middleware", config.middlewares, "middlewares")
     tools = tuple(_tools(toolsets, middlewares, build, config.mode))
-    _refuse_misfits(checked, profile, [planned.tool for planned in tools])
+    _refuse_misfits(checked, profile, toolsets, middlewares, [planned.tool for planned in tools])
     plan = Plan(
         config=config,
         mode=config.mode,
@@ -198,7 +199,13 @@ def _tools(
             yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin)
 
 
-def _refuse_misfits(checked: Checked, profile: ModelProfile, tools: Sequence[Tool]) -> None:
+def _refuse_misfits(
+    checked: Checked,
+    profile: ModelProfile,
+    toolsets: Sequence[PlannedComponent],
+    middlewares: Sequence[PlannedComponent],
+    tools: Sequence[Tool],
+) -> None:
     problems: list[Diagnostic] = [
         checked.diagnostic("tool-conflict", message, ("tools",)) for message in check_tools(tools)
     ]
@@ -213,6 +220,8 @@ def _refuse_misfits(checked: Checked, profile: ModelProfile, tools: Sequence[Too
         for index, name in enumerate(names)
         if name in names[:index]
     ]
+    problems += misfits(checked, "tools", toolsets, profile, tools)
+    problems += misfits(checked, "middlewares", middlewares, profile, tools)
     if checked.config.limits.max_cost_usd is not None and None in (
         profile.input_cost_per_token,
         profile.output_cost_per_token,

@@ -1,0 +1,92 @@
+"""What a schema cannot say of a component's options: whether they fit the model, the tools and each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.models.profiles import suggest
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.plan import PlannedComponent
+    from zeus_runtime.config import Diagnostic
+    from zeus_runtime.models.profiles import ModelProfile
+    from zeus_runtime.tools import Tool
+
+
+@dataclass(frozen=True)
+class Misfit:
+    """One thing that is wrong with a component's options.
+
+    Args:
+        path: where in the options: ``("exclude", 2)``.
+        message: what is wrong.
+        hint: what to do.
+        code: the diagnostic's code.
+    """
+
+    path: tuple[str | int, ...]
+    message: str
+    hint: str | None = None
+    code: str = "misfit"
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What options are checked against.
+
+    Args:
+        profile: the model's limits and prices.
+        tools: every tool of the agent, by name.
+        written: the options as the YAML has them, without defaults.
+    """
+
+    profile: ModelProfile
+    tools: Mapping[str, Tool]
+    written: Mapping[str, Any]
+
+    def unknown_tools(
+        self, names: Iterable[str], path: tuple[str | int, ...], *, also: Sequence[str] = ()
+    ) -> Iterator[Misfit]:
+        """A misfit for each of ``names`` that is no tool of the agent.
+
+        Args:
+            names: a list of tools, or a mapping's keys.
+            path: where in the options they stand.
+            also: names that are right even when the agent has no such tool, since a default lists them.
+        """
+        known = [*self.tools, *also]
+        is_mapping = isinstance(names, Mapping)
+        for index, name in enumerate(names):
+            if name not in known:
+                likely = suggest(name, known, count=1)
+                yield Misfit(
+                    (*path, name if is_mapping else index),
+                    f"{name!r} is no tool of this agent",
+                    f"did you mean {likely[0]!r}?"
+                    if likely
+                    else f"its tools: {', '.join(self.tools) or 'none'}",
+                    "unknown-tool",
+                )
+
+
+def misfits(
+    checked: Checked,
+    key: str,
+    components: Sequence[PlannedComponent],
+    profile: ModelProfile,
+    tools: Sequence[Tool],
+) -> Iterator[Diagnostic]:
+    """What the options of ``components``, which stand in the list ``key``, say of themselves: those with a method
+    ``misfits(surroundings)`` give one Misfit for each thing that is wrong."""
+    refs = getattr(checked.config, key)
+    by_name = {tool.name: tool for tool in tools}
+    for index, planned in enumerate(components):
+        find = getattr(planned.value, "misfits", None)
+        if find is None:
+            continue
+        for each in find(Surroundings(profile, by_name, refs[index].options)):
+            where = (key, index, planned.name, *each.path)
+            yield checked.diagnostic(each.code, f"{planned.name}: {each.message}", where, hint=each.hint)

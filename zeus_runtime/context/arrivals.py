@@ -1,0 +1,23 @@
+"""What is new in a view: the messages since a place in the history."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zeus_runtime.context.view import Item, View
+
+
+def arrivals(view: View, after: int) -> Sequence[Item]:
+    """The messages of ``view`` with a ``seq`` greater than ``after``, oldest first; it costs what is new.
+
+    Args:
+        view: what is sent.
+        after: the last ``seq`` that was looked at; 0 at first.
+    """
+    new: list[Item] = []
+    for place in range(len(view) - 1, -1, -1):
+        item = view.item(place)
+        if item.seq <= after:
+            break
+        new.append(item)
+    return new[::-1]
