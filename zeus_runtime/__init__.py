@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.agent import FailedRunError as FailedRunError
     from zeus_runtime.agent.agent import RunResult as RunResult
     from zeus_runtime.agent.build import Build as Build
+    from zeus_runtime.agent.middleware import CallModel as CallModel
     from zeus_runtime.agent.middleware import Middleware as Middleware
     from zeus_runtime.agent.middleware import Turn as Turn
     from zeus_runtime.config.annotations import Alias as Alias
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from zeus_runtime.context import DropBefore as DropBefore
     from zeus_runtime.context import Edit as Edit
     from zeus_runtime.context import View as View
+    from zeus_runtime.context.cache_model import rules_for as rules_for
+    from zeus_runtime.context.tokens import Counter as Counter
     from zeus_runtime.errors import MissingError as MissingError
     from zeus_runtime.errors import OptionsError as OptionsError
     from zeus_runtime.errors import RunError as RunError
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.cassette import recorded_answer as recorded_answer
     from zeus_runtime.models.classify import model_error as model_error
     from zeus_runtime.models.errors import ModelError as ModelError
+    from zeus_runtime.models.interface import CachePoints as CachePoints
     from zeus_runtime.models.interface import Model as Model
     from zeus_runtime.models.interface import ModelPiece as ModelPiece
     from zeus_runtime.models.interface import ModelRequest as ModelRequest
@@ -91,6 +95,10 @@ _HOMES = {
     "Alias": "config.annotations",
     "Budget": "context",
     "Build": "agent.build",
+    "CachePoints": "models.interface",
+    "CallModel": "agent.middleware",
+    "Counter": "context.tokens",
+    "rules_for": "context.cache_model",
     "Component": "plugins.component",
     "Config": "config.model",
     "ConfigError": "config.diagnostics",

@@ -20,6 +20,23 @@ class ToolSchema:
 
 
 @dataclass(frozen=True)
+class CachePoints:
+    """Where a request's prefix is worth keeping, for providers that cache only what they are told to.
+
+    Args:
+        tools: after the last tool schema.
+        system: after the first ``stable_system_length`` characters of ``system``.
+        messages: after these messages, by their index.
+        lifetime: how long the provider keeps it: ``5m`` or ``1h``.
+    """
+
+    tools: bool = False
+    system: bool = False
+    messages: tuple[int, ...] = ()
+    lifetime: str = "5m"
+
+
+@dataclass(frozen=True)
 class ModelRequest:
     """One call to a model.
 
@@ -31,6 +48,7 @@ class ModelRequest:
         stable_system_length: how many leading characters of ``system`` are sections 1-6 (for prompt caching).
         settings: per-call provider settings (temperature, max_tokens, ...), over the model's options.
         purpose: ``turn`` for the agent's own calls; a policy's own calls name themselves (``summary``).
+        cache_points: what to ask the provider to cache; None asks for nothing.
     """
 
     system: str
@@ -39,6 +57,7 @@ class ModelRequest:
     stable_system_length: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
     purpose: str = "turn"
+    cache_points: CachePoints | None = None
 
     def override(self, **changes: Any) -> ModelRequest:
         """A copy with ``changes``; the request itself never changes."""

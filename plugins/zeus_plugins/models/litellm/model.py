@@ -96,10 +96,23 @@ class LitellmModel:
         )
 
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
+        from zeus_plugins.models.litellm.caching import marked
         from zeus_runtime import to_chat
 
         options = self._options
         system = [{"role": "system", "content": request.system}] if request.system else []
+        chat = [*system, *(to_chat(message, portable=True) for message in request.messages)]
+        tools: list[dict[str, Any]] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": dict(tool.parameters),
+                },
+            }
+            for tool in request.tools
+        ]
         arguments: dict[str, Any] = {
             "temperature": options.temperature,
             "top_p": options.top_p,
@@ -107,18 +120,7 @@ class LitellmModel:
             **options.extra,
             **request.settings,
             "model": options.model,
-            "messages": [*system, *(to_chat(message, portable=True) for message in request.messages)],
-            "tools": [
-                {
-                    "type": "function",
-                    "function": {
-                        "name": tool.name,
-                        "description": tool.description,
-                        "parameters": dict(tool.parameters),
-                    },
-                }
-                for tool in request.tools
-            ],
+            **marked(request, chat, tools),
             "extra_headers": dict(options.headers),
             "timeout": options.timeout_seconds,
             "stream": options.stream,

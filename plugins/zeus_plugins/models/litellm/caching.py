@@ -1,0 +1,56 @@
+"""A request's cache points as the `cache_control` marks that litellm hands on to Anthropic, Bedrock and others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zeus_runtime import ModelRequest
+
+
+def marked(
+    request: ModelRequest, chat: list[dict[str, Any]], tools: list[dict[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    """``messages`` and ``tools`` of the call, marked where the request's cache points say so.
+
+    The system prompt is cut in two where its stable part ends; the two halves join to the same text.
+
+    Args:
+        chat: the messages as litellm takes them, the system prompt first where there is one.
+        tools: the tools as litellm takes them.
+    """
+    points = request.cache_points
+    if points is None:
+        return {"messages": chat, "tools": tools}
+    # Five minutes is what providers do unasked, and older models refuse to be asked for it.
+    mark = {"type": "ephemeral"} if points.lifetime == "5m" else {"type": "ephemeral", "ttl": points.lifetime}
+    if points.tools and tools:
+        tools[-1]["cache_control"] = mark
+    offset = 1 if request.system else 0
+    if points.system and offset and request.stable_system_length:
+        chat[0]["content"] = _system(request.system, request.stable_system_length, mark)
+    for index in points.messages:
+        _mark(chat[offset + index], mark)
+    return {"messages": chat, "tools": tools}
+
+
+def _system(text: str, stable: int, mark: dict[str, str]) -> list[dict[str, Any]]:
+    halves = [text[:stable], text[stable:]]
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": half} for half in halves if half]
+    blocks[0]["cache_control"] = mark
+    return blocks
+
+
+def _mark(message: dict[str, Any], mark: dict[str, str]) -> None:
+    """Mark a message's last block; a result is marked as a whole, an empty text not at all (Anthropic refuses it)."""
+    if message["role"] == "tool":
+        message["cache_control"] = mark
+        return
+    content = message["content"]
+    if isinstance(content, str):
+        if content:
+            message["content"] = [{"type": "text", "text": content, "cache_control": mark}]
+        return
+    *before, last = content or [None]
+    if isinstance(last, dict):
+        message["content"] = [*before, {**last, "cache_control": mark}]
