@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -25,13 +26,16 @@ def open_model(plan: Plan) -> Model:
 
 def fresh_outfit(plan: Plan, model: Model) -> Outfit:
     """What one run works with: shared parts, and middlewares of its own."""
+    by_name: dict[str, Tool] = {}
+    build = replace(plan.build, tools=by_name)
     middlewares: list[tuple[str, Middleware]] = [
-        (planned.name, planned.create(plan.build)) for planned in plan.middlewares
+        (planned.name, planned.create(build)) for planned in plan.middlewares
     ]
     theirs = {planned.name for planned in plan.middlewares}
     tools: list[Tool] = [planned.tool for planned in plan.tools if planned.component not in theirs]
     for _, middleware in middlewares:
         tools.extend(middleware.tools())
+    by_name.update((tool.name, tool) for tool in tools)
     return Outfit(
         model=model,
         tools=tools,
