@@ -1,9 +1,9 @@
 """Counting tokens: exactly where the tokenizer is public, by class of text elsewhere, framed as each provider does."""
 
+from zeus_runtime.context.tokens.choice import counter_for
 from zeus_runtime.context.tokens.counter import Counter, FramedCounter, request_tokens
 from zeus_runtime.context.tokens.encodings import EncodingMissingError, exact
-from zeus_runtime.context.tokens.estimate import estimate
-from zeus_runtime.context.tokens.framing import Framing, counter_for, framing_for
+from zeus_runtime.context.tokens.framing import Framing, framing_for
 
 __all__ = [
     "Counter",
@@ -11,7 +11,6 @@ __all__ = [
     "FramedCounter",
     "Framing",
     "counter_for",
-    "estimate",
     "exact",
     "framing_for",
     "request_tokens",

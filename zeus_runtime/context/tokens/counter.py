@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from zeus_runtime.context.tokens.terms import Terms, fixed_terms, message_terms, tools_terms
 from zeus_runtime.models.interface import ModelRequest, ToolSchema
 
 if TYPE_CHECKING:
@@ -38,8 +38,16 @@ class Counter(Protocol):
         """The tokens tool schemas add to a request, with what the provider writes around them; 0 for none."""
         ...
 
-    def fixed(self, system: str = "", schemas: Sequence[ToolSchema] = ()) -> int:
-        """The tokens of a request without any message: system prompt, tools and what every request costs."""
+    def fixed(
+        self, system: str = "", schemas: Sequence[ToolSchema] = (), settings: Mapping[str, Any] | None = None
+    ) -> int:
+        """The tokens of a request without its messages.
+
+        Args:
+            system: the system prompt.
+            schemas: the tools.
+            settings: per-call settings; ``tool_choice`` and ``response_format`` take tokens.
+        """
         ...
 
 
@@ -52,9 +60,10 @@ class FramedCounter:
         exact: whether ``count`` is the model's own tokenizer.
     """
 
-    def __init__(self, count: Callable[[str], int], framing: Framing, *, exact: bool) -> None:
+    def __init__(self, count: Callable[[str], float], framing: Framing, *, exact: bool) -> None:
         self._count = count
         self._framing = framing
+        self._costs = {**framing.costs, "text": 1.0} if exact else framing.costs
         self._exact = exact
 
     @property
@@ -62,45 +71,26 @@ class FramedCounter:
         return self._exact
 
     def text(self, text: str) -> int:
-        return self._count(text) if text else 0
+        return round(self._price({"text": self._count(text)})) if text else 0
 
     def message(self, message: BaseMessage) -> int:
-        tokens = self._framing.message + self.text(content_text(message.content))
-        for call in getattr(message, "tool_calls", ()):
-            tokens += self._framing.call + self.text(call["name"]) + self.text(compact(call["args"]))
-        for call in getattr(message, "invalid_tool_calls", ()):
-            tokens += self._framing.call + self.text(call["name"] or "") + self.text(call["args"] or "")
-        return round(tokens)
+        return round(self._price(message_terms(message, self._count)))
 
     def tools(self, schemas: Sequence[ToolSchema]) -> int:
-        if not schemas:
-            return 0
-        tokens = self._framing.tools
-        for schema in schemas:
-            tokens += self._framing.tool + self.text(schema.name) + self.text(schema.description)
-            tokens += self.text(compact(schema.parameters))
-        return round(tokens)
+        return round(self._price(tools_terms(schemas, self._count, self._framing.notation)))
 
-    def fixed(self, system: str = "", schemas: Sequence[ToolSchema] = ()) -> int:
-        framed = self._framing.system + self.text(system) if system else 0
-        return round(self._framing.request + framed) + self.tools(schemas)
+    def fixed(
+        self, system: str = "", schemas: Sequence[ToolSchema] = (), settings: Mapping[str, Any] | None = None
+    ) -> int:
+        terms = fixed_terms(system, settings or {}, self._count, tools=bool(schemas))
+        return round(self._price(terms)) + self.tools(schemas)
+
+    def _price(self, terms: Terms) -> float:
+        cost = self._costs.get
+        return sum(quantity * cost(name, 0.0) for name, quantity in terms.items())
 
 
 def request_tokens(counter: Counter, request: ModelRequest) -> int:
-    """The tokens of a whole request; for tools and tests, since the context engine counts each message once."""
-    return counter.fixed(request.system, request.tools) + sum(map(counter.message, request.messages))
-
-
-def content_text(content: str | Sequence[str | Mapping[str, Any]]) -> str:
-    """The texts of a message's content, joined; blocks that are not text are written as JSON."""
-    if isinstance(content, str):
-        return content
-    return "".join(
-        block if isinstance(block, str) else str(block["text"]) if "text" in block else compact(block)
-        for block in content
-    )
-
-
-def compact(value: Any) -> str:
-    """``value`` as JSON without blanks."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    """The tokens of a whole request, every message counted afresh."""
+    fixed = counter.fixed(request.system, request.tools, request.settings)
+    return fixed + sum(map(counter.message, request.messages))

@@ -1,42 +1,72 @@
-"""What each provider writes around texts, in tokens, and which counter that makes for a model."""
+"""What each provider writes around texts, in tokens: data, fitted from what providers reported (``fitted.json``)."""
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from zeus_runtime.context.tokens.counter import Counter, FramedCounter
-from zeus_runtime.context.tokens.encodings import exact
-from zeus_runtime.context.tokens.estimate import estimate
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from zeus_runtime.models.profiles import ModelProfile
 
+FITTED = Path(__file__).with_name("fitted.json")
+"""Costs by class of text and by provider; ``scripts/fit_tokens.py`` writes it."""
+
 
 @dataclass(frozen=True)
 class Framing:
-    """One provider's overheads, in tokens."""
+    """One family's overheads.
 
-    request: float = 3
-    system: float = 4
-    message: float = 4
-    call: float = 8
-    tools: float = 8
-    tool: float = 8
+    Args:
+        name: of the family: models whose provider frames requests alike.
+        models: what a model's name, without its provider, must match.
+        providers: whose models these are; empty for anyone's.
+        mode: ``responses`` or ``chat`` where the endpoint matters; empty for both.
+        notation: how the family is shown tool schemas: ``typescript`` or ``json``.
+        costs: tokens for one of each of ``terms.TERMS``; what is not named costs nothing.
+    """
+
+    name: str
+    models: str
+    providers: Sequence[str]
+    mode: str
+    notation: str
+    costs: Mapping[str, float]
+
+
+@cache
+def _fitted() -> Mapping[str, Any]:
+    table: Mapping[str, Any] = json.loads(FITTED.read_text("utf-8"))
+    return table
+
+
+def text_costs() -> tuple[float, ...]:
+    """Tokens for one of each of ``estimate.FEATURES``."""
+    from zeus_runtime.context.tokens.estimate import FEATURES
+
+    costs = _fitted()["text"]
+    return tuple(float(costs[name]) for name in FEATURES)
+
+
+@cache
+def framings() -> tuple[Framing, ...]:
+    """Every family, the most particular first; the last takes every model."""
+    return tuple(Framing(**row) for row in _fitted()["families"])
 
 
 def framing_for(profile: ModelProfile) -> Framing:
-    """The overheads of the provider whose model ``profile`` is."""
-    return Framing()
+    """The family of the model ``profile``."""
+    return next(framing for framing in framings() if belongs(profile, framing))
 
 
-def counter_for(profile: ModelProfile) -> Counter:
-    """What counts the tokens of the model ``profile``: exact if it has a public tokenizer, else an estimate.
-
-    Raises:
-        EncodingMissingError: the profile names an encoding that is not on this machine.
-    """
-    framing = framing_for(profile)
-    if profile.tokenizer == "estimate":
-        return FramedCounter(estimate, framing, exact=False)
-    return FramedCounter(exact(profile.tokenizer), framing, exact=True)
+def belongs(profile: ModelProfile, framing: Framing) -> bool:
+    """Whether the model ``profile`` is of the family ``framing``."""
+    return (
+        re.search(framing.models, profile.name.lower()) is not None
+        and (not framing.providers or profile.provider in framing.providers)
+        and (not framing.mode or framing.mode == (profile.mode or "chat"))
+    )

@@ -1,0 +1,318 @@
+"""Fit what a text and a request cost in tokens, and write ``zeus_runtime/context/tokens/fitted.json``.
+
+``python -m scripts.fit_tokens --data token-usage.jsonl [--write]``, from the checkout. Deterministic. Prints the
+error on the data itself and cross-validated: by cassette file, so that no two requests of one conversation stand on both
+sides.
+
+A family (models whose provider frames requests alike) has few free costs; each is drawn towards its prior, so that a
+family with three requests on record learns no more than three requests can teach.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import random
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.wire import Recorded, read
+from zeus_runtime.context.tokens.encodings import exact
+from zeus_runtime.context.tokens.estimate import FEATURES, estimator, features
+from zeus_runtime.context.tokens.framing import FITTED, Framing, belongs
+from zeus_runtime.context.tokens.terms import fixed_terms, message_terms, tools_terms
+
+CHECKOUT = Path(__file__).parents[1]
+TEXTS = Path(__file__).with_name("token_texts")
+
+OPENAI: Final = {
+    "request": 3.0, "system": 4.0, "text": 1.0, "user": 4.0, "assistant": 4.0, "call": 6.0, "call_text": 1.0,
+    "result": 6.0, "tools": 16.0, "tool": 1.0, "schema_text": 1.0, "output": 10.0, "output_text": 1.0,
+}  # fmt: skip
+CLAUDE: Final = {
+    "request": 4.0, "system": 0.0, "text": 1.0, "user": 4.0, "assistant": 4.0, "call": 30.0, "call_text": 1.0,
+    "argument": 12.0, "result": 15.0, "reasoning_text": 1.0, "tools": 440.0, "tool": 30.0, "schema_text": 1.0,
+    "parameter": 8.0, "forced": 90.0, "output": 150.0, "output_text": 1.0,
+}  # fmt: skip
+GEMINI: Final = {
+    "request": 1.0, "text": 1.0, "call": 3.0, "call_text": 1.0, "result": 4.0, "tool": 2.0, "schema_text": 0.9,
+}  # fmt: skip
+OTHER: Final = {
+    "request": 3.0, "system": 4.0, "text": 1.0, "user": 4.0, "assistant": 4.0, "call": 10.0, "call_text": 1.0,
+    "result": 6.0, "reasoning_text": 1.0, "tools": 60.0, "tool": 10.0, "schema_text": 1.0, "output_text": 1.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family to fit.
+
+    Args:
+        framing: who belongs to it, and its costs' priors.
+        free: cost to how far, in tokens, it may plausibly lie from its prior; other costs stay.
+    """
+
+    framing: Framing
+    free: Mapping[str, float]
+
+
+def _family(
+    name: str,
+    models: str,
+    priors: Mapping[str, float],
+    free: Mapping[str, float],
+    *,
+    providers: Sequence[str] = (),
+    mode: str = "",
+    notation: str = "json",
+) -> Family:
+    return Family(Framing(name, models, providers, mode, notation, dict(priors)), free)
+
+
+_OPENAI_FREE: Final = {"call": 5.0, "result": 5.0, "tools": 60.0, "tool": 5.0, "output": 20.0}
+_CLAUDE_FREE: Final = {
+    "system": 2.0, "text": 0.4, "call": 20.0, "argument": 8.0, "result": 10.0, "tools": 200.0, "schema_text": 0.3,
+    "tool": 15.0, "parameter": 5.0, "forced": 60.0, "output": 60.0,
+}  # fmt: skip
+_GEMINI_FREE: Final = {
+    "request": 1.0, "text": 0.1, "call": 5.0, "result": 5.0, "tool": 5.0, "schema_text": 0.3, "parameter": 3.0,
+}  # fmt: skip
+_OTHER_FREE: Final = {
+    "request": 20.0, "text": 0.1, "call": 10.0, "result": 10.0, "tools": 100.0, "tool": 15.0, "schema_text": 0.2,
+}  # fmt: skip
+
+FAMILIES: Final = (
+    _family("openai gpt-oss", r"gpt-oss", {**OPENAI, "request": 70.0}, {**_OPENAI_FREE, "request": 20.0},
+            notation="typescript"),
+    _family("openai reasoning, responses", r"(^|/|\.)(gpt-[5-9]|o\d|codex|computer-use)",
+            {**OPENAI, "request": 2.0}, _OPENAI_FREE, mode="responses", notation="typescript"),
+    _family("openai reasoning, chat", r"(^|/|\.)(gpt-[5-9]|o\d|codex|chat-latest)",
+            {**OPENAI, "request": 2.0, "tools": 98.0}, _OPENAI_FREE, notation="typescript"),
+    _family("openai", r"(^|/|\.)(chat)?gpt-[34]", OPENAI, _OPENAI_FREE, notation="typescript"),
+    _family("claude, newest", r"claude-(opus-(4-[789]|[5-9])|sonnet-[5-9]|haiku-[5-9]|fable|mythos)",
+            {**CLAUDE, "text": 1.3}, _CLAUDE_FREE),
+    _family("claude 4.5", r"claude-(opus-4[-.][56]|sonnet-4[-.][56]|haiku-4[-.]5)", CLAUDE, _CLAUDE_FREE),
+    _family("claude", r"claude", {**CLAUDE, "tools": 290.0}, _CLAUDE_FREE),
+    _family("gemini 2.0", r"gemini-(1|2\.0)", {**GEMINI, "request": 0.0, "schema_text": 0.4}, _GEMINI_FREE),
+    _family("gemini 2.5", r"gemini-2", GEMINI, _GEMINI_FREE),
+    _family("gemini on vertex", r"gemini", {**GEMINI, "schema_text": 0.3}, _GEMINI_FREE,
+            providers=("vertex_ai",)),
+    _family("gemini", r"gemini", GEMINI, {**_GEMINI_FREE, "signature": 0.2}),
+    _family("llama", r"llama", OTHER, _OTHER_FREE),
+    _family("mistral", r"mistral|magistral|ministral|devstral|codestral", OTHER, _OTHER_FREE),
+    _family("any", r"", OTHER, _OTHER_FREE),
+)  # fmt: skip
+
+
+def corpus() -> dict[str, list[str]]:
+    """Texts by class: the project's own, ``token_texts``, and generated ones."""
+    made = random.Random(0)
+    texts: dict[str, list[str]] = {
+        path.name: _pieces(path.read_text("utf-8"), 400) for path in sorted(TEXTS.glob("*.txt"))
+    }
+    texts["python"] = [
+        piece
+        for path in sorted((CHECKOUT / "zeus_runtime" / "config").glob("*.py"))
+        for piece in _pieces(path.read_text("utf-8"), 1500)
+    ]
+    texts["prompts"] = [
+        piece
+        for path in sorted((CHECKOUT / "prompts").glob("*.md"))
+        for piece in _pieces(path.read_text("utf-8"), 1500)
+    ]
+    texts["schema"] = _pieces((CHECKOUT / "schemas" / "zeus.schema.json").read_text("utf-8"), 1500)[:60]
+    for line in (CHECKOUT / "tests" / "data" / "trajectories.jsonl").read_text("utf-8").splitlines():
+        for message in json.loads(line)["messages"]:
+            if isinstance(text := message.get("content"), str) and len(text) > 40:
+                texts.setdefault(f"trajectory {message['role']}", []).append(text[:2000])
+            for call in message.get("tool_calls") or ():
+                texts.setdefault("arguments", []).append(call["function"]["arguments"])
+    for _ in range(30):
+        noise = made.randbytes(450)
+        texts.setdefault("base64", []).append(base64.b64encode(noise).decode())
+        texts.setdefault("hex", []).append(noise.hex())
+        texts.setdefault("table", []).append(_table(made))
+    return texts
+
+
+def _pieces(text: str, length: int) -> list[str]:
+    return [text[start : start + length] for start in range(0, len(text), length)]
+
+
+def _table(made: random.Random) -> str:
+    def cell() -> str:
+        return made.choice(
+            (
+                str(made.randint(0, 99_999)),
+                f"{made.random() * 100:.2f}",
+                f"{made.randint(1990, 2026)}-{made.randint(1, 12):02}-{made.randint(1, 28):02}",
+            )
+        )
+
+    return "\n".join(",".join(cell() for _ in range(6)) for _ in range(20))
+
+
+def fit_texts(texts: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """Tokens for one of each of ``FEATURES``, so that every class of text is as well met as every other.
+
+    The measure is o200k: it is public, and other current vocabularies differ from it by a factor that each family fits.
+    """
+    count = exact("o200k_base")
+    rows, targets = [], []
+    for each in texts.values():
+        for text in each:
+            tokens = count(text)
+            if tokens >= 5:
+                weight = 1 / tokens / len(each) ** 0.5
+                rows.append([quantity * weight for quantity in features(text)])
+                targets.append(tokens * weight)
+    costs = _non_negative(np.array(rows), np.array(targets))
+    return {name: round(float(cost), 3) for name, cost in zip(FEATURES, costs, strict=True)}
+
+
+def _non_negative(rows: Any, targets: Any) -> Any:
+    """Least squares with no negative cost, by coordinate descent."""
+    gram, moment = rows.T @ rows, rows.T @ targets
+    costs = np.zeros(len(moment))
+    for _ in range(1000):
+        for each in range(len(costs)):
+            if gram[each, each] > 0:
+                slope = (gram[each] @ costs - moment[each]) / gram[each, each]
+                costs[each] = max(0.0, costs[each] - slope)
+    return costs
+
+
+def quantities(each: Recorded, framing: Framing, count: Callable[[str], float]) -> dict[str, float]:
+    """All quantities of a request, summed."""
+    request, total = each.request, dict[str, float]()
+    parts = [
+        fixed_terms(request.system, request.settings, count, tools=bool(request.tools)),
+        tools_terms(request.tools, count, framing.notation),
+        *(message_terms(message, count) for message in request.messages),
+    ]
+    for part in parts:
+        for name, quantity in part.items():
+            total[name] = total.get(name, 0.0) + quantity
+    return total
+
+
+_NOISE: Final = 0.04
+"""How far, in shares of a count, two like requests differ by what no client sees."""
+_NOISE_TOKENS: Final = 2.0
+_ROUNDS: Final = 12
+
+
+def fit(family: Family, rows: Sequence[tuple[Mapping[str, float], int]]) -> dict[str, float]:
+    """The family's costs: robust (Cauchy) least squares on shares of the count, drawn to the priors."""
+    costs = dict(family.framing.costs)
+    names = sorted(family.free)
+    if not rows:
+        return costs
+    spread = np.array([family.free[name] for name in names])
+    prior = np.array([costs.get(name, 0.0) for name in names])
+    matrix = np.array([[row.get(name, 0.0) for name in names] for row, _ in rows])
+    fixed = np.array(
+        [sum(q * costs.get(name, 0.0) for name, q in row.items() if name not in names) for row, _ in rows]
+    )
+    actual = np.array([float(tokens) for _, tokens in rows])
+    scale = _NOISE * actual + _NOISE_TOKENS
+    weights = np.ones(len(rows))
+    found = prior
+    for _ in range(_ROUNDS):
+        scaled = matrix * (weights**0.5 / scale)[:, None]
+        wanted = (actual - fixed - matrix @ prior) * weights**0.5 / scale
+        penalty = np.diag(1 / spread**2)
+        found = prior + np.linalg.solve(scaled.T @ scaled + penalty, scaled.T @ wanted)
+        found = np.maximum(found, 0.0)
+        weights = 1 / (1 + ((actual - fixed - matrix @ found) / scale) ** 2)
+    return {**costs, **{name: round(float(cost), 3) for name, cost in zip(names, found, strict=True)}}
+
+
+def measured(requests: Sequence[Recorded], text: Mapping[str, float]) -> Iterator[tuple[Family, list[Any]]]:
+    """Each family with its requests' quantities, counts and files, the most particular family first."""
+    estimate = estimator([text[name] for name in FEATURES])
+    left = [each for each in requests if not each.server_side]
+    for family in FAMILIES:
+        mine = [each for each in left if belongs(each.profile, family.framing)]
+        left = [each for each in left if not belongs(each.profile, family.framing)]
+        rows = []
+        for each in mine:
+            tokenizer = each.profile.tokenizer
+            count = estimate if tokenizer == "estimate" else exact(tokenizer)
+            rows.append((quantities(each, family.framing, count), each.input_tokens, each.file))
+        yield family, rows
+
+
+def predicted(costs: Mapping[str, float], row: Mapping[str, float]) -> float:
+    return sum(quantity * costs.get(name, 0.0) for name, quantity in row.items())
+
+
+def cross_validated(family: Family, rows: Sequence[Any], folds: int = 5) -> list[tuple[float, int]]:
+    """(error as a share, actual count) of each request, by costs that never saw its file."""
+    errors = []
+    for fold in range(folds):
+        seen = [(row, tokens) for row, tokens, file in rows if _fold(file, folds) != fold]
+        costs = fit(family, seen)
+        errors += [
+            (predicted(costs, row) / tokens - 1, tokens)
+            for row, tokens, file in rows
+            if _fold(file, folds) == fold
+        ]
+    return errors
+
+
+def _fold(file: str, folds: int) -> int:
+    return zlib.crc32(file.encode()) % folds
+
+
+def fitted(requests: Sequence[Recorded]) -> dict[str, Any]:
+    """The table to write."""
+    text = fit_texts(corpus())
+    families = []
+    for family, rows in measured(requests, text):
+        costs = fit(family, [(row, tokens) for row, tokens, _ in rows])
+        framing = replace(family.framing, costs={name: cost for name, cost in costs.items() if cost})
+        families.append(vars(framing))
+    return {"text": text, "families": families}
+
+
+def report(requests: Sequence[Recorded], table: Mapping[str, Any]) -> None:
+    """Errors of requests of 200 tokens and more without server-side tools, on the data and cross-validated."""
+    print(
+        f"{'family':30} {'n':>4} {'n200':>5} {'median':>7} {'p90':>7} {'cv median':>9} {'cv p90':>7} {'cv <-10%':>8}"
+    )
+    for (family, rows), fitted_row in zip(measured(requests, table["text"]), table["families"], strict=True):
+        own = [abs(predicted(fitted_row["costs"], row) / n - 1) for row, n, _ in rows if n >= 200]
+        crossed = [error for error, n in cross_validated(family, rows) if n >= 200]
+        if not own:
+            print(f"{family.framing.name:30} {len(rows):4} {0:5}")
+            continue
+        sizes = np.abs(crossed)
+        print(
+            f"{family.framing.name:30} {len(rows):4} {len(own):5} {np.median(own):7.1%} {np.quantile(own, 0.9):7.1%} "
+            f"{np.median(sizes):9.1%} {np.quantile(sizes, 0.9):7.1%} {np.mean(np.array(crossed) < -0.1):8.1%}"
+        )
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    options.add_argument(
+        "--data", type=Path, required=True, help="recorded requests, one JSON object per line"
+    )
+    options.add_argument("--write", action="store_true", help="write fitted.json")
+    given = options.parse_args()
+    requests = read(given.data)
+    table = fitted(requests)
+    report(requests, table)
+    if given.write:
+        FITTED.write_text(json.dumps(table, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
