@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from tests.support.agents import assert_paired
-from zeus_runtime.context import DropBefore, View, edit_from_json, edit_to_json, fold, review
+from zeus_runtime.context import DropBefore, edit_from_json, edit_to_json, fold, review
 
 
 def conversation(groups: Sequence[int]) -> list[BaseMessage]:
@@ -94,7 +94,7 @@ def test_an_edit_comes_back_from_the_log_as_it_was(policy: str, reason: str, seq
 
 def test_a_view_is_indexed_like_a_list_and_does_not_grow_with_the_history() -> None:
     history: list[BaseMessage] = [HumanMessage(str(number)) for number in range(6)]
-    view = View(history, first=3, length=5)
+    view = fold(history, [DropBefore("test", "why", 3)], 5)
     history.append(HumanMessage("new"))
     assert [m.content for m in view] == ["2", "3", "4"]
     assert [m.content for m in view[1:]] == ["3", "4"]

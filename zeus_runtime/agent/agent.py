@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.outfitting import fresh_outfit, open_model
 from zeus_runtime.agent.plan import Plan, make_plan
-from zeus_runtime.agent.session import Session, new_session_id
+from zeus_runtime.agent.session import Compaction, Session, new_session_id
 from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
 from zeus_runtime.plugins import Observers
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.database import Database
-    from zeus_runtime.store.thread_log import SessionInfo, ThreadLog
+    from zeus_runtime.store.thread_log import SessionInfo, Thread, ThreadLog
 
 
 @dataclass(frozen=True)
@@ -196,6 +196,20 @@ class Agent:
         entries = await log.read(await log.find(session))
         return [from_payload(json.loads(entry.payload)) for entry in entries]
 
+    async def compact(self, session: str) -> Compaction:
+        """Let every context policy shed what it can now, as if the next request did not fit.
+
+        Raises:
+            UsageError: there is no such session, it has no messages, or it is running.
+        """
+        live = await self._open()
+        thread = await live.log.find(session)
+        self._refuse_running(session)
+        outfit = fresh_outfit(self._plan, self._heard(live.model), session)
+        return await self._session(live, thread).compact(
+            self._plan.mode, outfit, self._emitter(lambda _event: None)
+        )
+
     async def delete_session(self, session: str) -> None:
         """Remove a session with all its messages and checkpoints.
 
@@ -236,8 +250,8 @@ class Agent:
         emit = self._emitter(events.put_nowait)
         for notice in self._plan.notices:
             emit(notice)
-        work = Session(thread, log=live.log, database=live.database, saver=live.saver, graph=live.graph).run(
-            prompt, self._plan.mode, fresh_outfit(self._plan, self._heard(live.model)), emit
+        work = self._session(live, thread).run(
+            prompt, self._plan.mode, fresh_outfit(self._plan, self._heard(live.model), name), emit
         )
         task = asyncio.create_task(work, name=f"run {name}")
         self._running[name] = task
@@ -261,6 +275,9 @@ class Agent:
                 await asyncio.wait([task])
         assert terminal is not None
         yield terminal
+
+    def _session(self, live: _Live, thread: Thread) -> Session:
+        return Session(thread, log=live.log, database=live.database, saver=live.saver, graph=live.graph)
 
     def _heard(self, model: Model) -> Model:
         if self._cassette is None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zeus_runtime.config import Config
-    from zeus_runtime.models import ModelProfile
+    from zeus_runtime.config import Config, Ref
+    from zeus_runtime.context import Archive
+    from zeus_runtime.context.tokens import Counter
+    from zeus_runtime.models import Model, ModelProfile
     from zeus_runtime.tools import Tool, WorkspaceFiles
 
 
@@ -24,8 +26,15 @@ class Build:
         environ: the process environment with ``.env`` beneath it.
         profile: the model's limits and prices.
         workspace: the agent's files.
-        tools: every tool of the agent by name, for a run's middlewares; empty while they are only planned, and filled
-            in when all of them have been created.
+        session: the thread's id; empty while only planning.
+        model: the running model, for a policy's own calls (``ModelRequest(purpose="summary")``): they count in the
+            run's totals and do not reach the user's stream. None while only planning.
+        open_model: another model from its name or Ref, its calls counted too.
+        profile_of: the limits and prices of a model by name.
+        counter: counts tokens as the model's provider does; None while only planning.
+        archive: the handles under which originals are kept; None while only planning.
+        tools: every tool of the agent by name; while middlewares are created, those of ``tools:`` and of the lines
+            above.
     """
 
     config: Config
@@ -34,7 +43,6 @@ class Build:
     environ: Mapping[str, str]
     profile: ModelProfile
     workspace: WorkspaceFiles
-    tools: Mapping[str, Tool] = field(default_factory=dict)
     session: str = ""
     model: Model | None = field(default=None, repr=False)
     open_model: Callable[[str | Ref], Model] | None = field(default=None, repr=False)

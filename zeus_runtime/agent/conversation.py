@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.context import Edit, View, edit_from_json, edit_to_json, fold
+from zeus_runtime.context.ledger import Step
 from zeus_runtime.models.messages import from_payload, to_payload
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 
-    from zeus_runtime.store.thread_log import LogEntry, Thread, ThreadLog
+    from zeus_runtime.context.tokens import Counter
+    from zeus_runtime.store.thread_log import LogEntry, StepEntry, Thread, ThreadLog
 
 INTERRUPTED = "This call was interrupted before it finished; whether it took effect is unknown."
 
@@ -22,10 +24,26 @@ class Conversation:
 
     A message is written to the log before anything refers to it. What a crash left beyond the last checkpoint stays
     in the log; ``kept`` finds it again, so that a resumed run repeats neither a paid answer nor a finished tool call.
+
+    Args:
+        log, thread: where the messages are.
+        entries: those that are there.
+        edits: the payloads of the admitted edits, in order.
+        last_step: the ledger's last entry, where there is one.
+        counter: counts tokens.
+        replayable: names of tools whose results can be fetched again.
     """
 
     def __init__(
-        self, log: ThreadLog, thread: Thread, entries: Sequence[LogEntry], edits: Sequence[str] = ()
+        self,
+        log: ThreadLog,
+        thread: Thread,
+        entries: Sequence[LogEntry],
+        edits: Sequence[str] = (),
+        *,
+        last_step: Step | None = None,
+        counter: Counter | None = None,
+        replayable: Iterable[str] = (),
     ) -> None:
         self._log = log
         self._thread = thread
@@ -34,6 +52,11 @@ class Conversation:
         self._ids: dict[int, str] = {}
         self._state: dict[str, Any] = {}
         self._edits = [edit_from_json(edit) for edit in edits]
+        self._counter = counter
+        self._replayable = frozenset(replayable)
+        self._view: View | None = None
+        self.last_step = last_step
+        self._texts: set[str] = set()
         for entry in entries:
             self._take(entry.seq, entry.id, from_payload(json.loads(entry.payload)))
 
@@ -60,24 +83,72 @@ class Conversation:
         return self._line[seq - 1] if seq <= len(self._line) else self._ahead[seq]
 
     def view(self, seq: int) -> View:
-        """What the admitted edits leave of the messages 1 to ``seq``."""
-        return fold(self._line, self._edits, seq)
+        """What the admitted edits leave of the messages 1 to ``seq``; it costs what is new since the last one."""
+        if self._view is None or seq < self._view.upto:
+            self._view = fold(
+                self._line, self._edits, seq, counter=self._counter, replayable=self._replayable
+            )
+        else:
+            self._view = self._view.extended(seq)
+        return self._view
 
-    async def admit(self, edit: Edit, seq: int) -> None:
-        """Let ``edit`` change the view from the model call after ``seq`` on."""
-        await self._log.append_edit(self._thread, len(self._edits) + 1, seq, edit_to_json(edit))
-        self._edits.append(edit)
+    async def admit(self, edits: Sequence[Edit], seq: int, view: View) -> None:
+        """Let ``edits`` change the view from the model call after ``seq`` on: first in the log, then here.
+
+        Args:
+            view: the one they make of ``view(seq)``.
+        """
+        number = len(self._edits) + 1
+        await self._log.append_edits(self._thread, number, seq, [edit_to_json(edit) for edit in edits])
+        self._edits.extend(edits)
+        self._view = view
+
+    async def append_step(self, step: Step, texts: Mapping[str, str]) -> None:
+        """Write an entry of the ledger that no message goes with.
+
+        Args:
+            texts: digest to text of what the entry refers to.
+        """
+        await self._log.append_step(self._thread, self._entry(step, texts))
+        self._taken(step, texts)
+
+    def _entry(self, step: Step, texts: Mapping[str, str]) -> StepEntry:
+        from zeus_runtime.store.thread_log import StepEntry
+
+        new = {} if step.fixed in self._texts else {d: t for d, t in texts.items() if d not in self._texts}
+        return StepEntry(step.number, step.cursor, step.to_json(), texts=new)
+
+    def _taken(self, step: Step, texts: Mapping[str, str]) -> None:
+        self.last_step = step
+        if step.fixed not in self._texts:
+            self._texts.update(texts)
 
     def kept(self, seq: int, run_id: str) -> BaseMessage | None:
         """What this same run already wrote at ``seq`` before it was cut off."""
         return self[seq] if self._ids.get(seq) == f"{run_id}.{seq}" else None
 
-    async def append(self, seq: int, run_id: str, message: BaseMessage) -> None:
-        """Write ``message`` at ``seq``: first to the log, then here."""
+    async def append(
+        self,
+        seq: int,
+        run_id: str,
+        message: BaseMessage,
+        *,
+        step: Step | None = None,
+        texts: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write ``message`` at ``seq``: first to the log, then here.
+
+        Args:
+            step: the ledger's entry of the call that made it, written in the same transaction.
+            texts: digest to text of what the entry refers to.
+        """
         message_id = f"{run_id}.{seq}"
         payload = json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
-        await self._log.append(self._thread, seq, message_id, payload)
+        entry = None if step is None else self._entry(step, texts or {})
+        await self._log.append(self._thread, seq, message_id, payload, step=entry)
         self._take(seq, message_id, message)
+        if step is not None:
+            self._taken(step, texts or {})
 
     async def close_open_calls(self) -> int:
         """Answer the calls that an interrupted run left open, so that no call is without its result.

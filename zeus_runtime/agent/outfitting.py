@@ -6,15 +6,19 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from zeus_runtime.agent.meter import Meter, Metered
 from zeus_runtime.agent.run import Outfit
-from zeus_runtime.context import Budget
+from zeus_runtime.context import Archive
+from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.models.retry import with_retry
 from zeus_runtime.prompt import time_section
 from zeus_runtime.tools import Tool
 
 if TYPE_CHECKING:
+    from zeus_runtime.agent.build import Build
     from zeus_runtime.agent.middleware import Middleware
     from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.config import Ref
     from zeus_runtime.models.interface import Model
 
 
@@ -24,18 +28,30 @@ def open_model(plan: Plan) -> Model:
     return with_retry(model, plan.config.retry)
 
 
-def fresh_outfit(plan: Plan, model: Model) -> Outfit:
-    """What one run works with: shared parts, and middlewares of its own."""
-    by_name: dict[str, Tool] = {}
-    build = replace(plan.build, tools=by_name)
-    middlewares: list[tuple[str, Middleware]] = [
-        (planned.name, planned.create(build)) for planned in plan.middlewares
-    ]
+def fresh_outfit(plan: Plan, model: Model, session: str) -> Outfit:
+    """What one run on ``session`` works with: shared parts, and middlewares of its own."""
+    meter = Meter(plan.profile)
     theirs = {planned.name for planned in plan.middlewares}
     tools: list[Tool] = [planned.tool for planned in plan.tools if planned.component not in theirs]
-    for _, middleware in middlewares:
-        tools.extend(middleware.tools())
-    by_name.update((tool.name, tool) for tool in tools)
+    by_name = {tool.name: tool for tool in tools}
+    counter = counter_for(plan.profile)
+    archive = Archive(plan.build.workspace, session)
+    build = replace(
+        plan.build,
+        session=session,
+        model=Metered(model, meter, plan.profile),
+        open_model=lambda ref: _open_metered(plan.build, ref, meter),
+        counter=counter,
+        archive=archive,
+        tools=by_name,
+    )
+    middlewares: list[tuple[str, Middleware]] = []
+    for planned in plan.middlewares:
+        middleware = planned.create(build)
+        middlewares.append((planned.name, middleware))
+        own = list(middleware.tools())
+        tools.extend(own)
+        by_name.update((tool.name, tool) for tool in own)
     return Outfit(
         model=model,
         tools=tools,
@@ -43,6 +59,22 @@ def fresh_outfit(plan: Plan, model: Model) -> Outfit:
         stable=plan.stable,
         clock_section=time_section(datetime.now().astimezone(), plan.config.prompt.time),
         limits=plan.config.limits,
-        budget=Budget(plan.profile.max_input_tokens, plan.profile.max_output_tokens or 0),
         profile=plan.profile,
+        output_reserve_tokens=output_reserve_tokens(plan),
+        meter=meter,
+        counter=counter,
+        archive=archive,
     )
+
+
+def output_reserve_tokens(plan: Plan) -> int:
+    """What of the window the answer needs: what the model's options ask for (``max_tokens``), at most half of it."""
+    asked = plan.model.options.get("max_tokens")
+    return min(asked, plan.profile.max_input_tokens // 2) if isinstance(asked, int) else 0
+
+
+def _open_metered(build: Build, ref: str | Ref, meter: Meter) -> Model:
+    assert build.open_model is not None
+    assert build.profile_of is not None
+    model = build.open_model(ref)
+    return Metered(model, meter, build.profile_of(model.name))

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.misfits import misfits
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode
     from zeus_runtime.config.nodes import Path
     from zeus_runtime.events import Notice
+    from zeus_runtime.models.interface import Model
     from zeus_runtime.plugins import Kind, Plugin, Registered
     from zeus_runtime.tools.modes import Showing
 
@@ -112,10 +113,17 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         profile=profile,
         workspace=WorkspaceFiles(
             checked.directory / config.workspace.root,
-            {prefix: checked.directory / target for prefix, target in config.workspace.routes.items()},
+            {
+                prefix: checked.directory / target
+                for prefix, target in _routes(config.workspace.routes).items()
+            },
+            quiet=frozenset(ARCHIVE_ROUTES) - config.workspace.routes.keys(),
         ),
+        profile_of=lambda name: lookup(name, overrides=config.profiles, homes=checked.homes),
     )
     build.workspace.check()
+    bare = build
+    build = replace(build, open_model=lambda ref: _opened(checked, bare, ref))
     toolsets = _components(checked, "tool", config.tools, "tools")
     middlewares = _components(checked, "middleware", config.middlewares, "middlewares")
     tools = tuple(_tools(toolsets, middlewares, build, config.mode))
@@ -142,6 +150,28 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         notices=(*checked.notices, *(each for each in notices(profile) if each.code != "unknown-model")),
     )
     return replace(plan, digest=_digest(plan))
+
+
+ARCHIVE_ROUTES: Final = {
+    "/large_tool_results/": ".zeus/large_tool_results",
+    "/conversation_history/": ".zeus/conversation_history",
+}
+"""Where originals go unless ``workspace.routes`` says otherwise, so that the workspace itself stays clean."""
+
+
+def _routes(routes: Mapping[str, str]) -> Mapping[str, str]:
+    written = {f"/{prefix.strip('/')}/" for prefix in routes}
+    missing = {prefix: target for prefix, target in ARCHIVE_ROUTES.items() if prefix not in written}
+    return {**routes, **missing}
+
+
+def _opened(checked: Checked, build: Build, ref: str | Ref) -> Model:
+    from zeus_runtime.config import Ref
+    from zeus_runtime.models.retry import with_retry
+
+    chosen = Ref("litellm", {"model": ref}) if isinstance(ref, str) else ref
+    model: Model = checked.component("model", chosen, ("middlewares",)).create(build)
+    return with_retry(model, build.config.retry)
 
 
 def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> PlannedComponent:
@@ -191,11 +221,14 @@ def _tools(
     build: Build,
     mode: Mode,
 ) -> Iterator[PlannedTool]:
+    known: dict[str, Tool] = {}
     for planned in toolsets:
         for tool in planned.create(build):
+            known.setdefault(tool.name, tool)
             yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin)
     for planned in middlewares:
-        for tool in planned.create(build).tools():
+        for tool in planned.create(replace(build, tools=known)).tools():
+            known.setdefault(tool.name, tool)
             yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin)
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.chain import blamed, chain, overrides
 from zeus_runtime.agent.conversation import Conversation, calls_of, tool_message
+from zeus_runtime.agent.meter import Meter, Totals
 from zeus_runtime.agent.middleware import Middleware, Turn
-from zeus_runtime.context import Budget, View, review
+from zeus_runtime.agent.planning import Planned, Planning
+from zeus_runtime.context import Archive
+from zeus_runtime.context.ledger import Decision, Fixed, FixedParts, Step, StepUsage
+from zeus_runtime.context.planner import Reported
 from zeus_runtime.errors import LimitError, ZeusError
 from zeus_runtime.events import (
     Event,
@@ -17,7 +22,6 @@ from zeus_runtime.events import (
     Notice,
     Reasoning,
     Text,
-    TokenUsage,
     ToolCallChunk,
     ToolCallResult,
     ToolCallStarted,
@@ -33,7 +37,7 @@ from zeus_runtime.models.interface import (
     ToolCallDelta,
     ToolSchema,
 )
-from zeus_runtime.models.profiles import ModelProfile, cost_usd
+from zeus_runtime.models.profiles import ModelProfile
 from zeus_runtime.prompt import Section, assemble
 from zeus_runtime.tools import Tool, ToolCall, ToolResult, invoke, permitted, validate_arguments, visible
 
@@ -41,6 +45,10 @@ if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
     from zeus_runtime.config import Limits
+    from zeus_runtime.context.tokens import Counter
+
+OVERFLOW_RETRIES = 2
+"""How often a request that did not fit is planned again, harder."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +62,11 @@ class Outfit:
         stable: sections 1 to 6.
         clock_section: section 7's text, made once per run.
         limits: when to stop.
-        budget: what one model call may hold.
-        profile: the model's prices.
+        profile: the model's limits and prices.
+        output_reserve_tokens: what of the window the answer needs.
+        meter: what the run uses.
+        counter: counts tokens as the model's provider does.
+        archive: where originals go before an edit.
     """
 
     model: Model
@@ -64,17 +75,11 @@ class Outfit:
     stable: Mapping[Section, str]
     clock_section: str
     limits: Limits
-    budget: Budget
     profile: ModelProfile
-
-
-@dataclass
-class Totals:
-    """What a run has used so far, in tokens and US dollars; ``cost_usd`` is None while no price was known."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cost_usd: float | None = None
+    output_reserve_tokens: int
+    meter: Meter
+    counter: Counter
+    archive: Archive
 
 
 @dataclass
@@ -114,17 +119,31 @@ class Run:
         self.emit = emit
         self.prune = prune
         self.steps = 0
-        self.totals = Totals()
         self._outfit = outfit
+        outfit.meter.emit = emit
         self._tools = {tool.name: tool for tool in outfit.tools}
         self._schemas = tuple(
             ToolSchema(shown.name, shown.description, shown.parameters)
             for shown in visible(outfit.tools, turn.mode)
         )
         self._sectioned = [(name, each) for name, each in outfit.middlewares if overrides(each, "sections")]
-        self._editing = [(name, each) for name, each in outfit.middlewares if overrides(each, "edits")]
+        self._fixed = FixedParts(outfit.counter, self._schemas)
+        self._planning = Planning(
+            conversation,
+            outfit.middlewares,
+            profile=outfit.profile,
+            output_reserve_tokens=outfit.output_reserve_tokens,
+            archive=outfit.archive,
+            emit=emit,
+            anchor=_anchor(conversation.last_step, outfit.model.name),
+        )
         self._call_model = chain(outfit.middlewares, "wrap_model_call", self._stream)
         self._call_tool = chain(outfit.middlewares, "wrap_tool_call", self._dispatch)
+
+    @property
+    def totals(self) -> Totals:
+        """What the run has used so far."""
+        return self._outfit.meter.totals
 
     @property
     def limits(self) -> Limits:
@@ -147,11 +166,10 @@ class Run:
                 self.emit(Text(text))
             return kept
         self._keep_limits()
-        response = await self._call_model(await self._request(seq - 1))
+        response, step, texts = await self._asked(seq - 1, run_id)
         self.steps += 1
         message = _with_usage(response)
-        await self.conversation.append(seq, run_id, message)
-        self._count(response)
+        await self.conversation.append(seq, run_id, message, step=step, texts=texts)
         if response.finish_reason == "length":
             self.emit(
                 Notice("answer_cut", "The model stopped at its output limit; the answer is not complete.")
@@ -178,7 +196,89 @@ class Run:
         )
         self._emit_result(call, result.content, is_error=result.is_error)
 
-    async def _request(self, cursor: int) -> ModelRequest:
+    async def _asked(self, cursor: int, run_id: str) -> tuple[ModelResponse, Step, Mapping[str, str]]:
+        """The model's answer to the messages up to ``cursor``, planned again when the request did not fit."""
+        decisions: tuple[Decision, ...] = ()
+        retries, failure = 0, None
+        while True:
+            request, fixed, planned = await self._request(cursor, forced=retries > 0)
+            decisions += planned.decisions
+            started = time.monotonic()
+            try:
+                if failure is not None and not planned.admitted:
+                    raise failure
+                response = await self._call_model(request)
+            except ModelError as error:
+                if error.kind == "context_overflow" and error is not failure:
+                    decisions += (self._planning.overflowed(planned, error),)
+                    if retries < OVERFLOW_RETRIES:
+                        retries, failure = retries + 1, error
+                        continue
+                told = error
+                if error.kind == "context_overflow":
+                    told = too_large(error, planned, fixed, self._planning.limit_tokens)
+                step = self._step(cursor, run_id, planned, fixed, decisions, started)
+                await self.conversation.append_step(step.override(error=told.message), fixed.texts)
+                raise told from error
+            step = self._step(cursor, run_id, planned, fixed, decisions, started)
+            return response, self._answered(step, planned, response), fixed.texts
+
+    def _step(
+        self,
+        cursor: int,
+        run_id: str,
+        planned: Planned,
+        fixed: Fixed,
+        decisions: tuple[Decision, ...],
+        started: float,
+    ) -> Step:
+        former = self.conversation.last_step
+        policies = self._outfit.meter.take_policies()
+        return Step(
+            number=1 if former is None else former.number + 1,
+            run_id=run_id,
+            cursor=cursor,
+            edits=planned.view.edits,
+            model=self._outfit.model.name,
+            input_limit_tokens=planned.budget.input_limit_tokens,
+            output_reserve_tokens=planned.budget.output_reserve_tokens,
+            fixed=fixed.digest,
+            fixed_tokens=fixed.tokens,
+            view_tokens=planned.view.tokens,
+            by_source=planned.view.by_source,
+            messages=len(planned.view),
+            estimate_tokens=planned.estimate_tokens,
+            expected_tokens=planned.budget.used_tokens,
+            decisions=decisions,
+            policy_tokens=policies.prompt_tokens + policies.completion_tokens,
+            policy_cost_usd=policies.cost_usd,
+            duration_ms=round(1000 * (time.monotonic() - started), 1),
+        )
+
+    def _answered(self, step: Step, planned: Planned, response: ModelResponse) -> Step:
+        usage = response.usage
+        cost = self._outfit.meter.count(response)
+        self._planning.sent(planned, None if usage is None else usage.input_tokens)
+        reported = None
+        if usage is not None:
+            reported = StepUsage(
+                usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
+            )
+        return step.override(usage=reported, cost_usd=cost, finish_reason=response.finish_reason)
+
+    async def _request(self, cursor: int, *, forced: bool) -> tuple[ModelRequest, Fixed, Planned]:
+        prompt = assemble(await self._sections())
+        fixed = self._fixed.measure(prompt.parts, prompt.text)
+        planned = await self._planning.plan(cursor, fixed, forced=forced)
+        request = ModelRequest(
+            system=prompt.text,
+            messages=planned.view,
+            tools=self._schemas,
+            stable_system_length=prompt.stable_length,
+        )
+        return request, fixed, planned
+
+    async def _sections(self) -> Mapping[Section, str]:
         turn = self.turn.override(step=self.steps)
         sections = {**self._outfit.stable, Section.TIME: self._outfit.clock_section}
         for name, middleware in self._sectioned:
@@ -195,31 +295,15 @@ class Run:
                         ValueError(f"section {section} is stable within a thread; choose one from time on"),
                     )
                 sections[section] = f"{sections[section]}\n\n{text}" if sections.get(section) else text
-        prompt = assemble(sections)
-        return ModelRequest(
-            system=prompt.text,
-            messages=await self._plan(cursor),
-            tools=self._schemas,
-            stable_system_length=prompt.stable_length,
-        )
+        return sections
 
-    async def _plan(self, cursor: int) -> View:
-        view = self.conversation.view(cursor)
-        for name, middleware in self._editing:
-            try:
-                proposed = await middleware.edits(view, self._outfit.budget)
-            except ZeusError:
-                raise
-            except Exception as error:
-                raise blamed(name, error) from error
-            for edit in proposed:
-                refusal = review(view, edit)
-                if refusal is None:
-                    await self.conversation.admit(edit, cursor)
-                    view = self.conversation.view(cursor)
-                else:
-                    self.emit(Notice("edit_refused", f"An edit of {name} was refused: {refusal.reason}."))
-        return view
+    async def compact(self, cursor: int) -> Planned:
+        """Let every policy shed what it can, as if the request did not fit, and write the ledger's entry of it."""
+        started = time.monotonic()
+        _, fixed, planned = await self._request(cursor, forced=True)
+        step = self._step(cursor, self.turn.run_id, planned, fixed, planned.decisions, started)
+        await self.conversation.append_step(step.override(cause="compact"), fixed.texts)
+        return planned
 
     async def _stream(self, request: ModelRequest) -> ModelResponse:
         shown = request.purpose == "turn"
@@ -281,26 +365,38 @@ class Run:
                 remedy="Go on with --continue, or raise limits.max_cost_usd.",
             )
 
-    def _count(self, response: ModelResponse) -> None:
-        usage = response.usage
-        cost = response.cost_usd
-        if cost is None and usage is not None:
-            cost = cost_usd(self._outfit.profile, usage)
-        if cost is not None:
-            self.totals.cost_usd = (self.totals.cost_usd or 0.0) + cost
-        if usage is None:
-            return
-        self.totals.prompt_tokens += usage.input_tokens
-        self.totals.completion_tokens += usage.output_tokens
-        self.emit(
-            TokenUsage(
-                prompt_tokens=usage.input_tokens,
-                completion_tokens=usage.output_tokens,
-                cached_tokens=usage.cache_read_tokens,
-                cache_write_tokens=usage.cache_write_tokens,
-                cost_usd=cost,
-            )
-        )
+
+def too_large(error: ModelError, planned: Planned, fixed: Fixed, limit_tokens: int) -> ModelError:
+    """``error`` with what of the request takes how much, after all that could be shed was."""
+    view = planned.view
+    pinned = sum(item.tokens for item in view.items() if item.survival == "pinned")
+    sections = sorted(fixed.sections.items(), key=lambda entry: -entry[1].tokens)[:3]
+    tools = sum(part.tokens for part in fixed.tools.values())
+    parts = [f"{name} {part.tokens:,}" for name, part in sections]
+    message = (
+        f"{error.message.rstrip('.')}. What is left takes about {planned.budget.used_tokens:,} tokens of"
+        f" {limit_tokens:,}: prompt and tools {fixed.tokens:,} ({', '.join([*parts, f'tool schemas {tools:,}'])}),"
+        f" {len(view)} messages {view.tokens:,}" + (f" ({pinned:,} pinned)" if pinned else "")
+    )
+    told = ModelError(
+        message,
+        kind=error.kind,
+        status=error.status,
+        input_tokens=error.input_tokens,
+        limit_tokens=error.limit_tokens,
+        remedy="Use a model with a larger window, add a context policy such as summarization or eviction,"
+        " or shorten the prompt files, tools or pinned messages.",
+    )
+    told.__cause__ = error
+    return told
+
+
+def _anchor(step: Step | None, model: str) -> Reported | None:
+    if step is None or step.model != model or step.usage is None:
+        return None
+    if 2 * step.usage.input_tokens <= step.estimate_tokens:
+        return None
+    return Reported(step.usage.input_tokens, step.estimate_tokens)
 
 
 def text_of(message: BaseMessage) -> str:

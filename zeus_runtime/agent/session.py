@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.chain import chain
@@ -13,6 +14,7 @@ from zeus_runtime.agent.conversation import Conversation
 from zeus_runtime.agent.graph import RunContext
 from zeus_runtime.agent.middleware import Turn
 from zeus_runtime.agent.run import Outfit, Run
+from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.config.model import Mode
     from zeus_runtime.store.database import Database
-    from zeus_runtime.store.thread_log import Thread, ThreadLog
+    from zeus_runtime.store.thread_log import StepEntry, Thread, ThreadLog
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +35,27 @@ SESSION_PREFIX = "session_"
 def new_session_id() -> str:
     """``session_`` and 12 hexadecimal digits (SPEC section 5)."""
     return SESSION_PREFIX + secrets.token_hex(6)
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What a compaction did, in tokens and messages of the view."""
+
+    tokens_before: int
+    tokens_after: int
+    messages_before: int
+    messages_after: int
+    decisions: tuple[Decision, ...]
+
+
+def last_step(entries: Sequence[StepEntry]) -> Step | None:
+    """The last of the ledger's entries; one that cannot be read keeps its number and says nothing else."""
+    if not entries:
+        return None
+    try:
+        return Step.from_json(entries[-1].payload)
+    except ValueError:
+        return Step(number=entries[-1].number, run_id="", cursor=entries[-1].seq, edits=0)
 
 
 class Session:
@@ -72,12 +95,7 @@ class Session:
         """
         run: Run | None = None
         try:
-            conversation = Conversation(
-                self._log,
-                self._thread,
-                await self._log.read(self._thread),
-                await self._log.read_edits(self._thread),
-            )
+            conversation = await self._conversation(outfit)
             start, run_id = await (
                 self._take_up(conversation) if prompt is None else self._begin(conversation, prompt, emit)
             )
@@ -107,6 +125,37 @@ class Session:
         finally:
             await asyncio.shield(self._tidy(completed=run is not None))
         emit(ending)
+
+    async def compact(self, mode: Mode, outfit: Outfit, emit: Callable[[Event], None]) -> Compaction:
+        """Shed what the policies can shed now, through the same planner as before a model call.
+
+        Raises:
+            UsageError: the session has no messages yet.
+        """
+        conversation = await self._conversation(outfit)
+        if conversation.last == 0:
+            raise UsageError(f"the session {self._thread.session} has no messages yet")
+        await conversation.close_open_calls()
+        turn = Turn(session=self._thread.session, run_id=secrets.token_hex(4), mode=mode)
+        run = Run(turn, outfit, conversation, emit, self._prune)
+        before = conversation.view(conversation.last)
+        planned = await run.compact(conversation.last)
+        await self._log.touch(self._thread)
+        return Compaction(
+            before.tokens, planned.view.tokens, len(before), len(planned.view), planned.decisions
+        )
+
+    async def _conversation(self, outfit: Outfit) -> Conversation:
+        steps = await self._log.steps(self._thread, last=True)
+        return Conversation(
+            self._log,
+            self._thread,
+            await self._log.read(self._thread),
+            await self._log.read_edits(self._thread),
+            last_step=last_step(steps),
+            counter=outfit.counter,
+            replayable=[tool.name for tool in outfit.tools if tool.replayable_result],
+        )
 
     async def _begin(
         self, conversation: Conversation, prompt: str, emit: Callable[[Event], None]

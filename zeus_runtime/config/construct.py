@@ -180,15 +180,17 @@ def _record(tp: Any, value: Any, path: tuple[str | int, ...]) -> Any:
     for key in value:
         if key not in known:
             raise BuildError(f"unknown key {key!r}; the keys are {', '.join(known)}", path)
-    return tp(
-        **{
-            field.name if not typing.is_typeddict(tp) else field.key: _build(
-                field.annotation, value[key], (*path, key), ()
-            )
-            for key, field in known.items()
-            if _given(field, value, path)
-        }
-    )
+    given = {
+        field.name if not typing.is_typeddict(tp) else field.key: _build(
+            field.annotation, value[key], (*path, key), ()
+        )
+        for key, field in known.items()
+        if _given(field, value, path)
+    }
+    try:
+        return tp(**given)
+    except ValueError as error:
+        raise BuildError(str(error), path) from None
 
 
 def _given(field: Field, value: Mapping[str, Any], path: tuple[str | int, ...]) -> bool:

@@ -215,6 +215,7 @@ def _record(tp: Any, definitions: dict[str, Any], around: tuple[type, ...]) -> d
     if required := [field.key for field in listed if field.required]:
         schema["required"] = required
     schema["additionalProperties"] = False
+    schema.update(tp.__dict__.get("json_schema_extra", {}))
     if tp.__name__ in definitions and not definitions[tp.__name__]:
         definitions[tp.__name__] = schema
         return {"$ref": f"#/$defs/{tp.__name__}"}

@@ -94,13 +94,30 @@ class Summarize:
     tokens_after: int = 0
 
 
-Edit: TypeAlias = DropBefore | Evict | TruncateArguments | Summarize
+@dataclass(frozen=True)
+class Pin:
+    """The message at ``seq`` (with its whole tool group) stays as it is for ever; it sheds nothing.
+
+    Args:
+        seq: the message.
+    """
+
+    policy: str
+    reason: str
+    seq: int
+    handle: str = ""
+    tokens_before: int = 0
+    tokens_after: int = 0
+
+
+Edit: TypeAlias = DropBefore | Evict | TruncateArguments | Summarize | Pin
 
 _KINDS: Mapping[str, type[Edit]] = {
     "drop_before": DropBefore,
     "evict": Evict,
     "truncate_arguments": TruncateArguments,
     "summarize": Summarize,
+    "pin": Pin,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 

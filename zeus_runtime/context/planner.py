@@ -1,19 +1,84 @@
-"""The planner's admission rules: what an edit must satisfy before the view changes."""
+"""The planner's rules: what a model call may hold, and what an edit must satisfy before the view changes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.context.edits import Edit
-from zeus_runtime.context.view import View
+from zeus_runtime.context.edits import DropBefore, Edit, Evict, Pin, Summarize, TruncateArguments
+from zeus_runtime.context.size import Size
+from zeus_runtime.context.view import Effect, View
+
+if TYPE_CHECKING:
+    from zeus_runtime.models.profiles import ModelProfile
+
+CACHE_HORIZON_CALLS: Final = 20
+"""For how many further calls a shorter prefix is expected to pay."""
+
+PRESSURE: Final = 0.5
+"""From this share of the window on room itself is worth a broken prefix, since it puts the next compaction off."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What one model call may hold, in tokens: the input limit and what the output may need of it."""
+    """What one model call may hold and holds, in tokens. One budget for all policies, measured anew after each edit.
+
+    Args:
+        input_limit_tokens: what one request may hold.
+        output_reserve_tokens: what of it the answer needs, where input and output share a window.
+        fixed_tokens: the system prompt and the tool schemas.
+        used_tokens: the whole request, fixed part and messages, anchored on what the provider reported.
+        messages: how many messages the view shows.
+        known: whether the input limit is the model's own and not the fallback.
+        overflow: the request did not fit, or the user asked to compact: every trigger counts as reached.
+    """
 
     input_limit_tokens: int
-    output_reserve_tokens: int
+    output_reserve_tokens: int = 0
+    fixed_tokens: int = 0
+    used_tokens: int = 0
+    messages: int = 0
+    known: bool = True
+    overflow: bool = False
+
+    @property
+    def usable_tokens(self) -> int:
+        """The input limit without the output's share: what triggers and fractions refer to."""
+        return max(1, self.input_limit_tokens - self.output_reserve_tokens)
+
+    @property
+    def available(self) -> int:
+        """Tokens that are still free; negative when the request does not fit."""
+        return self.usable_tokens - self.used_tokens
+
+    @property
+    def fraction_used(self) -> float:
+        """Share of the usable tokens that is used."""
+        return self.used_tokens / self.usable_tokens
+
+    def at_least(self, size: Size) -> bool:
+        """Whether so much is used: the condition of a trigger. Always true when ``overflow`` is."""
+        if self.overflow:
+            return True
+        if size.messages is not None:
+            return self.messages >= size.messages
+        return self.used_tokens >= self.tokens_of(size)
+
+    def tokens_of(self, size: Size) -> int:
+        """``size`` in tokens of this window.
+
+        Raises:
+            ValueError: it is a number of messages.
+        """
+        tokens = size.in_tokens(self.usable_tokens)
+        if tokens is None:
+            raise ValueError(f"{size} is no number of tokens")
+        return tokens
+
+    def override(self, **changes: Any) -> Budget:
+        """A copy with ``changes``."""
+        return replace(self, **changes)
 
 
 @dataclass(frozen=True)
@@ -24,16 +89,136 @@ class Refusal:
     reason: str
 
 
-def review(view: View, edit: Edit) -> Refusal | None:
+@dataclass(frozen=True)
+class Reported:
+    """The true size of a request, beside what it was counted as: what is the same from then on need not be estimated.
+
+    Args:
+        tokens_reported: by the provider.
+        tokens_counted: by the counter.
+    """
+
+    tokens_reported: int
+    tokens_counted: int
+
+    def tokens(self, counted: int) -> int:
+        """The size of a request that extends or shortens that one and is counted as ``counted``."""
+        if counted >= self.tokens_counted:
+            return self.tokens_reported + counted - self.tokens_counted
+        return round(self.tokens_reported * counted / max(1, self.tokens_counted))
+
+
+@dataclass(frozen=True)
+class Cached:
+    """What the provider may still have of the last request, and what it is worth.
+
+    Args:
+        sent: the view as it was sent last; None before the first call.
+        read_price, write_price: relative to a fresh input token (1.0).
+        minimum_tokens: shorter prefixes are not cached.
+    """
+
+    sent: View | None = None
+    read_price: float = 0.1
+    write_price: float = 1.0
+    minimum_tokens: int = 1024
+
+
+def cached_prices(profile: ModelProfile, sent: View | None) -> Cached:
+    """What breaking the prefix costs with this model; where no cache price is known, nothing is known to be lost."""
+    price, read, write = (
+        profile.input_cost_per_token,
+        profile.cache_read_cost_per_token,
+        profile.cache_write_cost_per_token,
+    )
+    if not price or read is None:
+        return Cached(sent, 1.0, 1.0)
+    return Cached(sent, read / price, 1.0 if write is None else write / price)
+
+
+def review(view: View, edit: Edit, effect: Effect | None = None) -> Refusal | None:
     """None if ``edit`` may be admitted to ``view``, else why not.
 
-    An edit must shrink the view, leave something to send, and never part a tool call from its result.
+    An edit must name messages that are there, touch no pin, never part a tool call from its result, leave something to
+    send and shrink the view.
+
+    Args:
+        effect: what ``view.effect(edit)`` says, if it was asked already.
     """
-    if edit.seq <= view.first:
-        return Refusal(edit, "it does not shrink the view")
-    place = edit.seq - view.first
-    if place >= len(view):
-        return Refusal(edit, "it would leave nothing to send")
-    if view[place].type == "tool":
-        return Refusal(edit, f"message {edit.seq} is a tool result whose call would be dropped")
+    reason = _misfit(view, edit)
+    if reason is None and not isinstance(edit, Pin):
+        effect = effect or view.effect(edit)
+        if effect.tokens_after >= view.tokens:
+            reason = "it does not shrink the view"
+    return None if reason is None else Refusal(edit, reason)
+
+
+def _misfit(view: View, edit: Edit) -> str | None:
+    if isinstance(edit, DropBefore | Summarize):
+        return _bad_cut(view, edit)
+    if not 1 <= edit.seq <= view.upto:
+        return f"there is no message {edit.seq}"
+    if isinstance(edit, Pin):
+        if edit.seq in view.pinned:
+            return f"message {edit.seq} is pinned already"
+        return None if view.shown(edit.seq) else f"message {edit.seq} has left the view"
+    if edit.seq in view.pinned:
+        return f"message {edit.seq} is pinned"
+    if not view.shown(edit.seq):
+        return f"message {edit.seq} has left the view"
+    if isinstance(edit, Evict):
+        return None
+    return _bad_arguments(view, edit)
+
+
+def _bad_cut(view: View, edit: DropBefore | Summarize) -> str | None:
+    if edit.seq < view.first or (edit.seq == view.first and view.summary is None):
+        return "it does not shrink the view"
+    if edit.seq > view.upto:
+        return "it would leave nothing to send"
+    if view.original(edit.seq).type == "tool":
+        return f"message {edit.seq} is a tool result whose call would be dropped"
     return None
+
+
+def _bad_arguments(view: View, edit: TruncateArguments) -> str | None:
+    calls = getattr(view.item_of(edit.seq).message, "tool_calls", ())
+    call = next((each for each in calls if each["id"] == edit.call_id), None)
+    if call is None:
+        return f"message {edit.seq} has no call {edit.call_id!r}"
+    if unknown := [name for name in edit.arguments if name not in call["args"]]:
+        return f"the call {edit.call_id!r} has no argument {unknown[0]!r}"
+    return None
+
+
+def breaks_cache(view: View, edits: Sequence[Edit], budget: Budget, cached: Cached) -> str | None:
+    """Why the in-place ``edits`` of one policy, taken together, cost more than they save; None if they pay.
+
+    Only what was sent before can be cached, so what arrived since is free to change. With a broken prefix, all that
+    follows the first touched message is written to the cache again at once; what is saved is read less at each of the
+    next ``CACHE_HORIZON_CALLS`` calls. From ``PRESSURE`` on room is worth more than the prefix.
+
+    Args:
+        view: before the edits.
+        edits: those that ``review`` lets pass.
+    """
+    sent = cached.sent
+    replacing = [edit for edit in edits if isinstance(edit, Evict | TruncateArguments)]
+    old = [edit for edit in replacing if sent is not None and edit.seq <= sent.upto and sent.shown(edit.seq)]
+    if sent is None or not old or budget.overflow or budget.fraction_used >= PRESSURE:
+        return None
+    start = view.index(min(edit.seq for edit in old))
+    rewritten = sum(item.tokens for item in _sent_items(view, start, sent.upto))
+    if rewritten < cached.minimum_tokens:
+        return None
+    saved = sum(view.tokens - view.effect(edit).tokens_after for edit in replacing)
+    cost = (rewritten - saved) * (cached.write_price - cached.read_price)
+    gain = saved * cached.read_price * CACHE_HORIZON_CALLS
+    if cost <= gain:
+        return None
+    return f"{rewritten:,} cached tokens would be sent anew to save {saved:,}"
+
+
+def _sent_items(view: View, start: int, upto: int) -> Sequence[Any]:
+    items = (view.item(index) for index in range(start, len(view)))
+    return [item for item in items if item.seq <= upto]

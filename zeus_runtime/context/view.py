@@ -1,38 +1,170 @@
-"""The view: what of the history is sent, as a pure function of the history and the admitted edits."""
+"""The view: what of the history is sent, as a pure function of the history and the admitted edits.
+
+A view is a value: it never changes, though the history behind it grows. One more message or one more edit makes a
+new view at the cost of what is new; nothing scans the history. What was shown in place of a message is kept with the
+number of the edit that decided it, so that an older view still shows what it showed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 
-from zeus_runtime.context.edits import Edit
+from zeus_runtime.context.edits import DropBefore, Edit, Evict, Pin, Summarize, TruncateArguments
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+    from zeus_runtime.context.tokens import Counter
+
+Survival: TypeAlias = Literal["pinned", "replayable", "normal", "ephemeral"]
+
+SUMMARY_SEQ: Final = 0
+"""The ``seq`` of the summary, which is no message of the history."""
+
 
 @dataclass(frozen=True)
 class Item:
-    """One message of the view; ``seq`` is its place in the history, from 1."""
+    """One message of the view.
+
+    Args:
+        seq: its place in the history, from 1; 0 for the summary.
+        message: as it is shown.
+        tokens: of ``message``.
+        survival: ``pinned`` stays for ever, ``replayable`` can be fetched again, ``normal`` neither.
+        source: ``user``, ``assistant``, ``tool:NAME``, ``system`` or ``summary``.
+    """
 
     seq: int
     message: BaseMessage
+    tokens: int = 0
+    survival: Survival = "normal"
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What an edit would do to a view.
+
+    Args:
+        tokens_after: the view's messages with the edit applied.
+        touched: the ``seq`` of the first message that would be shown otherwise.
+        message: what would be shown in the message's place, for edits that replace one.
+        message_tokens: of ``message``.
+    """
+
+    tokens_after: int
+    touched: int
+    message: BaseMessage | None = None
+    message_tokens: int = 0
+
+
+@dataclass
+class _Past:
+    """What all views of one thread share; only ever appended to.
+
+    Args:
+        messages: the history, ``seq`` 1 first.
+        count: the tokens of a message.
+        replayable: names of tools whose results can be fetched again.
+        tokens: of the messages counted so far.
+        shown: ``seq`` to (edit number, message, tokens), oldest first.
+        evicted, truncated: ``seq`` and call id to the number of the edit.
+    """
+
+    messages: Sequence[BaseMessage]
+    count: Callable[[BaseMessage], int]
+    replayable: frozenset[str] = frozenset()
+    tokens: list[int] = field(default_factory=list)
+    shown: dict[int, list[tuple[int, BaseMessage, int]]] = field(default_factory=dict)
+    evicted: dict[int, int] = field(default_factory=dict)
+    truncated: dict[str, int] = field(default_factory=dict)
+    number: int = 0
+
+    def counted(self, seq: int) -> int:
+        while len(self.tokens) < seq:
+            self.tokens.append(self.count(self.messages[len(self.tokens)]))
+        return self.tokens[seq - 1]
+
+    def branch(self, number: int) -> _Past:
+        """A past of its own, as it was after ``number`` edits."""
+        return _Past(
+            self.messages,
+            self.count,
+            self.replayable,
+            self.tokens,
+            {seq: [one for one in versions if one[0] <= number] for seq, versions in self.shown.items()},
+            {seq: one for seq, one in self.evicted.items() if one <= number},
+            {call: one for call, one in self.truncated.items() if one <= number},
+            number,
+        )
+
+
+@dataclass(frozen=True)
+class _Extent:
+    """Which messages a view shows: pinned ones from before the cut, the summary, and all from ``first`` to ``upto``."""
+
+    upto: int
+    number: int
+    first: int = 1
+    head: tuple[int, ...] = ()
+    summary: BaseMessage | None = None
+    summary_tokens: int = 0
+    pinned: frozenset[int] = frozenset()
+    tokens: int = 0
+    by_source: Mapping[str, int] = field(default_factory=dict)
 
 
 class View(Sequence["BaseMessage"]):
-    """A sequence of messages: the history from ``first`` on. Taking one costs nothing, however long the history.
+    """The messages a model call sends, in order. Made by ``fold``, ``extended`` and ``applied``; immutable."""
 
-    Args:
-        history: all messages, ``seq`` 1 first; it may grow meanwhile, the view does not.
-        first: the ``seq`` of the first message shown.
-        length: how much of the history counts.
-    """
+    def __init__(self, past: _Past, extent: _Extent) -> None:
+        self._past = past
+        self._extent = extent
+        self._lead = len(extent.head) + (extent.summary is not None)
+        self._length = self._lead + max(0, extent.upto - extent.first + 1)
 
-    def __init__(self, history: Sequence[BaseMessage], *, first: int, length: int) -> None:
-        self._history = history
-        self.first = first
-        self._length = max(0, length - first + 1)
+    @property
+    def tokens(self) -> int:
+        """Of the messages, without system prompt and tools."""
+        return self._extent.tokens
+
+    @property
+    def by_source(self) -> Mapping[str, int]:
+        """Tokens of the messages by their source."""
+        return self._extent.by_source
+
+    @property
+    def first(self) -> int:
+        """The ``seq`` from which on every message is shown; pinned ones may stand before."""
+        return self._extent.first
+
+    @property
+    def upto(self) -> int:
+        """The last ``seq`` that the view knows of."""
+        return self._extent.upto
+
+    @property
+    def length(self) -> int:
+        """How many messages are shown."""
+        return self._length
+
+    @property
+    def edits(self) -> int:
+        """How many edits made this view."""
+        return self._extent.number
+
+    @property
+    def pinned(self) -> frozenset[int]:
+        """The ``seq`` of every message that stays for ever."""
+        return self._extent.pinned
+
+    @property
+    def summary(self) -> BaseMessage | None:
+        """The summary that stands for what left, if there is one."""
+        return self._extent.summary
 
     def __len__(self) -> int:
         return self._length
@@ -44,27 +176,263 @@ class View(Sequence["BaseMessage"]):
     def __getitem__(self, index: int | slice) -> BaseMessage | Sequence[BaseMessage]:
         if isinstance(index, slice):
             return [self[each] for each in range(*index.indices(self._length))]
-        if not -self._length <= index < self._length:
-            raise IndexError(index)
-        return self._history[self.first - 1 + index % self._length]
+        seq = self.seq(index)
+        return self._extent.summary if seq == SUMMARY_SEQ else self._version(seq)[0]  # type: ignore[return-value]
 
     def __iter__(self) -> Iterator[BaseMessage]:
-        for offset in range(self._length):
-            yield self._history[self.first - 1 + offset]
+        for index in range(self._length):
+            yield self[index]
+
+    def seq(self, index: int) -> int:
+        """The place in the history of the message at ``index``; 0 for the summary.
+
+        Raises:
+            IndexError: there is none.
+        """
+        if not -self._length <= index < self._length:
+            raise IndexError(index)
+        index %= self._length
+        if index >= self._lead:
+            return self._extent.first + index - self._lead
+        return self._extent.head[index] if index < len(self._extent.head) else SUMMARY_SEQ
+
+    def index(self, seq: object, start: int = 0, stop: int | None = None) -> int:
+        """Where in the view the message ``seq`` of the history is shown.
+
+        Raises:
+            ValueError: it is not shown.
+        """
+        if isinstance(seq, int) and self.shown(seq):
+            if seq >= self._extent.first:
+                return seq - self._extent.first + self._lead
+            return self._extent.head.index(seq)
+        raise ValueError(f"message {seq} is not shown")
 
     def item(self, index: int) -> Item:
-        """The message at ``index`` with its place in the history."""
-        place = index % self._length if -self._length <= index < self._length else index
-        return Item(self.first + place, self[index])
+        """The message at ``index`` with what is known of it."""
+        seq = self.seq(index)
+        if seq == SUMMARY_SEQ:
+            assert self._extent.summary is not None
+            return Item(seq, self._extent.summary, self._extent.summary_tokens, "normal", "summary")
+        return self.item_of(seq)
+
+    def item_of(self, seq: int) -> Item:
+        """The message ``seq`` of the history as this view shows it, or would if it had not left."""
+        message, tokens = self._version(seq)
+        return Item(seq, message, tokens, self._survival(seq, message), source_of(message))
+
+    def items(self) -> Iterator[Item]:
+        """Every message of the view with what is known of it."""
+        return (self.item(index) for index in range(self._length))
+
+    def original(self, seq: int) -> BaseMessage:
+        """The message as it stands in the history.
+
+        Raises:
+            IndexError: the view knows of no such message.
+        """
+        if not 1 <= seq <= self._extent.upto:
+            raise IndexError(seq)
+        return self._past.messages[seq - 1]
+
+    def original_tokens(self, seq: int) -> int:
+        """Of the message as it stands in the history."""
+        self.original(seq)
+        return self._past.counted(seq)
+
+    def shown(self, seq: int) -> bool:
+        """Whether the message is in the view, whole or replaced."""
+        return self._extent.first <= seq <= self._extent.upto or (
+            seq in self._extent.pinned and seq in self._extent.head
+        )
+
+    def evicted(self, seq: int) -> bool:
+        """Whether a pointer was put in the message's place."""
+        number = self._past.evicted.get(seq)
+        return number is not None and number <= self._extent.number
+
+    def truncated(self, call_id: str) -> bool:
+        """Whether arguments of the call were shortened."""
+        number = self._past.truncated.get(call_id)
+        return number is not None and number <= self._extent.number
+
+    def group(self, seq: int) -> range:
+        """The ``seq`` of the tool group the message belongs to: an answer with calls and its results; else itself."""
+        start = seq
+        while start > 1 and self.original(start).type == "tool":
+            start -= 1
+        end = start
+        if self.original(start).type == "ai":
+            while end < self._extent.upto and self.original(end + 1).type == "tool":
+                end += 1
+        return range(start, end + 1)
+
+    def leaving(self, edit: Edit) -> Sequence[int]:
+        """The ``seq`` of every message that ``edit`` would take out of the view or show otherwise."""
+        if isinstance(edit, DropBefore | Summarize):
+            end = min(edit.seq, self._extent.upto + 1)
+            return [seq for seq in range(self._extent.first, end) if seq not in self._extent.pinned]
+        return [] if isinstance(edit, Pin) else [edit.seq]
+
+    def effect(self, edit: Edit) -> Effect:
+        """What ``edit`` would do; it need not be admissible, but must name messages the view knows of."""
+        extent = self._extent
+        if isinstance(edit, Pin):
+            return Effect(extent.tokens, extent.upto + 1)
+        if isinstance(edit, DropBefore | Summarize):
+            gone = sum(self._version(seq)[1] for seq in self.leaving(edit))
+            after = extent.tokens - gone - extent.summary_tokens
+            touched = extent.first
+            if isinstance(edit, DropBefore):
+                return Effect(after, touched)
+            message = summary_message(edit.content)
+            tokens = self._past.count(message)
+            return Effect(after + tokens, touched, message, tokens)
+        shown, before = self._version(edit.seq)
+        message = replaced(shown, edit)
+        tokens = self._past.count(message)
+        return Effect(extent.tokens - before + tokens, edit.seq, message, tokens)
+
+    def extended(self, upto: int) -> View:
+        """This view with the history's messages up to ``upto`` in it."""
+        extent, past = self._extent, self._past
+        if upto <= extent.upto:
+            return self
+        by_source = dict(extent.by_source)
+        tokens = extent.tokens
+        for seq in range(extent.upto + 1, upto + 1):
+            counted = past.counted(seq)
+            source = source_of(past.messages[seq - 1])
+            by_source[source] = by_source.get(source, 0) + counted
+            tokens += counted
+        return View(past, _changed(extent, upto=upto, tokens=tokens, by_source=by_source))
+
+    def applied(self, edit: Edit, effect: Effect | None = None) -> View:
+        """This view with ``edit`` admitted.
+
+        Args:
+            effect: what ``effect(edit)`` said, if it was asked already.
+        """
+        effect = effect or self.effect(edit)
+        extent = self._extent
+        past = self._past if self._past.number == extent.number else self._past.branch(extent.number)
+        number = extent.number + 1
+        past.number = number
+        if isinstance(edit, Pin):
+            pinned = extent.pinned | (set(self.group(edit.seq)) if self.shown(edit.seq) else set())
+            return View(past, _changed(extent, number=number, pinned=pinned))
+        by_source: Tally[str] = Tally(extent.by_source)
+        if isinstance(edit, DropBefore | Summarize):
+            for seq in self.leaving(edit):
+                message, tokens = self._version(seq)
+                by_source[source_of(message)] -= tokens
+            if extent.summary is not None:
+                by_source["summary"] -= extent.summary_tokens
+            if effect.message is not None:
+                by_source["summary"] += effect.message_tokens
+            between = range(extent.first, min(edit.seq, extent.upto + 1))
+            return View(
+                past,
+                _Extent(
+                    upto=extent.upto,
+                    number=number,
+                    first=max(extent.first, edit.seq),
+                    head=(*extent.head, *(seq for seq in between if seq in extent.pinned)),
+                    summary=effect.message,
+                    summary_tokens=effect.message_tokens,
+                    pinned=extent.pinned,
+                    tokens=effect.tokens_after,
+                    by_source=+by_source,
+                ),
+            )
+        shown, before = self._version(edit.seq)
+        assert effect.message is not None
+        by_source[source_of(shown)] += effect.message_tokens - before
+        past.shown.setdefault(edit.seq, []).append((number, effect.message, effect.message_tokens))
+        if isinstance(edit, Evict):
+            past.evicted[edit.seq] = number
+        else:
+            past.truncated[edit.call_id] = number
+        return View(past, _changed(extent, number=number, tokens=effect.tokens_after, by_source=+by_source))
+
+    def _version(self, seq: int) -> tuple[BaseMessage, int]:
+        versions = self._past.shown.get(seq)
+        if versions is not None:
+            for number, message, tokens in reversed(versions):
+                if number <= self._extent.number:
+                    return message, tokens
+        return self._past.messages[seq - 1], self._past.counted(seq)
+
+    def _survival(self, seq: int, message: BaseMessage) -> Survival:
+        if seq in self._extent.pinned:
+            return "pinned"
+        if self.evicted(seq) or (message.type == "tool" and message.name in self._past.replayable):
+            return "replayable"
+        return "normal"
 
 
-def fold(history: Sequence[BaseMessage], edits: Sequence[Edit], length: int | None = None) -> View:
+def fold(
+    history: Sequence[BaseMessage],
+    edits: Iterable[Edit],
+    length: int | None = None,
+    pins: Iterable[int] = (),
+    counter: Counter | None = None,
+    replayable: Iterable[str] = (),
+) -> View:
     """``view = fold(history, edits)``.
 
     Args:
-        history: all messages, ``seq`` 1 first.
+        history: all messages, ``seq`` 1 first; it may grow meanwhile, the view does not.
         edits: the admitted ones, in order.
         length: how many messages of the history count; all by default.
+        pins: the ``seq`` of messages that were pinned before any edit.
+        counter: counts tokens; a quarter of the UTF-8 bytes without one.
+        replayable: names of tools whose results can be fetched again.
     """
-    first = max((edit.seq for edit in edits), default=1)
-    return View(history, first=first, length=len(history) if length is None else length)
+    past = _Past(history, _quarter_bytes if counter is None else counter.message, frozenset(replayable))
+    view = View(past, _Extent(upto=0, number=0, pinned=frozenset(pins)))
+    view = view.extended(len(history) if length is None else length)
+    for edit in edits:
+        view = view.applied(edit)
+    return view
+
+
+def source_of(message: BaseMessage) -> str:
+    """``user``, ``assistant``, ``system`` or ``tool:NAME``."""
+    if message.type == "tool":
+        return f"tool:{message.name or ''}"
+    return _SOURCES.get(message.type, message.type)
+
+
+_SOURCES: Final = {"human": "user", "ai": "assistant"}
+
+
+def summary_message(content: str) -> BaseMessage:
+    """The user message that shows a summary."""
+    from langchain_core.messages import HumanMessage
+
+    return HumanMessage(content)
+
+
+def replaced(message: BaseMessage, edit: Evict | TruncateArguments) -> BaseMessage:
+    """``message`` as ``edit`` shows it."""
+    if isinstance(edit, Evict):
+        return message.model_copy(update={"content": edit.content})
+    calls = [_with_arguments(call, edit) for call in message.tool_calls]  # type: ignore[attr-defined]
+    return message.model_copy(update={"tool_calls": calls})
+
+
+def _with_arguments(call: dict[str, Any], edit: TruncateArguments) -> dict[str, Any]:
+    if call["id"] != edit.call_id:
+        return call
+    known = {name: text for name, text in edit.arguments.items() if name in call["args"]}
+    return {**call, "args": {**call["args"], **known}}
+
+
+def _changed(extent: _Extent, **changes: Any) -> _Extent:
+    return _Extent(**{**vars(extent), **changes})
+
+
+def _quarter_bytes(message: BaseMessage) -> int:
+    calls = getattr(message, "tool_calls", None)
+    return 4 + (len(str(message.content).encode()) + (len(str(calls).encode()) if calls else 0)) // 4

@@ -48,3 +48,33 @@ class EditRow(SQLModel, table=True):
     number: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
     at_seq: int = Field(sa_column=Column(Integer, nullable=False))
     payload: str = Field(sa_column=Column(Text, nullable=False))
+
+
+class StepRow(SQLModel, table=True):
+    """The ledger's entry of one model call; ``number`` counts from 1 within its thread."""
+
+    __tablename__ = "context_step"
+
+    thread: int = Field(
+        sa_column=Column(
+            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
+        )
+    )
+    number: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    seq: int = Field(sa_column=Column(Integer, nullable=False))
+    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+    payload: str = Field(sa_column=Column(Text, nullable=False))
+
+
+class TextRow(SQLModel, table=True):
+    """A section's text or a tool's schema that the ledger refers to by its digest; once per thread."""
+
+    __tablename__ = "context_text"
+
+    thread: int = Field(
+        sa_column=Column(
+            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
+        )
+    )
+    digest: str = Field(sa_column=Column(Text, primary_key=True))
+    text: str = Field(sa_column=Column(Text, nullable=False))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -12,11 +12,13 @@ from sqlmodel import SQLModel
 
 from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.tables import EditRow, MessageRow, ThreadRow
+from zeus_runtime.store.tables import EditRow, MessageRow, StepRow, TextRow, ThreadRow
 
 _thread = ThreadRow.__table__  # type: ignore[attr-defined]
 _message = MessageRow.__table__  # type: ignore[attr-defined]
 _edit = EditRow.__table__  # type: ignore[attr-defined]
+_step = StepRow.__table__  # type: ignore[attr-defined]
+_text = TextRow.__table__  # type: ignore[attr-defined]
 
 TITLE_CHARACTERS = 80
 
@@ -37,6 +39,24 @@ class LogEntry:
     id: str
     payload: str
     created_ms: int
+
+
+@dataclass(frozen=True)
+class StepEntry:
+    """One entry of the ledger as it is stored.
+
+    Args:
+        number: counts from 1 within the thread.
+        seq: the last message the call knew of.
+        payload: JSON text.
+        texts: digest to text of what the entry refers to and the store may not have yet; empty when read.
+    """
+
+    number: int
+    seq: int
+    payload: str
+    created_ms: int = 0
+    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,7 +97,7 @@ class ThreadLog:
         """Make the tables that are not there yet."""
 
         def create(connection: Connection) -> None:
-            tables = [_thread, _message, _edit]
+            tables = [_thread, _message, _edit, _step, _text]
             SQLModel.metadata.create_all(connection, tables=tables)
 
         await self._database.run(create)
@@ -121,8 +141,10 @@ class ThreadLog:
             )
         return Thread(key, session)
 
-    async def append(self, thread: Thread, seq: int, message_id: str, payload: str) -> None:
-        """Write one message at ``seq``.
+    async def append(
+        self, thread: Thread, seq: int, message_id: str, payload: str, *, step: StepEntry | None = None
+    ) -> None:
+        """Write one message at ``seq``, and in the same transaction the ledger's entry of the call that made it.
 
         Raises:
             LogConflictError: the place is taken.
@@ -137,6 +159,8 @@ class ThreadLog:
 
         def work(connection: Connection) -> None:
             connection.execute(_INSERT, row)
+            if step is not None:
+                self._write_step(connection, thread, step)
 
         try:
             await self._database.write(work)
@@ -176,6 +200,80 @@ class ThreadLog:
         query = select(_edit.c.payload).where(_edit.c.thread == thread.key).order_by(_edit.c.number)
         return await self._database.run(lambda connection: list(connection.execute(query).scalars()))
 
+    async def append_edits(self, thread: Thread, number: int, at_seq: int, payloads: Sequence[str]) -> None:
+        """Write edits of the thread's view, the first as the ``number``-th, all or none.
+
+        Raises:
+            LogConflictError: another process wrote one of them.
+        """
+        rows = [
+            {"thread": thread.key, "number": number + offset, "at_seq": at_seq, "payload": payload}
+            for offset, payload in enumerate(payloads)
+        ]
+        try:
+            await self._database.write(lambda connection: connection.execute(insert(_edit), rows))
+        except IntegrityError as error:
+            raise LogConflictError(
+                f"edit {number} of {thread.session} was written by another process"
+            ) from error
+
+    async def edit_entries(self, thread: Thread) -> Sequence[tuple[int, int, str]]:
+        """The edits as (number, the last message it could know, payload), in the order of admission."""
+        query = (
+            select(_edit.c.number, _edit.c.at_seq, _edit.c.payload)
+            .where(_edit.c.thread == thread.key)
+            .order_by(_edit.c.number)
+        )
+        return await self._database.run(
+            lambda connection: [(row[0], row[1], row[2]) for row in connection.execute(query)]
+        )
+
+    async def append_step(self, thread: Thread, step: StepEntry) -> None:
+        """Write an entry of the ledger that no message goes with.
+
+        Raises:
+            LogConflictError: another process wrote it.
+        """
+        try:
+            await self._database.write(lambda connection: self._write_step(connection, thread, step))
+        except IntegrityError as error:
+            raise LogConflictError(
+                f"step {step.number} of {thread.session} was written by another process"
+            ) from error
+
+    async def steps(self, thread: Thread, *, last: bool = False) -> Sequence[StepEntry]:
+        """The ledger's entries in order, or the last one alone."""
+        query = select(_step.c.number, _step.c.seq, _step.c.payload, _step.c.created_ms).where(
+            _step.c.thread == thread.key
+        )
+        query = query.order_by(_step.c.number.desc()).limit(1) if last else query.order_by(_step.c.number)
+        return await self._database.run(
+            lambda connection: [StepEntry(*row) for row in connection.execute(query)]
+        )
+
+    async def texts(self, thread: Thread) -> Mapping[str, str]:
+        """Digest to text of all that the thread's ledger refers to."""
+        query = select(_text.c.digest, _text.c.text).where(_text.c.thread == thread.key)
+        return await self._database.run(
+            lambda connection: {row[0]: row[1] for row in connection.execute(query)}
+        )
+
+    def _write_step(self, connection: Connection, thread: Thread, step: StepEntry) -> None:
+        for digest, text in step.texts.items():
+            there = connection.execute(
+                select(_text.c.digest).where(_text.c.thread == thread.key, _text.c.digest == digest)
+            ).first()
+            if there is None:
+                connection.execute(insert(_text), {"thread": thread.key, "digest": digest, "text": text})
+        row = {
+            "thread": thread.key,
+            "number": step.number,
+            "seq": step.seq,
+            "created_ms": self._now_ms(),
+            "payload": step.payload,
+        }
+        connection.execute(_INSERT_STEP, row)
+
     async def touch(self, thread: Thread) -> None:
         """Mark the thread as used now."""
         await self._database.run(
@@ -212,6 +310,8 @@ class ThreadLog:
         """Remove a session and all its messages."""
 
         def work(connection: Connection) -> None:
+            connection.execute(delete(_text).where(_text.c.thread == thread.key))
+            connection.execute(delete(_step).where(_step.c.thread == thread.key))
             connection.execute(delete(_edit).where(_edit.c.thread == thread.key))
             connection.execute(delete(_message).where(_message.c.thread == thread.key))
             connection.execute(delete(_thread).where(_thread.c.key == thread.key))
@@ -220,3 +320,4 @@ class ThreadLog:
 
 
 _INSERT = insert(_message)
+_INSERT_STEP = insert(_step)

@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +80,7 @@ class WorkspaceFiles:
     Args:
         root: the real folder that ``/`` means; must exist.
         routes: virtual prefix (``/memory/``) to another real folder, made at the first write; the longest prefix wins.
+        quiet: routes that no listing shows before something was written there.
 
     Raises:
         WorkspaceError: from every method, when the path is refused, is not there or is not what the method needs.
@@ -87,7 +88,9 @@ class WorkspaceFiles:
         MissingError: the system cannot walk folders by descriptor (Windows).
     """
 
-    def __init__(self, root: Path, routes: Mapping[str, Path] | None = None) -> None:
+    def __init__(
+        self, root: Path, routes: Mapping[str, Path] | None = None, *, quiet: Collection[str] = ()
+    ) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise MissingError(
                 "This system has no race-free file access, which the workspace needs.",
@@ -98,6 +101,7 @@ class WorkspaceFiles:
             _route(prefix): host.absolute() for prefix, host in (routes or {}).items()
         }
         self._mounts = {split(prefix): host for prefix, host in self.routes.items()}
+        self._quiet = {split(prefix): host for prefix, host in self.routes.items() if prefix in quiet}
         self._locks: WeakValueDictionary[tuple[int, int, str], threading.Lock] = WeakValueDictionary()
         self._locks_lock = threading.Lock()
 
@@ -299,7 +303,15 @@ class WorkspaceFiles:
 
     def _routes_below(self, parts: tuple[str, ...]) -> set[str]:
         depth = len(parts)
-        return {prefix[depth] for prefix in self._mounts if len(prefix) > depth and prefix[:depth] == parts}
+        return {
+            prefix[depth]
+            for prefix in self._mounts
+            if len(prefix) > depth and prefix[:depth] == parts and self._is_listed(prefix)
+        }
+
+    def _is_listed(self, prefix: tuple[str, ...]) -> bool:
+        host = self._quiet.get(prefix)
+        return host is None or host.is_dir()
 
     @contextmanager
     def _place(

@@ -1,0 +1,237 @@
+"""The archive: what an edit takes out of the view is written down first, append-only, untruncated, byte for byte.
+
+One file per thread with dated sections (``/conversation_history/{session}.md``) holds messages that were dropped or
+summarized; a tool result or a call's arguments have a file each (``/large_tool_results/…``). All through the
+workspace's routes, so that the model reads them back with ``read_file``, and a deployment puts them where it likes.
+
+A section is Markdown with machine-readable lines: before each message stands a comment with its JSON (all but the
+text) and the number of bytes of the text that follows, so that nothing in a text can be mistaken for structure.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime.context.edits import DropBefore, Edit, Evict, Pin, Summarize, TruncateArguments, edit_kind
+from zeus_runtime.errors import RunError
+from zeus_runtime.models.messages import from_payload, to_payload
+from zeus_runtime.tools import WorkspaceError
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from zeus_runtime.tools import WorkspaceFiles
+
+RESULTS_ROUTE: Final = "/large_tool_results/"
+HISTORY_ROUTE: Final = "/conversation_history/"
+
+_SECTION: Final = b"<!-- zeus:section "
+_MESSAGE: Final = b"<!-- zeus:message "
+_END: Final = b" -->\n"
+_SAFE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\Z")
+_MAX_BYTES: Final = 1 << 31
+
+
+class ArchiveError(RunError):
+    """Originals could not be written down, so the edit was not made."""
+
+    code = "archive"
+
+
+@dataclass(frozen=True)
+class Archived:
+    """One message read back from an archive.
+
+    Args:
+        seq: its place in the history.
+        message: as it stood there.
+    """
+
+    seq: int
+    message: BaseMessage
+
+
+class Archive:
+    """Where one session's originals go.
+
+    Args:
+        files: the workspace with its routes.
+        session: the thread's id, which names its file.
+        now: the clock, for the dates of sections.
+    """
+
+    def __init__(
+        self, files: WorkspaceFiles, session: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        self._files = files
+        self._session = session
+        self._now = now
+
+    @property
+    def history_handle(self) -> str:
+        """The path of the session's file of dropped and summarized messages."""
+        return f"{HISTORY_ROUTE}{_file_name(self._session)}.md"
+
+    def result_handle(self, call_id: str) -> str:
+        """The path under which the result of a call is kept."""
+        return f"{RESULTS_ROUTE}{_file_name(call_id)}"
+
+    def arguments_handle(self, call_id: str) -> str:
+        """The path under which the arguments of a call are kept, as JSON."""
+        return f"{RESULTS_ROUTE}{_file_name(call_id)}.arguments.json"
+
+    def message_handle(self, seq: int) -> str:
+        """The path under which the text of a message that is no tool result is kept."""
+        return f"{RESULTS_ROUTE}{_file_name(self._session)}.{seq}"
+
+    def save(
+        self, edits: Sequence[Edit], originals: Callable[[Edit], Mapping[int, BaseMessage]]
+    ) -> list[Edit]:
+        """Write down what ``edits`` take out of the view. Blocks on the disk.
+
+        Args:
+            originals: an edit to the messages it takes out or replaces, by ``seq``, as they stand in the history.
+
+        Returns:
+            the edits, their handles filled in or moved where another text already has the place.
+
+        Raises:
+            ArchiveError: the workspace refused; nothing may be edited.
+        """
+        try:
+            return [self._saved(edit, originals(edit)) for edit in edits]
+        except (WorkspaceError, OSError) as error:
+            raise ArchiveError(
+                f"the originals could not be archived: {error}",
+                remedy="Make the folders of /large_tool_results/ and /conversation_history/ writable"
+                " (workspace.routes says where they are).",
+            ) from error
+
+    def _saved(self, edit: Edit, originals: Mapping[int, BaseMessage]) -> Edit:
+        if isinstance(edit, Pin):
+            return edit
+        if isinstance(edit, DropBefore | Summarize):
+            if originals:
+                self._files.append(self.history_handle, section(edit, originals, self._session, self._now()))
+            return edit if edit.handle else replace(edit, handle=self.history_handle)
+        message = originals[edit.seq]
+        if isinstance(edit, TruncateArguments):
+            call = next(each for each in message.tool_calls if each["id"] == edit.call_id)  # type: ignore[attr-defined]
+            data = json.dumps(call["args"], ensure_ascii=False).encode()
+            return self._placed(edit, edit.handle or self.arguments_handle(edit.call_id), data)
+        text = message.content if isinstance(message.content, str) else _json(message.content)
+        return self._placed(edit, edit.handle, text.encode())
+
+    def _placed(self, edit: Evict | TruncateArguments, handle: str, data: bytes) -> Edit:
+        """``data`` at ``handle``, or beside it where another text is already there: nothing is overwritten."""
+        wanted, path = handle, handle
+        for attempt in range(2, 1000):
+            if (held := self._held(path)) is None:
+                self._files.write(path, data)
+                break
+            if held == data:
+                break
+            path = f"{wanted}.{attempt}"
+        if path == edit.handle:
+            return edit
+        if isinstance(edit, Evict):
+            return replace(edit, handle=path, content=edit.content.replace(wanted, path))
+        moved = {name: text.replace(wanted, path) for name, text in edit.arguments.items()}
+        return replace(edit, handle=path, arguments=moved)
+
+    def _held(self, path: str) -> bytes | None:
+        try:
+            return self._files.read(path, max_bytes=_MAX_BYTES)
+        except WorkspaceError:
+            return None
+
+
+def section(
+    edit: DropBefore | Summarize, originals: Mapping[int, BaseMessage], session: str, at: datetime
+) -> bytes:
+    """A dated section with every message of ``originals``, whole."""
+    first, last = min(originals), max(originals)
+    head = {
+        "session": session,
+        "at": at.isoformat(timespec="seconds"),
+        "edit": edit_kind(edit),
+        "policy": edit.policy,
+        "messages": len(originals),
+    }
+    parts = [
+        _SECTION + _json(head).encode() + _END,
+        f"## {at:%Y-%m-%d %H:%M:%S} UTC · messages {first} to {last} left the window ({edit.policy})\n\n"
+        f"{edit.reason}\n\n".encode(),
+    ]
+    parts.extend(_written(seq, originals[seq]) for seq in sorted(originals))
+    return b"".join(parts)
+
+
+def _written(seq: int, message: BaseMessage) -> bytes:
+    payload = to_payload(message)
+    text = b""
+    if isinstance(payload["content"], str):
+        text = payload.pop("content").encode()
+    entry = _json({"seq": seq, "bytes": len(text), "payload": payload}).replace("--", "-\\u002d")
+    name = f" {message.name}" if message.name else ""
+    return (
+        _MESSAGE
+        + entry.encode()
+        + _END
+        + f"### {seq} · {payload['role']}{name}\n\n".encode()
+        + text
+        + b"\n\n"
+    )
+
+
+def read_archive(data: bytes) -> tuple[list[Archived], list[str]]:
+    """Every message of an archive file, and what of it cannot be read (byte offset and why); the rest is usable."""
+    found: list[Archived] = []
+    problems: list[str] = []
+    for at, entry in _entries(data, problems):
+        try:
+            seq, size, payload = entry["seq"], entry["bytes"], dict(entry["payload"])
+            start = data.index(b"\n\n", data.index(_END, at) + len(_END)) + 2
+            if "content" not in payload:
+                if start + size > len(data):
+                    raise ValueError("it is cut off")
+                payload["content"] = data[start : start + size].decode()
+            found.append(Archived(int(seq), from_payload(payload)))
+        except (ValueError, KeyError, TypeError) as error:
+            problems.append(f"byte {at}: {error}")
+    return found, problems
+
+
+def _entries(data: bytes, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    at = data.find(_MESSAGE)
+    while at >= 0:
+        end = data.find(_END, at)
+        after = at + len(_MESSAGE)
+        try:
+            if end < 0:
+                raise ValueError("it is cut off")
+            entry = json.loads(data[after:end])
+            yield at, entry
+            after = data.index(b"\n\n", end) + 2 + int(entry["bytes"])
+        except (ValueError, KeyError, TypeError) as error:
+            problems.append(f"byte {at}: {error}")
+        at = data.find(_MESSAGE, after)
+
+
+def _file_name(text: str) -> str:
+    """``text`` as a file name: itself where it can be one, else its readable part and a digest."""
+    if _SAFE.match(text):
+        return text
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    readable = re.sub(r"[^A-Za-z0-9_-]+", "_", text)[:60].strip("_")
+    return f"{readable}_{digest}" if readable else digest
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
