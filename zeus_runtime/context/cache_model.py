@@ -106,16 +106,24 @@ class PrefixCache:
 
     def __init__(self, rules: CacheRules | None) -> None:
         self._rules = rules
-        self._used_at: dict[int, float] = {}
+        self._until: dict[int, float] = {}
 
-    def send(self, segments: Sequence[Segment], *, at_seconds: float, marks: Sequence[int] = ()) -> Split:
+    def send(
+        self,
+        segments: Sequence[Segment],
+        *,
+        at_seconds: float,
+        marks: Sequence[int] | None = None,
+        lifetime_seconds: float | None = None,
+    ) -> Split:
         """Charge one request and remember it.
 
         Args:
             segments: the whole request in order.
             at_seconds: when; the clock of the caller, never running back.
-            marks: how many leading segments each breakpoint covers; the whole request by default. Providers that
-                cache without breakpoints take no notice.
+            marks: how many leading segments each breakpoint covers; by default one covers the whole request. Providers
+                that cache without breakpoints take no notice.
+            lifetime_seconds: what the request asks for; the rules' own by default.
         """
         rules = self._rules
         chain, total = 0, 0
@@ -126,52 +134,49 @@ class PrefixCache:
             ends.append((chain, total))
         if rules is None or not ends:
             return Split(total)
+        until = at_seconds + (rules.lifetime_seconds if lifetime_seconds is None else lifetime_seconds)
         if rules.marked:
-            return self._marked(rules, ends, sorted({*marks} or {len(ends)}), at_seconds)
-        return self._unmarked(rules, ends, at_seconds)
+            places = [len(ends)] if marks is None else sorted(set(marks))
+            return self._marked(rules, ends, places, at_seconds, until)
+        return self._unmarked(rules, ends, at_seconds, until)
 
-    def _unmarked(self, rules: CacheRules, ends: Sequence[tuple[int, int]], now: float) -> Split:
-        common = 0
-        for chain, total in reversed(ends):
-            if self._alive(rules, chain, now):
-                common = total
-                break
-        for chain, _ in ends:
-            self._used_at[chain] = now
+    def _unmarked(
+        self, rules: CacheRules, ends: Sequence[tuple[int, int]], now: float, until: float
+    ) -> Split:
+        common = next((total for chain, total in reversed(ends) if self._alive(chain, now)), 0)
+        self._until.update((chain, until) for chain, _ in ends)
         read = common // rules.block_tokens * rules.block_tokens
         if read < rules.minimum_tokens:
             read = 0
         return Split(ends[-1][1] - read, read)
 
     def _marked(
-        self, rules: CacheRules, ends: Sequence[tuple[int, int]], marks: Sequence[int], now: float
+        self,
+        rules: CacheRules,
+        ends: Sequence[tuple[int, int]],
+        marks: Sequence[int],
+        now: float,
+        until: float,
     ) -> Split:
         read = 0
         for mark in reversed(marks):
             earliest = max(0, mark - rules.lookback) if rules.lookback else 0
-            found = next(
-                (
-                    place
-                    for place in range(mark - 1, earliest - 1, -1)
-                    if self._alive(rules, ends[place][0], now)
-                ),
-                None,
-            )
+            places = range(mark - 1, earliest - 1, -1)
+            found = next((place for place in places if self._alive(ends[place][0], now)), None)
             if found is not None:
                 read = ends[found][1]
-                self._used_at[ends[found][0]] = now
+                self._until[ends[found][0]] = until
                 break
-        covered = max((ends[mark - 1][1] for mark in marks), default=0)
+        covered = ends[marks[-1] - 1][1] if marks else 0
         for mark in marks:
             chain, total = ends[mark - 1]
             if total >= rules.minimum_tokens:
-                self._used_at[chain] = now
+                self._until[chain] = until
         written = max(0, covered - read) if covered >= rules.minimum_tokens else 0
         return Split(ends[-1][1] - read - written, read, written)
 
-    def _alive(self, rules: CacheRules, chain: int, now: float) -> bool:
-        used = self._used_at.get(chain)
-        return used is not None and now - used <= rules.lifetime_seconds
+    def _alive(self, chain: int, now: float) -> bool:
+        return self._until.get(chain, now - 1) >= now
 
 
 def shared_tokens(former: Sequence[Segment], request: Sequence[Segment]) -> int:

@@ -1,0 +1,215 @@
+"""Recorded conversations: a stored session or a file of trajectories, in the order in which they are played again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import cycle, islice
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime.errors import UsageError
+from zeus_runtime.models.messages import from_chat
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+SECONDS_BETWEEN_MESSAGES: Final = 10.0
+"""How far apart the messages of a trajectory are taken to be; it states no times."""
+
+_SHORTEST_NEEDLE: Final = 6
+_LONGEST_NEEDLE: Final = 80
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A conversation without system messages, in which every call has its results directly after it.
+
+    Args:
+        name: a session id, or a trajectory's source and id.
+        messages: LangChain messages; the first is the user's.
+        at_seconds: when each was written, from the first on.
+    """
+
+    name: str
+    messages: tuple[BaseMessage, ...]
+    at_seconds: tuple[float, ...]
+
+    def following(self, place: int) -> int:
+        """The place after the answer at ``place`` and its results."""
+        place += 1
+        while place < len(self.messages) and self.messages[place].type == "tool":
+            place += 1
+        return place
+
+    @cached_property
+    def needles(self) -> Mapping[int, tuple[str, ...]]:
+        """What later calls need: place of an answer to the argument values in it that were said before.
+
+        A value of 6 to 80 characters which the recorded model took from an earlier message was needed at that
+        moment; a context that no longer shows it would have made the call impossible.
+        """
+        texts: list[str] = []
+        absent_until: dict[str, int] = {}
+        found: dict[int, tuple[str, ...]] = {}
+        for place, message in enumerate(self.messages):
+            values = dict.fromkeys(value for call in _calls(message) for value in _strings(call["args"]))
+            needed = []
+            for value in values:
+                if any(value in text for text in reversed(texts[absent_until.get(value, 0) :])):
+                    needed.append(value)
+                else:
+                    absent_until[value] = len(texts)
+            if needed:
+                found[place] = tuple(needed)
+            texts.append(text_of(message))
+        return found
+
+
+def recording(name: str, messages: Iterable[BaseMessage], at_seconds: Iterable[float] = ()) -> Recording:
+    """A recording from messages as they come.
+
+    System messages are left out, since a candidate config brings its own prompt; user messages in a row become one;
+    a repeated call id gets a number; a call without result, a result without call, and what the user said last without
+    an answer are left out.
+
+    Args:
+        name: what reports call it.
+        messages: in order.
+        at_seconds: when each was written; ten seconds apart by default.
+    """
+    given = list(messages)
+    times = [*at_seconds] or [place * SECONDS_BETWEEN_MESSAGES for place in range(len(given))]
+    kept: list[tuple[BaseMessage, float]] = []
+    seen: set[str] = set()
+    for group in _groups(given):
+        first = given[group[0]]
+        if first.type == "human":
+            if kept and kept[-1][0].type == "human":
+                joined = f"{text_of(kept[-1][0])}\n\n{text_of(first)}"
+                kept[-1] = (first.model_copy(update={"content": joined}), times[group[0]])
+            else:
+                kept.append((first, times[group[0]]))
+        elif kept:
+            renamed = _unique([given[place] for place in group], seen)
+            kept.extend((message, times[place]) for message, place in zip(renamed, group, strict=True))
+    while kept and kept[-1][0].type == "human":
+        kept.pop()
+    start = kept[0][1] if kept else 0.0
+    return Recording(name, tuple(each for each, _ in kept), tuple(at - start for _, at in kept))
+
+
+def read_trajectories(text: str, source: str = "") -> tuple[Recording, ...]:
+    """The recordings of a JSONL text: one line is one conversation of OpenAI-style ``messages``.
+
+    Args:
+        text: the file's text.
+        source: the file's name, for errors.
+
+    Raises:
+        UsageError: a line is no such conversation; the error names its line.
+    """
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            messages = [from_chat(message) for message in row["messages"]]
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            raise UsageError(
+                f"line {number} is no trajectory: {problem}",
+                where=f"{source}:{number}" if source else None,
+                remedy='One line is one JSON object with "messages" in the chat-completions form.',
+            ) from None
+        name = " ".join(str(row[key]) for key in ("source", "id") if row.get(key) is not None)
+        found.append(recording(name or f"line {number}", messages))
+    return tuple(found)
+
+
+def chained(name: str, recordings: Sequence[Recording], length: int) -> Recording:
+    """One long conversation: the recordings played one after the other, again and again, up to ``length`` messages.
+
+    A recording that ends with tool results gets a closing answer, so that the next user speaks after the model.
+
+    Args:
+        name: what reports call it.
+        recordings: at least one that is not empty.
+        length: how many messages; a few fewer where a call would lose its results.
+    """
+    stream = (message for each in cycle(recordings) for message in _closed(each.messages))
+    return recording(name, islice(stream, length))
+
+
+def _closed(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
+    from langchain_core.messages import AIMessage
+
+    return [*messages, AIMessage("Done.")] if messages and messages[-1].type == "tool" else messages
+
+
+def text_of(message: BaseMessage) -> str:
+    """All that a model reads of a message: its text, and the names and arguments of its calls."""
+    content = message.content
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    calls = [f"{call['name']} {json.dumps(call['args'], ensure_ascii=False)}" for call in _calls(message)]
+    return "\n".join([text, *calls]) if calls else text
+
+
+def _groups(messages: Sequence[BaseMessage]) -> Iterator[list[int]]:
+    """Places that stay together: a user's message, or an answer with all its results."""
+    place = 0
+    while place < len(messages):
+        message = messages[place]
+        place += 1
+        if message.type == "human":
+            yield [place - 1]
+        elif message.type == "ai":
+            group = [place - 1]
+            wanted = [str(call["id"]) for call in _calls(message)]
+            while place < len(messages) and messages[place].type == "tool":
+                if (call_id := str(getattr(messages[place], "tool_call_id", ""))) in wanted:
+                    wanted.remove(call_id)
+                    group.append(place)
+                place += 1
+            if not wanted:
+                yield group
+
+
+def _unique(group: Sequence[BaseMessage], seen: set[str]) -> list[BaseMessage]:
+    answer, *results = group
+    names: dict[str, str] = {}
+    for call in _calls(answer):
+        new = old = str(call["id"])
+        number = 1
+        while new in seen:
+            number += 1
+            new = f"{old}_{number}"
+        seen.add(new)
+        names[old] = new
+    if all(old == new for old, new in names.items()):
+        return list(group)
+    changes = {
+        key: [{**call, "id": names[str(call["id"])]} for call in getattr(answer, key)]
+        for key in ("tool_calls", "invalid_tool_calls")
+    }
+    return [
+        answer.model_copy(update=changes),
+        *(each.model_copy(update={"tool_call_id": names[str(each.tool_call_id)]}) for each in results),  # type: ignore[attr-defined]
+    ]
+
+
+def _calls(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
+    return [*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())]
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        if _SHORTEST_NEEDLE <= len(value) <= _LONGEST_NEEDLE:
+            yield value
+    elif isinstance(value, Mapping):
+        for each in value.values():
+            yield from _strings(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _strings(each)
