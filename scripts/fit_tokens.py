@@ -300,6 +300,17 @@ def report(requests: Sequence[Recorded], table: Mapping[str, Any]) -> None:
         )
 
 
+def report_texts(costs: Mapping[str, float]) -> None:
+    """Errors against o200k by class of text."""
+    estimate, count = estimator([costs[name] for name in FEATURES]), exact("o200k_base")
+    print(f"{'text':24} {'n':>4} {'median':>7} {'bias':>7}")
+    for name, texts in corpus().items():
+        pairs = [(estimate(text), count(text)) for text in texts if count(text) >= 5]
+        median = np.median([abs(guess / tokens - 1) for guess, tokens in pairs])
+        bias = sum(guess for guess, _ in pairs) / sum(tokens for _, tokens in pairs) - 1
+        print(f"{name:24} {len(pairs):4} {median:7.1%} {bias:+7.1%}")
+
+
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     options.add_argument(
@@ -309,6 +320,7 @@ def main() -> None:
     given = options.parse_args()
     requests = read(given.data)
     table = fitted(requests)
+    report_texts(table["text"])
     report(requests, table)
     if given.write:
         FITTED.write_text(json.dumps(table, indent=1) + "\n", "utf-8")

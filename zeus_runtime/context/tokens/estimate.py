@@ -21,7 +21,9 @@ FEATURES: Final = (
     "signs",
     "sign_runs",
     "lines",
+    "accented_letters",
     "two_byte_letters",
+    "ideographs",
     "three_byte_letters",
     "four_byte_letters",
 )
@@ -46,8 +48,13 @@ def _is_sign(byte: int) -> bool:
     return 33 <= byte <= 126 and not _is_letter(byte) and not _is_digit(byte)
 
 
+_LEADS: Final = (("x", 0xBF), ("l", 0xCB), ("2", 0xDF), ("3", 0xE2), ("c", 0xED), ("3", 0xEF), ("4", 0xFF))
+"""Class of a non-ASCII byte by its upper bound: a continuation, or the lead of an accented Latin letter, another
+two-byte letter, an ideograph (with kana and hangul), another three-byte letter or sign, a four-byte one."""
+
+
 def _class(byte: int) -> int:
-    """The byte's class: a A 0 . blank line 2 3 4, and x for what continues a letter."""
+    """The byte's class: ``a A 0 .``, blank, line, and for the rest those of ``_LEADS``."""
     if _is_letter(byte):
         return ord("a") if byte >= 97 else ord("A")
     if _is_digit(byte):
@@ -58,7 +65,7 @@ def _class(byte: int) -> int:
         return ord("\n")
     if byte < 128:
         return ord(" ")
-    return ord("x" if byte < 192 else "2" if byte < 224 else "3" if byte < 240 else "4")
+    return next(ord(name) for name, last in _LEADS if byte <= last)
 
 
 _CLASSES: Final = _table(_class)
@@ -77,7 +84,7 @@ def features(text: str) -> tuple[int, ...]:
     long = (
         sum(length - _LONG for length in lengths if length > _LONG) if max(lengths, default=0) > _LONG else 0
     )
-    wide = (0, 0, 0) if len(encoded) == len(text) else (count(b"2"), count(b"3"), count(b"4"))
+    wide = (0,) * len(_WIDE) if len(encoded) == len(text) else map(count, _WIDE)
     return (
         short,
         len(lengths) - short,
@@ -92,6 +99,9 @@ def features(text: str) -> tuple[int, ...]:
         count(b"\n"),
         *wide,
     )
+
+
+_WIDE: Final = (b"l", b"2", b"c", b"3", b"4")
 
 
 def _lengths(words: Sequence[bytes]) -> Sequence[int]:
