@@ -40,7 +40,7 @@ def test_a_text_counts_no_less_than_its_beginning_and_no_more_than_its_parts(fir
         assert whole >= counter.text(first) - 8
 
 
-def test_a_message_and_a_tool_take_more_than_their_texts(counter: Counter) -> None:
-    assert counter.message(HumanMessage("Good morning.")) > counter.text("Good morning.")
+def test_a_message_takes_no_less_than_its_text_and_tools_take_some(counter: Counter) -> None:
+    assert counter.message(HumanMessage("Good morning.")) >= counter.text("Good morning.")
     tool = ToolSchema("look", "Look it up.", {"type": "object", "properties": {}})
     assert counter.fixed("Be brief.", [tool]) > counter.fixed("Be brief.") > counter.fixed()
