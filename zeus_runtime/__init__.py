@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.middleware import CallModel as CallModel
     from zeus_runtime.agent.middleware import Middleware as Middleware
     from zeus_runtime.agent.middleware import Turn as Turn
+    from zeus_runtime.agent.misfits import Misfit as Misfit
+    from zeus_runtime.agent.misfits import Surroundings as Surroundings
     from zeus_runtime.config.annotations import Alias as Alias
     from zeus_runtime.config.annotations import Doc as Doc
     from zeus_runtime.config.annotations import Maximum as Maximum
@@ -34,9 +36,19 @@ if TYPE_CHECKING:
     from zeus_runtime.context import Budget as Budget
     from zeus_runtime.context import DropBefore as DropBefore
     from zeus_runtime.context import Edit as Edit
+    from zeus_runtime.context import Summarize as Summarize
     from zeus_runtime.context import View as View
+    from zeus_runtime.context.archive import Archive as Archive
+    from zeus_runtime.context.arrivals import arrivals as arrivals
     from zeus_runtime.context.cache_model import rules_for as rules_for
+    from zeus_runtime.context.edits import Evict as Evict
+    from zeus_runtime.context.edits import Pin as Pin
+    from zeus_runtime.context.edits import TruncateArguments as TruncateArguments
+    from zeus_runtime.context.keeping import kept_from as kept_from
+    from zeus_runtime.context.size import Size as Size
     from zeus_runtime.context.tokens import Counter as Counter
+    from zeus_runtime.context.tokens import counter_for as counter_for
+    from zeus_runtime.context.view import Item as Item
     from zeus_runtime.errors import MissingError as MissingError
     from zeus_runtime.errors import OptionsError as OptionsError
     from zeus_runtime.errors import RunError as RunError
@@ -86,6 +98,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Archive": "context.archive",
+    "Surroundings": "agent.misfits",
+    "Misfit": "agent.misfits",
+    "kept_from": "context.keeping",
+    "arrivals": "context.arrivals",
+    "Size": "context.size",
+    "Item": "context.view",
+    "TruncateArguments": "context.edits",
+    "Pin": "context.edits",
+    "Evict": "context.edits",
     "Recorder": "models.recorder",
     "recorded_answer": "models.cassette",
     "read_cassette": "models.cassette",
@@ -95,6 +117,8 @@ _HOMES = {
     "Alias": "config.annotations",
     "Budget": "context",
     "Build": "agent.build",
+    "Summarize": "context",
+    "counter_for": "context.tokens",
     "CachePoints": "models.interface",
     "CallModel": "agent.middleware",
     "Counter": "context.tokens",

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.errors import OptionsError
 from zeus_runtime.models.profiles import suggest
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.plan import PlannedComponent
     from zeus_runtime.config import Diagnostic
+    from zeus_runtime.context.size import Size
     from zeus_runtime.models.profiles import ModelProfile
     from zeus_runtime.tools import Tool
 
@@ -70,6 +72,30 @@ class Surroundings:
                     else f"its tools: {', '.join(self.tools) or 'none'}",
                     "unknown-tool",
                 )
+
+    def above_window(self, tokens: int | None, path: tuple[str | int, ...]) -> Iterator[Misfit]:
+        """A misfit if the YAML itself sets the option at ``path`` to more tokens than the input limit.
+
+        A default is never one: with a small window it just never applies.
+        """
+        if tokens is None or path[0] not in self.written or tokens <= self.profile.max_input_tokens:
+            return
+        yield Misfit(
+            path,
+            f"{tokens:,} tokens are more than the input limit of {self.profile.name}"
+            f" ({self.profile.max_input_tokens:,}), so nothing could ever reach them",
+            "write less",
+            "above-window",
+        )
+
+    def sizes(self, *, trigger: Size | None = None, keep: Size | None = None) -> Iterator[Misfit]:
+        """A misfit if the options ``trigger`` and ``keep`` cannot work with the model (``check_sizes``)."""
+        from zeus_runtime.context.size import check_sizes
+
+        try:
+            check_sizes(self.profile, trigger=trigger, keep=keep)
+        except OptionsError as error:
+            yield Misfit((error.where,) if error.where else (), error.message, error.remedy, "wrong-size")
 
 
 def misfits(

@@ -1,0 +1,30 @@
+"""Where the newest part of a view begins that a policy leaves alone."""
+
+from __future__ import annotations
+
+from zeus_runtime.context.size import Size
+from zeus_runtime.context.view import View
+
+
+def kept_from(view: View, keep: Size, limit_tokens: int) -> int:
+    """The ``seq`` of the first message of the newest ``keep``; it costs what is kept.
+
+    Args:
+        view: what is sent.
+        keep: messages, tokens, or a fraction of ``limit_tokens``; the message that would exceed it is not kept.
+        limit_tokens: the model's input limit.
+
+    Returns:
+        1 when all is kept, ``view.upto + 1`` when not even the last message fits.
+    """
+    if keep.messages is not None:
+        return view.item(len(view) - keep.messages).seq if keep.messages < len(view) else 1
+    left = keep.in_tokens(limit_tokens) or 0
+    first = view.upto + 1
+    for place in range(len(view) - 1, -1, -1):
+        item = view.item(place)
+        left -= item.tokens
+        if left < 0:
+            return first
+        first = item.seq
+    return 1
