@@ -50,6 +50,7 @@ class Conversation:
         self._line: list[BaseMessage] = []
         self._ahead: dict[int, BaseMessage] = {}
         self._ids: dict[int, str] = {}
+        self._written_ms: dict[int, int] = {}
         self._state: dict[str, Any] = {}
         self._edits = [edit_from_json(edit) for edit in edits]
         self._counter = counter
@@ -58,7 +59,7 @@ class Conversation:
         self.last_step = last_step
         self._texts: set[str] = set()
         for entry in entries:
-            self._take(entry.seq, entry.id, from_payload(json.loads(entry.payload)))
+            self._take(entry.seq, entry.id, from_payload(json.loads(entry.payload)), entry.created_ms)
 
     @property
     def thread(self) -> Thread:
@@ -86,7 +87,12 @@ class Conversation:
         """What the admitted edits leave of the messages 1 to ``seq``; it costs what is new since the last one."""
         if self._view is None or seq < self._view.upto:
             self._view = fold(
-                self._line, self._edits, seq, counter=self._counter, replayable=self._replayable
+                self._line,
+                self._edits,
+                seq,
+                counter=self._counter,
+                replayable=self._replayable,
+                written_ms=self._written_ms,
             )
         else:
             self._view = self._view.extended(seq)
@@ -145,8 +151,8 @@ class Conversation:
         message_id = f"{run_id}.{seq}"
         payload = json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
         entry = None if step is None else self._entry(step, texts or {})
-        await self._log.append(self._thread, seq, message_id, payload, step=entry)
-        self._take(seq, message_id, message)
+        written_ms = await self._log.append(self._thread, seq, message_id, payload, step=entry)
+        self._take(seq, message_id, message, written_ms)
         if step is not None:
             self._taken(step, texts or {})
 
@@ -173,8 +179,9 @@ class Conversation:
             seq -= 1
         return seq if seq > 0 and self[seq].type == "ai" else None
 
-    def _take(self, seq: int, message_id: str, message: BaseMessage) -> None:
+    def _take(self, seq: int, message_id: str, message: BaseMessage, written_ms: int) -> None:
         self._ids[seq] = message_id
+        self._written_ms[seq] = written_ms
         self._ahead[seq] = message
         while (following := self._ahead.pop(len(self._line) + 1, None)) is not None:
             self._line.append(following)

@@ -69,6 +69,7 @@ class _Past:
         messages: the history, ``seq`` 1 first.
         count: the tokens of a message.
         replayable: names of tools whose results can be fetched again.
+        written_ms: ``seq`` to when the message was written, in UTC milliseconds, where that is known.
         tokens: of the messages counted so far.
         shown: ``seq`` to (edit number, message, tokens), oldest first.
         evicted, truncated: ``seq`` and call id to the number of the edit.
@@ -77,6 +78,7 @@ class _Past:
     messages: Sequence[BaseMessage]
     count: Callable[[BaseMessage], int]
     replayable: frozenset[str] = frozenset()
+    written_ms: Mapping[int, int] = field(default_factory=dict)
     tokens: list[int] = field(default_factory=list)
     shown: dict[int, list[tuple[int, BaseMessage, int]]] = field(default_factory=dict)
     evicted: dict[int, int] = field(default_factory=dict)
@@ -94,6 +96,7 @@ class _Past:
             self.messages,
             self.count,
             self.replayable,
+            self.written_ms,
             self.tokens,
             {seq: [one for one in versions if one[0] <= number] for seq, versions in self.shown.items()},
             {seq: one for seq, one in self.evicted.items() if one <= number},
@@ -240,6 +243,10 @@ class View(Sequence["BaseMessage"]):
         self.original(seq)
         return self._past.counted(seq)
 
+    def written_ms(self, seq: int) -> int | None:
+        """When the message was written, in UTC milliseconds; None where that is not known."""
+        return self._past.written_ms.get(seq)
+
     def shown(self, seq: int) -> bool:
         """Whether the message is in the view, whole or replaced."""
         return self._extent.first <= seq <= self._extent.upto or (
@@ -378,6 +385,7 @@ def fold(
     pins: Iterable[int] = (),
     counter: Counter | None = None,
     replayable: Iterable[str] = (),
+    written_ms: Mapping[int, int] | None = None,
 ) -> View:
     """``view = fold(history, edits)``.
 
@@ -388,8 +396,10 @@ def fold(
         pins: the ``seq`` of messages that were pinned before any edit.
         counter: counts tokens; a quarter of the UTF-8 bytes without one.
         replayable: names of tools whose results can be fetched again.
+        written_ms: ``seq`` to when the message was written, in UTC milliseconds.
     """
-    past = _Past(history, _quarter_bytes if counter is None else counter.message, frozenset(replayable))
+    count = _quarter_bytes if counter is None else counter.message
+    past = _Past(history, count, frozenset(replayable), {} if written_ms is None else written_ms)
     view = View(past, _Extent(upto=0, number=0, pinned=frozenset(pins)))
     view = view.extended(len(history) if length is None else length)
     for edit in edits:

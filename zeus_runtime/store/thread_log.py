@@ -143,19 +143,17 @@ class ThreadLog:
 
     async def append(
         self, thread: Thread, seq: int, message_id: str, payload: str, *, step: StepEntry | None = None
-    ) -> None:
+    ) -> int:
         """Write one message at ``seq``, and in the same transaction the ledger's entry of the call that made it.
+
+        Returns:
+            when, in UTC milliseconds.
 
         Raises:
             LogConflictError: the place is taken.
         """
-        row = {
-            "thread": thread.key,
-            "seq": seq,
-            "id": message_id,
-            "created_ms": self._now_ms(),
-            "payload": payload,
-        }
+        now = self._now_ms()
+        row = {"thread": thread.key, "seq": seq, "id": message_id, "created_ms": now, "payload": payload}
 
         def work(connection: Connection) -> None:
             connection.execute(_INSERT, row)
@@ -169,6 +167,7 @@ class ThreadLog:
                 f"message {seq} of {thread.session} was written by another process",
                 remedy="One process at a time may run a session; continue it where the other one left it.",
             ) from error
+        return now
 
     async def read(self, thread: Thread, *, after: int = 0) -> Sequence[LogEntry]:
         """The messages with ``seq`` greater than ``after``, in order."""
