@@ -146,7 +146,8 @@ class SimulatedProvider:
         elif self._answer is None:
             raise ModelError("nothing is recorded for this call", kind="divergence")
         else:
-            message, self._answer = self._answer, None
+            message = self._answer.model_copy(update={"usage_metadata": None})
+            self._answer = None
             self._look_for_needles(request)
         call = self._charge(request, segments, self._counter.message(message))
         self.calls.append(call)

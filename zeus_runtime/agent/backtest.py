@@ -1,0 +1,214 @@
+"""A recorded session played again under another config: the real planner and policies, a provider that is not there.
+
+Nothing that the config names is called: the recorded answers are the model, the recorded results are the tools, and
+what policies archive goes to a folder of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.agent.conversation import Conversation
+from zeus_runtime.agent.middleware import Turn
+from zeus_runtime.agent.outfitting import fresh_outfit
+from zeus_runtime.agent.run import Outfit, Run
+from zeus_runtime.context.edits import DropBefore, Edit, Pin, Summarize, edit_from_json
+from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.recordings import Recording
+from zeus_runtime.context.simulate import SUMMARY_TOKENS, Call, Outcome, SimulatedProvider, outcome
+from zeus_runtime.context.tokens import counter_for
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.tools import WorkspaceFiles
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.models.interface import ModelPiece, ModelRequest
+    from zeus_runtime.store.thread_log import Thread, ThreadLog
+
+_SESSION: Final = "backtest"
+_RUN: Final = "backtest"
+_ENDLESS: Final = 10**9
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """One session under one config.
+
+    Args:
+        outcome: added up.
+        calls: every call the provider saw, refused ones included.
+        steps: the ledger.
+        edits: what was admitted, each with the last message it could know.
+        cpu_seconds: of each step, from one answer to the next request.
+    """
+
+    outcome: Outcome
+    calls: Sequence[Call]
+    steps: Sequence[Step]
+    edits: Sequence[tuple[int, Edit]]
+    cpu_seconds: Sequence[float]
+
+
+async def replay(
+    plan: Plan,
+    recording: Recording,
+    folder: Path,
+    *,
+    policy: str,
+    needles: Sequence[str] = (),
+    summary_tokens: int = SUMMARY_TOKENS,
+) -> Replayed:
+    """Play ``recording`` under ``plan``.
+
+    Args:
+        plan: the candidate; its model gives window, prices and cache rules, and is not called.
+        recording: what was said.
+        folder: an empty folder for the log and the archive.
+        policy: what the outcome calls the candidate.
+        needles: texts of the user's that the last request should still show.
+        summary_tokens: the length of the summaries that policies get.
+    """
+    from zeus_runtime.store.database import Database
+    from zeus_runtime.store.thread_log import ThreadLog
+
+    provider = SimulatedProvider(plan.profile, counter_for(plan.profile), summary_tokens=summary_tokens)
+    database = Database(f"sqlite:///{folder / 'backtest.db'}", directory=folder)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        thread = await log.open(_SESSION, agent=plan.config.name)
+        player = _Player(_apart(plan, provider, folder), provider, recording, log, thread)
+        failure = await player.play()
+        edits = [(at_seq, edit_from_json(text)) for _, at_seq, text in await log.edit_entries(thread)]
+        steps = [Step.from_json(entry.payload) for entry in await log.steps(thread)]
+    finally:
+        await database.close()
+    found = outcome(
+        recording.name,
+        policy,
+        provider,
+        compacted=frozenset(_compactions(recording, edits)),
+        needles=(sum(map(provider.holds, needles)), len(needles)),
+        failure=failure,
+    )
+    return Replayed(found, provider.calls, steps, edits, player.cpu_seconds)
+
+
+class _Player:
+    def __init__(
+        self,
+        plan: Plan,
+        provider: SimulatedProvider,
+        recording: Recording,
+        log: ThreadLog,
+        thread: Thread,
+    ) -> None:
+        self.cpu_seconds: list[float] = []
+        self._plan = plan
+        self._provider = _Watched(provider, self)
+        self._recording = recording
+        self._log = log
+        self._thread = thread
+        self._mark = 0.0
+
+    async def play(self) -> str:
+        """The whole recording; why it ended early, if it did."""
+        messages = self._recording.messages
+        outfit = self._outfit()
+        conversation = Conversation(
+            self._log,
+            self._thread,
+            (),
+            counter=outfit.counter,
+            replayable=[tool.name for tool in outfit.tools if tool.replayable_result],
+        )
+        run: Run | None = None
+        place = 0
+        self._mark = time.process_time()
+        while place < len(messages):
+            message = messages[place]
+            if message.type != "ai":
+                await conversation.append(place + 1, _RUN, message)
+                run = None if message.type == "human" else run
+                place += 1
+                continue
+            if run is None:
+                turn = Turn(session=_SESSION, run_id=_RUN, mode=self._plan.mode)
+                run = Run(turn, self._outfit(), conversation, lambda _event: None, _nothing)
+            self._provider.simulated.expect(
+                message,  # type: ignore[arg-type]
+                place=place,
+                at_seconds=self._recording.at_seconds[place],
+                needles=self._recording.needles.get(place, ()),
+            )
+            try:
+                await run.answer(place + 1, _RUN)
+            except ZeusError as error:
+                return f"message {place + 1}: {error.message}"
+            place += 1
+        return ""
+
+    def before(self) -> None:
+        self.cpu_seconds.append(time.process_time() - self._mark)
+
+    def after(self) -> None:
+        self._mark = time.process_time()
+
+    def _outfit(self) -> Outfit:
+        outfit = fresh_outfit(self._plan, self._provider, _SESSION)
+        limits = replace(outfit.limits, max_steps=_ENDLESS, timeout_seconds=None, max_cost_usd=None)
+        return replace(outfit, limits=limits)
+
+
+class _Watched:
+    """The simulated provider, with the clock stopped while it works."""
+
+    def __init__(self, simulated: SimulatedProvider, player: _Player) -> None:
+        self.simulated = simulated
+        self._player = player
+
+    @property
+    def name(self) -> str:
+        return self.simulated.name
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        self._player.before()
+        try:
+            yield self.simulated.answer(request)
+        finally:
+            self._player.after()
+
+
+def _apart(plan: Plan, provider: SimulatedProvider, folder: Path) -> Plan:
+    """``plan`` with its files in ``folder`` and no model but ``provider``."""
+    routes = {prefix: folder / "routes" / prefix.strip("/") for prefix in plan.build.workspace.routes}
+    build = replace(
+        plan.build,
+        directory=folder,
+        workspace=WorkspaceFiles(folder / "workspace", routes),
+        open_model=lambda _ref: provider,
+        profile_of=lambda _name: plan.profile,
+    )
+    return replace(plan, build=build)
+
+
+def _compactions(recording: Recording, edits: Sequence[tuple[int, Edit]]) -> Iterator[int]:
+    """Places of the answers before which an edit changed what an earlier request had shown.
+
+    A result that is replaced before it was ever sent breaks no prefix and is none.
+    """
+    asked = [place for place, message in enumerate(recording.messages) if message.type == "ai"]
+    former: Mapping[int, int] = dict(zip(asked[1:], asked, strict=False))
+    for at_seq, edit in edits:
+        if isinstance(edit, Pin):
+            continue
+        if isinstance(edit, DropBefore | Summarize) or edit.seq <= former.get(at_seq, 0):
+            yield at_seq
+
+
+async def _nothing() -> None:
+    return None
