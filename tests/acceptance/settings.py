@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
-from zeus_runtime import Agent, ConfigError, ModelRequest, Usage, ZeusError
+from zeus_runtime import Agent, ConfigError, ModelRequest, Size, Usage, ZeusError
 from zeus_runtime.config import Config
 from zeus_runtime.config.typeforms import fields, is_ref, split
 from zeus_runtime.events import Event
@@ -120,12 +120,12 @@ REQUIRED: Final = object()
 
 
 def leaves(tp: type, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """The leaf keys of a dataclass with their defaults, those of dataclasses and mappings in it too."""
+    """The leaf keys of a dataclass with their defaults, those of dataclasses and mappings in it too; a Size is one."""
     for each in fields(tp):
         here = (*path, each.key)
         bare = _without_none(split(each.annotation)[0])
         key, value = _mapping(bare)
-        if is_dataclass(bare) and isinstance(bare, type) and not is_ref(bare):
+        if is_dataclass(bare) and isinstance(bare, type) and not is_ref(bare) and bare is not Size:
             yield from leaves(bare, here)
         elif is_dataclass(value) and isinstance(value, type):
             yield from leaves(value, (*here, "*"))

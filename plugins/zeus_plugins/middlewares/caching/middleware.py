@@ -1,0 +1,78 @@
+"""Asks for the stable prefix to be cached, where the provider wants to be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from zeus_plugins.middlewares.caching.options import Options
+from zeus_plugins.middlewares.caching.providers import minimum_tokens
+from zeus_runtime import Build, CachePoints, Middleware, ModelRequest
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from zeus_runtime import CallModel, Counter, ModelResponse, View
+
+
+class Caching(Middleware):
+    """Puts at most four cache points on each request: tools, sections 1-6, the last message, the last request's last.
+
+    Args:
+        options: where, and for how long.
+        minimum: the shortest prefix worth a point, in tokens; None when the model wants none.
+        counter: counts the stable part, once per text.
+    """
+
+    def __init__(self, options: Options, minimum: int | None, counter: Counter | None) -> None:
+        self._options = options
+        self._minimum = minimum
+        self._counter = counter
+        self._stable: tuple[object, str, tuple[int, int]] | None = None
+
+    async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
+        if self._minimum is None or request.purpose != "turn":
+            return await call_next(request)
+        return await call_next(request.override(cache_points=self._points(request, self._minimum)))
+
+    def _points(self, request: ModelRequest, minimum: int) -> CachePoints:
+        places = self._options.places
+        tools, stable = self._sizes(request)
+        whole = stable + getattr(request.messages, "tokens", minimum)
+        return CachePoints(
+            tools="tools" in places and bool(request.tools) and tools >= minimum,
+            system="system" in places and request.stable_system_length > 0 and stable >= minimum,
+            messages=stable_ends(request.messages) if "messages" in places and whole >= minimum else (),
+            lifetime=self._options.lifetime,
+        )
+
+    def _sizes(self, request: ModelRequest) -> tuple[int, int]:
+        """Tokens of the tools, and of the tools and sections 1-6; counted when they change."""
+        text = request.system[: request.stable_system_length]
+        if self._stable is None or self._stable[0] is not request.tools or self._stable[1] != text:
+            assert self._counter is not None, "models are called in runs only"
+            tools = self._counter.tools(request.tools) if request.tools else 0
+            self._stable = request.tools, text, (tools, tools + self._counter.text(text))
+        return self._stable[2]
+
+
+def stable_ends(messages: Sequence[BaseMessage] | View) -> tuple[int, ...]:
+    """The last message, and the last one before the last answer: where the request before this one ended.
+
+    The second keeps the cache within reach when many parallel calls lie between (the provider looks back 20 blocks).
+    """
+    last = len(messages) - 1
+    before = last
+    while before >= 0 and messages[before].type != "ai":
+        before -= 1
+    while before >= 0 and messages[before].type == "ai":
+        before -= 1
+    return tuple(place for place in (before, last) if place >= 0)
+
+
+def create(options: Options, build: Build) -> Caching:
+    """The middleware; the model's profile says whether it has anything to do."""
+    minimum = minimum_tokens(build.profile)
+    if minimum is not None and options.minimum_tokens is not None:
+        minimum = options.minimum_tokens
+    return Caching(options, minimum, build.counter)

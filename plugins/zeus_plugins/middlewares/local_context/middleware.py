@@ -1,0 +1,114 @@
+"""Tells the model where it is: git state and a short tree of the workspace, the same bytes between compactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from zeus_plugins.middlewares.local_context.options import Options
+from zeus_runtime import Middleware, Section, printable
+
+if TYPE_CHECKING:
+    from zeus_plugins.middlewares.local_context.git import GitState
+    from zeus_runtime import Budget, Build, Edit, Turn, View
+
+
+class LocalContext(Middleware):
+    """Looks when a run begins and after each compaction, when the cached prefix is broken anyway.
+
+    Args:
+        options: how much is said.
+        build: the workspace and the counter.
+    """
+
+    def __init__(self, options: Options, build: Build) -> None:
+        self._options = options
+        self._build = build
+        self._text: str | None = None
+        self._cut: tuple[int, object] | None = None
+
+    async def sections(self, turn: Turn) -> Mapping[Section, str]:
+        if self._text is None:
+            self._text = await self._look()
+        return {Section.SANDBOX: self._text}
+
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
+        """Proposes nothing: it sees whether messages left since it looked."""
+        cut = (view.first, view.summary)
+        if self._cut is not None and cut != self._cut:
+            self._text = None
+        self._cut = cut
+        return ()
+
+    async def _look(self) -> str:
+        import asyncio
+
+        from zeus_plugins.middlewares.local_context.git import git_state
+        from zeus_plugins.middlewares.local_context.tree import tree
+
+        options, workspace = self._options, self._build.workspace
+        git = (
+            await git_state(
+                workspace.root,
+                self._build.environ,
+                commits=options.commits,
+                timeout_seconds=options.timeout_seconds,
+            )
+            if options.git
+            else None
+        )
+        try:
+            async with asyncio.timeout(options.timeout_seconds):
+                found = await asyncio.to_thread(
+                    tree,
+                    workspace,
+                    depth=options.depth,
+                    entries=options.entries,
+                    ignore=options.ignore,
+                    timeout_seconds=options.timeout_seconds,
+                )
+        except TimeoutError:
+            found = []
+        return self._fitted([*_git_lines(git, options), *_tree_lines(found)])
+
+    def _fitted(self, lines: Sequence[str]) -> str:
+        """As many lines as the limit takes, and the word that there were more."""
+        if not lines:
+            return ""
+        assert self._build.counter is not None, "sections are asked for in runs only"
+        count = self._build.counter.text
+        kept = ["# The workspace"]
+        left = self._options.max_tokens - count(kept[0]) - 8
+        for line in lines:
+            left -= count(line) + 1
+            if left < 0:
+                kept.append("(cut here)")
+                break
+            kept.append(line)
+        return "\n".join(kept)
+
+
+def create(options: Options, build: Build) -> LocalContext:
+    return LocalContext(options, build)
+
+
+def _git_lines(state: GitState | None, options: Options) -> Iterator[str]:
+    if state is None:
+        return
+    yield f"Git branch: {printable(state.branch)}"
+    if state.commits:
+        yield "Last commits:"
+        yield from (f"  {printable(line)}" for line in state.commits)
+    if not state.changes:
+        yield "No uncommitted changes."
+        return
+    yield f"Uncommitted files: {len(state.changes)}"
+    yield from (f"  {what} /{printable(path)}" for path, what in state.changes[: options.changes])
+    if 0 < options.changes < len(state.changes):
+        yield f"  ... {len(state.changes) - options.changes} more"
+
+
+def _tree_lines(lines: Sequence[str]) -> Iterator[str]:
+    if lines:
+        yield "Files under /:"
+        yield from (f"  {line}" for line in lines)

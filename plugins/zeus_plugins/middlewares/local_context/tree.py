@@ -1,0 +1,72 @@
+"""A short tree of the workspace, by breadth within limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from zeus_runtime import WorkspaceError, printable
+
+if TYPE_CHECKING:
+    from zeus_runtime import FileEntry, WorkspaceFiles
+
+_INDENT = "  "
+
+
+def tree(
+    workspace: WorkspaceFiles,
+    *,
+    depth: int,
+    entries: int,
+    ignore: Sequence[str],
+    timeout_seconds: float,
+    max_lines: int = 1000,
+) -> list[str]:
+    """Lines of the tree, folders before files, each level indented; what does not fit is counted.
+
+    Args:
+        depth: levels of folders.
+        entries: how many of one folder are listed.
+        ignore: glob patterns of names that are left out.
+        timeout_seconds: folders that are not read by then are shown without what is in them.
+        max_lines: where it ends in any case.
+    """
+    end = monotonic() + timeout_seconds
+    lines: list[str] = []
+    for line in _folder(workspace, "/", depth, entries, ignore, end, ""):
+        lines.append(line)
+        if len(lines) >= max_lines:
+            lines.append("...")
+            break
+    return lines
+
+
+def _folder(
+    workspace: WorkspaceFiles,
+    path: str,
+    depth: int,
+    limit: int,
+    ignore: Sequence[str],
+    end: float,
+    indent: str,
+) -> Iterator[str]:
+    if depth == 0 or monotonic() >= end:
+        return
+    try:
+        found = workspace.entries(path)
+    except WorkspaceError:
+        return
+    shown = [each for each in found if not any(fnmatchcase(each.name, pattern) for pattern in ignore)]
+    shown.sort(key=_order)
+    for each in shown[:limit]:
+        yield f"{indent}{printable(each.name)}{'/' if each.kind == 'directory' else ''}"
+        if each.kind == "directory":
+            yield from _folder(workspace, each.path, depth - 1, limit, ignore, end, indent + _INDENT)
+    if len(shown) > limit:
+        yield f"{indent}... {len(shown) - limit} more"
+
+
+def _order(entry: FileEntry) -> tuple[bool, str]:
+    return entry.kind != "directory", entry.name

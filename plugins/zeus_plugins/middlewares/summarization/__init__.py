@@ -1,0 +1,18 @@
+"""The middleware component `summarization`, as Zeus finds it."""
+
+from __future__ import annotations
+
+from zeus_runtime import Component, hookimpl
+
+
+@hookimpl
+def register_middlewares() -> list[Component]:
+    """Registers `summarization`."""
+    return [
+        Component(
+            "summarization",
+            create="zeus_plugins.middlewares.summarization.middleware:create",
+            options="zeus_plugins.middlewares.summarization.options:Options",
+            summary="Replaces old messages by a structured summary when the window fills; the originals stay readable.",
+        )
+    ]

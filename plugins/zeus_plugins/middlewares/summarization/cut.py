@@ -1,0 +1,49 @@
+"""Where a view is cut: whole tool groups, as much kept as was asked for and as leaves room. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def cut(
+    kinds: Sequence[str],
+    tokens: Sequence[int],
+    *,
+    keep_messages: int | None,
+    keep_tokens: int | None,
+    room_tokens: int,
+) -> int | None:
+    """The place of the first message that stays, or None when there is nothing to cut.
+
+    An answer and the results of its calls stay or go together; the last group always stays.
+
+    Args:
+        kinds: each message's type, ``tool`` for a result.
+        tokens: each message's size.
+        keep_messages: stay at least, counted from the end.
+        keep_tokens: stay at most, counted from the end.
+        room_tokens: what stays must not take more, whatever was asked for.
+    """
+    places = [place for place, kind in enumerate(kinds) if place > 0 and kind != "tool"]
+    if not places:
+        return None
+    tail = _tails(tokens)
+    if keep_messages is not None:
+        wanted = len(kinds) - keep_messages
+        fitting = [place for place in places if place <= wanted]
+        start = fitting[-1] if fitting else None
+    else:
+        limit = keep_tokens if keep_tokens is not None else room_tokens
+        start = next((place for place in places if tail[place] <= limit), places[-1])
+    roomy = next((place for place in places if tail[place] <= room_tokens), places[-1])
+    if start is None:
+        return roomy if tail[0] > room_tokens else None
+    return max(start, roomy)
+
+
+def _tails(tokens: Sequence[int]) -> list[int]:
+    """For each place, the tokens from there to the end."""
+    sums = [0] * (len(tokens) + 1)
+    for place in range(len(tokens) - 1, -1, -1):
+        sums[place] = sums[place + 1] + tokens[place]
+    return sums

@@ -1,0 +1,75 @@
+"""A summary without a model: what the user said, what was called, what was written. Deterministic and pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from zeus_plugins.middlewares.summarization.transcript import calls_of, text_of
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+_LINE = 160
+_WRITING = ("write", "edit", "create", "save")
+_PATHS = ("path", "file_path", "filename", "file")
+
+
+def extract(messages: Sequence[tuple[int, BaseMessage]], count: Callable[[str], int], limit: int) -> str:
+    """What happened in ``messages``, in lines, at most ``limit`` tokens; when it is too long, older lines go first.
+
+    Args:
+        messages: (place in the history, message) of what is replaced.
+        count: the tokens of a text.
+        limit: tokens; at least a heading and a line are given.
+    """
+    asked = [f"- (message {seq}) {_line(text_of(each))}" for seq, each in messages if each.type == "human"]
+    written = list(dict.fromkeys(path for _, each in messages for path in _written(each)))
+    done = [f"- (message {seq}) {line}" for seq, each in messages for line in _steps(each)]
+    left = limit - 30
+    requests = _newest(asked, count, left // 3)
+    left -= sum(count(line) + 1 for line in requests)
+    artifacts = _newest([f"- {path}" for path in written], count, left // 3)
+    left -= sum(count(line) + 1 for line in artifacts)
+    blocks = [
+        ("## What the user asked", requests),
+        ("## Artifacts", artifacts),
+        ("## What was done", _newest(done, count, left)),
+    ]
+    return "\n\n".join("\n".join([title, *lines]) for title, lines in blocks if lines)
+
+
+def _steps(message: BaseMessage) -> Iterator[str]:
+    if message.type == "tool" and getattr(message, "status", "") == "error":
+        yield f"{message.name or 'a tool'} failed: {_line(text_of(message))}"
+    if message.type == "ai":
+        if text := text_of(message).strip():
+            yield f"said: {_line(text)}"
+        for name, arguments in calls_of(message):
+            yield f"called {name} {_line(arguments)}"
+
+
+def _written(message: BaseMessage) -> Iterator[str]:
+    """Paths that calls of ``message`` wrote to, by the names of tool and argument."""
+    for name, arguments in calls_of(message):
+        if any(word in name for word in _WRITING):
+            given = json.loads(arguments) if arguments.startswith("{") else {}
+            yield from (given[key] for key in _PATHS if isinstance(given.get(key), str) and given[key])
+
+
+def _line(text: str) -> str:
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return first if len(first) <= _LINE else f"{first[:_LINE]}..."
+
+
+def _newest(lines: list[str], count: Callable[[str], int], limit: int) -> list[str]:
+    kept: list[str] = []
+    left = limit
+    for line in reversed(lines):
+        left -= count(line) + 1
+        if left < 0:
+            kept.append("- (earlier ones are left out)")
+            break
+        kept.append(line)
+    return kept[::-1]

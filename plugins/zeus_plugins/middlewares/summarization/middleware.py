@@ -1,0 +1,238 @@
+"""The summarization policy: old messages become one structured summary, and the originals stay readable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zeus_plugins.middlewares.summarization.options import Options
+from zeus_runtime import Middleware, OptionsError
+
+if TYPE_CHECKING:
+    from zeus_plugins.middlewares.summarization.summariser import Outcome, Summariser
+    from zeus_runtime import Budget, Build, Counter, Edit, Item, View
+
+POLICY = "summarization"
+
+_ONLY_IN_RUNS = "edits are asked for in runs only"
+
+_LEAST_SHARE = 0.05
+"""Less of the input limit than this is not worth a broken prefix, unless the provider refused the request."""
+
+_LEAST_TOKENS = 150
+"""A summary with its frame could not be shorter than this."""
+
+
+@dataclass(frozen=True)
+class _Paid:
+    """A summary that is written and not in the view yet.
+
+    Args:
+        first, start: the messages it stands for, by their place in the history, ``start`` not included.
+        summary: the text.
+    """
+
+    first: int
+    start: int
+    summary: str
+
+
+class Summarization(Middleware):
+    """Summarizes when the trigger holds. A summary that was paid for and not admitted is the start of the next.
+
+    Args:
+        options: when, what stays, and who writes.
+        build: the models, the counter and the session.
+        prompt: how a summary is written.
+    """
+
+    def __init__(self, options: Options, build: Build, prompt: str) -> None:
+        self._options = options
+        self._trigger, self._keep = options.sizes(build.profile)
+        self._build = build
+        self._prompt = prompt
+        self._paid: _Paid | None = None
+
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
+        if not budget.at_least(self._trigger):
+            return ()
+        start = self._start(view, budget)
+        if start is None:
+            return ()
+        replaced = [view.item_of(seq) for seq in range(view.first, start) if seq not in view.pinned]
+        if not self._worth_it(replaced, budget):
+            return ()
+        return (await self._edit(view, budget, replaced, start),)
+
+    def _start(self, view: View, budget: Budget) -> int | None:
+        """The place in the history of the first message that stays."""
+        from zeus_plugins.middlewares.summarization.cut import cut
+
+        items = [view.item_of(seq) for seq in range(view.first, view.upto + 1)]
+        trigger, keep = self._trigger, self._keep
+        usable = budget.usable_tokens
+        ceiling = budget.tokens_of(trigger) if trigger.messages is None else usable * 85 // 100
+        if budget.overflow:
+            ceiling = min(ceiling, usable // 2)
+        others = budget.used_tokens - sum(item.tokens for item in items)
+        place = cut(
+            [item.message.type for item in items],
+            [item.tokens for item in items],
+            keep_messages=keep.messages,
+            keep_tokens=None if keep.messages is not None else budget.tokens_of(keep),
+            room_tokens=max(0, (ceiling - others - self._limit(budget)) * 4 // 5),
+        )
+        return None if place is None else items[place].seq
+
+    @property
+    def _counter(self) -> Counter:
+        assert self._build.counter is not None, _ONLY_IN_RUNS
+        return self._build.counter
+
+    def _limit(self, budget: Budget) -> int:
+        """The longest summary, in tokens."""
+        return min(self._options.max_summary_tokens, budget.usable_tokens // 8)
+
+    def _worth_it(self, replaced: Sequence[Item], budget: Budget) -> bool:
+        tokens = sum(item.tokens for item in replaced)
+        if tokens < _LEAST_TOKENS:
+            return False
+        if budget.overflow or self._trigger.messages is not None:
+            return True
+        return tokens >= _LEAST_SHARE * budget.usable_tokens
+
+    async def _edit(self, view: View, budget: Budget, replaced: Sequence[Item], start: int) -> Edit:
+        from zeus_plugins.middlewares.summarization.wording import bounded, compose
+        from zeus_runtime import Summarize
+
+        count = self._counter.text
+        limit = min(self._limit(budget), sum(item.tokens for item in replaced) // 3)
+        summary, how, cost = await self._summary(view, replaced, limit)
+        self._paid = _Paid(view.first, start, summary)
+        assert self._build.archive is not None, _ONLY_IN_RUNS
+        handle = self._build.archive.history_handle
+        request = self._request(view, replaced, start)
+        if request is not None:
+            note = f"[cut; the rest is in {handle}]"
+            request = request[0], bounded(request[1], count, max(50, limit), note)
+        return Summarize(
+            policy=POLICY,
+            reason=f"the request reached {self._trigger}; {len(replaced)} messages {how}",
+            seq=start,
+            content=compose(
+                summary, handle=handle, count=start - 1 - len(view.pinned), last=start - 1, request=request
+            ),
+            handle=handle,
+            cost_usd=cost,
+        )
+
+    async def _summary(
+        self, view: View, replaced: Sequence[Item], limit: int
+    ) -> tuple[str, str, float | None]:
+        """The summary, how it was made, and what it cost."""
+        from zeus_plugins.middlewares.summarization.extract import extract
+        from zeus_plugins.middlewares.summarization.transcript import entry, tail
+        from zeus_plugins.middlewares.summarization.wording import bounded, summary_in
+
+        count = self._counter.text
+        former = summary_in(str(view.summary.content)) if view.summary is not None else ""
+        paid = self._paid
+        if paid is not None and paid.first == view.first and paid.summary:
+            former = paid.summary
+            replaced = [item for item in replaced if item.seq >= paid.start]
+            if not replaced:
+                return former, "are in a summary that was written before", None
+        entries = [entry(item.seq, item.message) for item in replaced]
+        shown = entries
+        if self._options.trim_tokens_to_summarize is not None:
+            shown = tail(entries, count, self._options.trim_tokens_to_summarize)
+        skipped = len(entries) - len(shown)
+        outcome = await self._outcome(shown, former, limit)
+        if not outcome.failure:
+            return outcome.summary, _how(outcome, skipped), outcome.cost_usd
+        rest = replaced[skipped + outcome.done :]
+        known = outcome.summary if outcome.calls else bounded(former, count, limit, "[cut]") if former else ""
+        lines = extract([(item.seq, item.message) for item in rest], count, limit)
+        made = "\n\n".join(part for part in (known, lines) if part)
+        return made, f"{_how(outcome, skipped)}", outcome.cost_usd
+
+    async def _outcome(self, entries: Sequence[str], former: str, limit: int) -> Outcome:
+        from zeus_plugins.middlewares.summarization.summariser import Outcome
+
+        try:
+            summariser = self._summariser(limit)
+        except Exception as error:  # noqa: BLE001 - an unusable summary model must not end the run: the fallback says so
+            return Outcome(summary=former, failure=str(error))
+        return await summariser.summarise(entries, former)
+
+    def _summariser(self, limit: int) -> Summariser:
+        from zeus_plugins.middlewares.summarization.summariser import Summariser
+        from zeus_runtime import counter_for
+
+        build = self._build
+        counter = self._counter
+        if self._options.model is None:
+            assert build.model is not None, _ONLY_IN_RUNS
+            model, profile = build.model, build.profile
+        else:
+            assert build.open_model is not None, _ONLY_IN_RUNS
+            assert build.profile_of is not None, _ONLY_IN_RUNS
+            model = build.open_model(self._options.model)
+            profile = build.profile_of(model.name)
+            counter = counter_for(profile)
+        return Summariser(
+            model,
+            prompt=self._prompt,
+            counter=counter,
+            profile=profile,
+            summary_tokens=limit,
+        )
+
+    def _request(self, view: View, replaced: Sequence[Item], start: int) -> tuple[int, str] | None:
+        """The user's last request, where the view would not show it any more."""
+        from zeus_plugins.middlewares.summarization.transcript import text_of
+        from zeus_plugins.middlewares.summarization.wording import request_in
+
+        if any(view.original(seq).type == "human" for seq in range(start, view.upto + 1)):
+            return None
+        gone = next((item for item in reversed(replaced) if item.message.type == "human"), None)
+        pinned = max((seq for seq in view.pinned if view.original(seq).type == "human"), default=0)
+        if gone is not None:
+            return (gone.seq, text_of(gone.message)) if gone.seq > pinned else None
+        carried = request_in(str(view.summary.content)) if view.summary is not None else None
+        return carried if carried is not None and carried[0] > pinned else None
+
+
+def _how(outcome: Outcome, skipped: int) -> str:
+    calls = "one call" if outcome.calls == 1 else f"{outcome.calls} calls"
+    said = [f"summarized in {calls}"] if outcome.calls else []
+    if skipped:
+        said.append(f"the oldest {skipped} not shown to the summarizer (trim_tokens_to_summarize)")
+    if outcome.trimmed:
+        said.append(f"{outcome.trimmed} of the calls with trimmed input")
+    if outcome.failure:
+        what = "the rest" if outcome.calls else "an extract"
+        said.append(f"{what} was made without a model, since the summary model failed: {outcome.failure}")
+    return "; ".join(said)
+
+
+def create(options: Options, build: Build) -> Summarization:
+    """The policy.
+
+    Raises:
+        OptionsError: no Home has the prompt file.
+    """
+    return Summarization(options, build, _prompt(options.prompt, build.homes))
+
+
+def _prompt(name: str, homes: Sequence[Path]) -> str:
+    for home in homes:
+        path = home / "prompts" / name
+        if path.is_file():
+            return path.read_text(encoding="utf-8-sig").strip()
+    raise OptionsError(
+        f"no Home has the prompt file {name}",
+        remedy=f"Create prompts/{name} in a Home, or leave out the summarization option `prompt`.",
+    )

@@ -1,0 +1,125 @@
+"""The summary call: in pieces that fit the summarizer's window, and tried again with less."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from zeus_plugins.middlewares.summarization.transcript import chunks, end
+from zeus_plugins.middlewares.summarization.wording import bounded
+from zeus_runtime import ModelError, ModelRequest, ModelResponse, cost_usd
+
+if TYPE_CHECKING:
+    from zeus_runtime import Counter, Model, ModelProfile
+
+_HOPELESS: Final = frozenset({"auth", "divergence"})
+"""Failures that less input does not cure."""
+
+CUT_NOTE: Final = "[the summary was cut here]"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of it.
+
+    Args:
+        summary: as far as it was paid for; the former summary while no call has given one.
+        done: how many entries it covers.
+        calls: model calls that gave a text.
+        cost_usd: what they cost; None while no price is known.
+        trimmed: how many of the calls saw only the end of their piece.
+        failure: why the rest is not covered; empty when all is.
+    """
+
+    summary: str = ""
+    done: int = 0
+    calls: int = 0
+    cost_usd: float | None = None
+    trimmed: int = 0
+    failure: str = ""
+
+
+class Summariser:
+    """Summarises with a model, in as many calls as its window needs, each going on from the summary before.
+
+    Args:
+        model: what is called; it repeats failed calls itself, as `retry` says.
+        prompt: how a summary is written.
+        counter: counts in the model's tokens.
+        profile: the model's window and prices.
+        summary_tokens: the longest summary.
+    """
+
+    def __init__(
+        self, model: Model, *, prompt: str, counter: Counter, profile: ModelProfile, summary_tokens: int
+    ) -> None:
+        self._model = model
+        self._prompt = prompt
+        self._count = counter.text
+        self._profile = profile
+        self._limit = summary_tokens
+
+    async def summarise(self, entries: Sequence[str], previous: str) -> Outcome:
+        """One summary of ``previous`` and ``entries``; what was paid for is in it also when a later call fails."""
+        made = Outcome(summary=previous)
+        pieces = list(chunks(entries, self._count, self._piece_tokens))
+        for number, piece in enumerate(pieces, start=1):
+            try:
+                answer = await self._call(made.summary, piece.text, number, len(pieces))
+                trimmed = 0
+            except ModelError as error:
+                if error.kind in _HOPELESS:
+                    return replace(made, failure=error.message)
+                try:
+                    rest = end(piece.text, self._count, self._less(piece.text, error))
+                    answer = await self._call(made.summary, rest, number, len(pieces))
+                    trimmed = 1
+                except ModelError as second:
+                    return replace(made, failure=second.message)
+            price = answer.cost_usd
+            if price is None and answer.usage is not None:
+                price = cost_usd(self._profile, answer.usage)
+            cost = made.cost_usd if price is None else (made.cost_usd or 0.0) + price
+            text = bounded(_text(answer), self._count, self._limit, CUT_NOTE)
+            made = Outcome(text, piece.done, made.calls + 1, cost, made.trimmed + trimmed)
+        return made
+
+    @property
+    def _piece_tokens(self) -> int:
+        """What one call can take besides the prompt, the former summary and the answer, a tenth left for the error
+        of the count."""
+        taken = self._count(self._prompt) + 2 * self._limit + 200
+        return max(200, self._profile.max_input_tokens * 9 // 10 - taken)
+
+    def _less(self, piece: str, error: ModelError) -> int:
+        """A second try sees half, or less where the provider says how much was too much."""
+        share = 0.5
+        if error.input_tokens and error.limit_tokens:
+            share = min(share, error.limit_tokens / error.input_tokens * 0.5)
+        return max(1, int(self._count(piece) * share))
+
+    async def _call(self, previous: str, piece: str, number: int, pieces: int) -> ModelResponse:
+        from langchain_core.messages import HumanMessage
+
+        of = f" (part {number} of {pieces})" if pieces > 1 else ""
+        asked = [f"<messages>\n{piece}\n</messages>"]
+        if previous:
+            asked.insert(0, f"<summary_so_far>\n{previous}\n</summary_so_far>")
+        words = self._limit * 6 // 10
+        asked.append(
+            f"Write the record of these messages{of}{', going on from the summary so far' if previous else ''}, in at "
+            f"most {words} words."
+        )
+        request = ModelRequest(self._prompt, [HumanMessage("\n\n".join(asked))], purpose="summary")
+        response: ModelResponse | None = None
+        async for each in self._model.stream(request):
+            if isinstance(each, ModelResponse):
+                response = each
+        if response is None or not _text(response) or response.finish_reason == "content_filter":
+            raise ModelError("the summary model gave no text", kind="server")
+        return response
+
+
+def _text(response: ModelResponse) -> str:
+    return str(response.message.text).strip()

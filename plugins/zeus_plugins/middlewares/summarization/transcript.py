@@ -1,0 +1,122 @@
+"""Messages as a text that a summariser reads, in pieces that fit its window. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+CountText = Callable[[str], int]
+
+
+def entry(seq: int, message: BaseMessage) -> str:
+    """One message: who, its place in the history, its text and its calls."""
+    if message.type == "tool":
+        failed = ", failed" if getattr(message, "status", "") == "error" else ""
+        head = f"[result of {message.name or 'a tool'}, message {seq}{failed}]"
+    else:
+        head = f"[{ {'human': 'user', 'ai': 'assistant'}.get(message.type, message.type) }, message {seq}]"
+    lines = [head, text_of(message)]
+    lines += [f"calls {name} {arguments}" for name, arguments in calls_of(message)]
+    return "\n".join(line for line in lines if line)
+
+
+def text_of(message: BaseMessage) -> str:
+    """A message's text; other content is named by its type."""
+    content = message.content
+    if isinstance(content, str):
+        return content
+    return "\n".join(
+        block if isinstance(block, str) else str(block.get("text") or f"({block.get('type', 'content')})")
+        for block in content
+    )
+
+
+def calls_of(message: BaseMessage) -> Iterator[tuple[str, str]]:
+    """Name and arguments, as JSON, of each call, in order."""
+    for call in getattr(message, "tool_calls", ()):
+        yield call["name"], json.dumps(call["args"], ensure_ascii=False)
+    for call in getattr(message, "invalid_tool_calls", ()):
+        yield call["name"] or "", call["args"] or ""
+
+
+class Chunk(NamedTuple):
+    """Entries joined into one text.
+
+    Args:
+        text: what the summariser reads.
+        done: how many entries are wholly in this chunk and those before it.
+    """
+
+    text: str
+    done: int
+
+
+def chunks(entries: Sequence[str], count: CountText, limit: int) -> Iterator[Chunk]:
+    """The entries in texts of at most ``limit`` tokens, in order; one that is longer by itself is cut in parts.
+
+    Args:
+        entries: what ``entry`` made.
+        count: the tokens of a text.
+        limit: tokens, at least 1.
+    """
+    held: list[str] = []
+    size = 0
+    for number, each in enumerate(entries):
+        for part in parts(each, count, limit):
+            tokens = count(part) + 1
+            if held and size + tokens > limit:
+                yield Chunk("\n\n".join(held), number)
+                held, size = [], 0
+            held.append(part)
+            size += tokens
+    if held:
+        yield Chunk("\n\n".join(held), len(entries))
+
+
+def parts(text: str, count: CountText, limit: int) -> Iterator[str]:
+    """``text`` in pieces of at most ``limit`` tokens, cut at line ends where there are any near."""
+    while text:
+        piece = head(text, count, limit)
+        yield piece
+        text = text[len(piece) :]
+
+
+def head(text: str, count: CountText, limit: int) -> str:
+    """The beginning of ``text`` that has at most ``limit`` tokens, at least one character; to a line's end if near."""
+    tokens = count(text)
+    if tokens <= limit:
+        return text
+    size = max(1, len(text) * limit // tokens)
+    while size > 1 and count(text[:size]) > limit:
+        size = size * 9 // 10
+    line = text.rfind("\n", size // 2, size)
+    return text[: line + 1] if line > 0 else text[:size]
+
+
+def tail(entries: Sequence[str], count: CountText, limit: int) -> list[str]:
+    """The last entries that have at most ``limit`` tokens together; at least the end of the last one."""
+    kept: list[str] = []
+    left = limit
+    for each in reversed(entries):
+        left -= count(each) + 1
+        if left < 0:
+            break
+        kept.append(each)
+    if not kept and entries:
+        kept.append(end(entries[-1], count, limit))
+    return kept[::-1]
+
+
+def end(text: str, count: CountText, limit: int) -> str:
+    """The end of ``text`` that has at most ``limit`` tokens, at least one character."""
+    tokens = count(text)
+    if tokens <= limit:
+        return text
+    size = max(1, len(text) * limit // tokens)
+    while size > 1 and count(text[-size:]) > limit:
+        size = size * 9 // 10
+    return text[-size:]

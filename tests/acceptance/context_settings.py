@@ -1,0 +1,118 @@
+"""What is seen of the settings of summarization, caching and local_context."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from tests.acceptance.settings import Scene
+from tests.support.provider import Provider, Reply
+from zeus_runtime import ModelRequest
+from zeus_runtime.testing import ScriptedModel
+
+See = Callable[[Scene], Awaitable[Any]]
+
+SUMMARIZED: Final = {
+    "middlewares": [{"summarization": {"trigger": {"messages": 5}, "keep": {"messages": 2}}}],
+    "plugins": {"files": ["probe.py"]},
+}
+CACHED: Final = {
+    "model": {
+        "litellm": {"model": "anthropic/claude-sonnet-4-5", "api_base": "${PROVIDER}", "api_key": "sk-given"}
+    },
+    "tools": ["filesystem"],
+    "middlewares": [{"caching": {}}],
+}
+LOOKED: Final = {"middlewares": [{"local_context": {}}]}
+
+
+async def _turns(scene: Scene) -> list[ModelRequest]:
+    """The requests of four turns, summaries among them."""
+    model = ScriptedModel([_answer] * 20, usage=None)
+    session: str | None = None
+    async with scene.agent(model) as agent:
+        for turn in range(4):
+            result = await agent.run(f"turn {turn} " * 700, session=session)
+            session = result.session
+    return model.requests
+
+
+def _answer(request: ModelRequest) -> str:
+    return "so " * 300 if request.purpose == "summary" else "answer " * 300
+
+
+async def messages_sent(scene: Scene) -> list[int]:
+    """How many messages each turn sends."""
+    return [len(request.messages) for request in await _turns(scene) if request.purpose == "turn"]
+
+
+async def summarizer(scene: Scene) -> str:
+    """Whose words the summary is: the model's, or without one an extract."""
+    content = str((await _turns(scene))[-1].messages[0].content)
+    return "extract" if "## What the user asked" in content else "model" if "so so" in content else "none"
+
+
+async def first_turn_is_summarized(scene: Scene) -> bool:
+    """Whether the summarizer sees the first turn."""
+    asked = next(request for request in await _turns(scene) if request.purpose == "summary")
+    return "turn 0" in str(asked.messages[0].content)
+
+
+async def summary_is_cut(scene: Scene) -> bool:
+    return "[the summary was cut here]" in str((await _turns(scene))[-1].messages[0].content)
+
+
+async def summary_prompt(scene: Scene) -> str:
+    """The prompt of the summary call."""
+    scene.write(".zeus/prompts/SUMMARY.md", "the usual")
+    scene.write(".zeus/prompts/OTHER.md", "another")
+    asked = next(request for request in await _turns(scene) if request.purpose == "summary")
+    return asked.system
+
+
+async def cache_marks(scene: Scene) -> Mapping[str, Any]:
+    """Where cache points reach the provider, and for how long."""
+    with Provider(Reply("x")) as provider:
+        scene.environ |= {"PROVIDER": provider.anthropic}
+        assert (await scene.play()).ending == "complete"
+        body = provider.requests[0].body
+    places = {
+        "tools": body["tools"],
+        "system": body["system"],
+        "messages": [block for message in body["messages"] for block in message["content"]],
+    }
+    return {
+        name: [block["cache_control"].get("ttl", "5m") for block in blocks if "cache_control" in block]
+        for name, blocks in places.items()
+    }
+
+
+def workspace_section(*, lines: int | None = None, find: str | None = None) -> See:
+    """The section of local_context: whether something is in it, or so many of its lines."""
+
+    async def see(scene: Scene) -> Any:
+        _repository(scene)
+        request = (await scene.play("done")).requests[0]
+        _, found, text = request.system.partition("# The workspace\n")
+        if find is not None:
+            return find in text
+        return text.splitlines()[:lines] if found else None
+
+    return see
+
+
+def _repository(scene: Scene) -> None:
+    scene.write("sub/deep/a.txt", "a")
+    scene.write("sub/b.txt", "b")
+    scene.write(".gitignore", "zeus.yaml\nprobe.py\n__pycache__\n.zeus\n")
+    who = ("-c", "user.name=Iris", "-c", "user.email=i@example.org", "-c", "init.defaultBranch=main")
+    for command in (
+        ("init",),
+        ("add", "."),
+        ("commit", "-m", "First"),
+        ("commit", "--allow-empty", "-m", "Second"),
+    ):
+        subprocess.run(["git", *who, *command], cwd=scene.folder, check=True, capture_output=True)
+    scene.write("sub/b.txt", "changed")
+    scene.write("sub/new.txt", "new")
