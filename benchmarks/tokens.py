@@ -1,6 +1,7 @@
 """How far counted tokens are from what providers reported: Zeus, litellm and LangChain, in one run.
 
-``python -m benchmarks.tokens DATA.jsonl [--json] [--worst N]``: one recorded request per line (see ``benchmarks/wire.py``).
+``python -m benchmarks.tokens DATA.jsonl [--json] [--worst N]``: one recorded request per line, as
+``benchmarks/wire.py`` reads them.
 """
 
 from __future__ import annotations

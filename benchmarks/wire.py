@@ -93,6 +93,8 @@ _SERVER_PARTS: Final = {"executableCode", "codeExecutionResult", "toolCall", "to
 def _server_side(body: Mapping[str, Any]) -> bool:
     if any(body.get(name) for name in _SERVER_FIELDS) or "compound" in body.get("model", ""):
         return True
+    if (body.get("reasoning") or {}).get("mode"):
+        return True
     for tool in body.get("tools") or ():
         if tool.get("type") not in (None, "function", "custom") or tool.get("defer_loading"):
             return True
@@ -119,7 +121,7 @@ def _text(content: Any) -> str:
 
 
 def _openai_chat(body: Mapping[str, Any]) -> ModelRequest:
-    messages = [from_chat({**each, "name": each.get("name")}) for each in body["messages"]]
+    messages = [from_chat({**each, "content": _sent(each.get("content"))}) for each in body["messages"]]
     system = [each for each in messages if each.type == "system"]
     schemas = [tool["function"] for tool in body.get("tools") or () if "function" in tool]
     return ModelRequest(
@@ -128,6 +130,16 @@ def _openai_chat(body: Mapping[str, Any]) -> ModelRequest:
         tools=[_schema(each, each.get("parameters")) for each in schemas],
         settings=_settings(body),
     )
+
+
+def _sent(content: Any) -> Any:
+    """Mistral is sent an answer's thinking again, as blocks beside the text."""
+    if not isinstance(content, list):
+        return content
+    return [
+        {"type": "text", "text": _text(block["thinking"])} if block.get("type") == "thinking" else block
+        for block in content
+    ]
 
 
 def _openai_responses(body: Mapping[str, Any]) -> ModelRequest:

@@ -1,8 +1,8 @@
 """Fit what a text and a request cost in tokens, and write ``zeus_runtime/context/tokens/fitted.json``.
 
 ``python -m scripts.fit_tokens --data token-usage.jsonl [--write]``, from the checkout. Deterministic. Prints the
-error on the data itself and cross-validated: by cassette file, so that no two requests of one conversation stand on both
-sides.
+error on the data itself and cross-validated: by cassette file, so that no two requests of one conversation stand on
+both sides.
 
 A family (models whose provider frames requests alike) has few free costs; each is drawn towards its prior, so that a
 family with three requests on record learns no more than three requests can teach.
@@ -14,6 +14,7 @@ import argparse
 import base64
 import json
 import random
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,7 +37,7 @@ OPENAI: Final = {
     "result": 6.0, "tools": 16.0, "tool": 1.0, "schema_text": 1.0, "output": 10.0, "output_text": 1.0,
 }  # fmt: skip
 CLAUDE: Final = {
-    "request": 4.0, "system": 0.0, "text": 1.0, "user": 4.0, "assistant": 4.0, "call": 30.0, "call_text": 1.0,
+    "request": 4.0, "system": 0.0, "text": 1.08, "user": 4.0, "assistant": 4.0, "call": 30.0, "call_text": 1.0,
     "argument": 12.0, "result": 15.0, "reasoning_text": 1.0, "tools": 440.0, "tool": 30.0, "schema_text": 1.0,
     "parameter": 8.0, "forced": 90.0, "output": 150.0, "output_text": 1.0,
 }  # fmt: skip
@@ -77,7 +78,7 @@ def _family(
 
 _OPENAI_FREE: Final = {"call": 5.0, "result": 5.0, "tools": 60.0, "tool": 5.0, "output": 20.0}
 _CLAUDE_FREE: Final = {
-    "system": 2.0, "text": 0.4, "call": 20.0, "argument": 8.0, "result": 10.0, "tools": 200.0, "schema_text": 0.3,
+    "system": 2.0, "text": 0.03, "call": 20.0, "argument": 8.0, "result": 10.0, "tools": 200.0, "schema_text": 0.3,
     "tool": 15.0, "parameter": 5.0, "forced": 60.0, "output": 60.0,
 }  # fmt: skip
 _GEMINI_FREE: Final = {
@@ -90,20 +91,21 @@ _OTHER_FREE: Final = {
 FAMILIES: Final = (
     _family("openai gpt-oss", r"gpt-oss", {**OPENAI, "request": 70.0}, {**_OPENAI_FREE, "request": 20.0},
             notation="typescript"),
-    _family("openai reasoning, responses", r"(^|/|\.)(gpt-[5-9]|o\d|codex|computer-use)",
+    _family("openai reasoning, responses", r"(^|[/.:])(gpt-[5-9]|o\d|codex|computer-use)",
             {**OPENAI, "request": 2.0}, _OPENAI_FREE, mode="responses", notation="typescript"),
-    _family("openai reasoning, chat", r"(^|/|\.)(gpt-[5-9]|o\d|codex|chat-latest)",
+    _family("openai reasoning, chat", r"(^|[/.:])(gpt-[5-9]|o\d|codex|chat-latest)",
             {**OPENAI, "request": 2.0, "tools": 98.0}, _OPENAI_FREE, notation="typescript"),
-    _family("openai", r"(^|/|\.)(chat)?gpt-[34]", OPENAI, _OPENAI_FREE, notation="typescript"),
+    _family("openai", r"(^|[/.:])(chat)?gpt-[34]", OPENAI, _OPENAI_FREE, notation="typescript"),
     _family("claude, newest", r"claude-(opus-(4-[789]|[5-9])|sonnet-[5-9]|haiku-[5-9]|fable|mythos)",
-            {**CLAUDE, "text": 1.3}, _CLAUDE_FREE),
+            {**CLAUDE, "text": 1.5, "tools": 270.0}, {**_CLAUDE_FREE, "text": 0.05}),
     _family("claude 4.5", r"claude-(opus-4[-.][56]|sonnet-4[-.][56]|haiku-4[-.]5)", CLAUDE, _CLAUDE_FREE),
     _family("claude", r"claude", {**CLAUDE, "tools": 290.0}, _CLAUDE_FREE),
     _family("gemini 2.0", r"gemini-(1|2\.0)", {**GEMINI, "request": 0.0, "schema_text": 0.4}, _GEMINI_FREE),
     _family("gemini 2.5", r"gemini-2", GEMINI, _GEMINI_FREE),
     _family("gemini on vertex", r"gemini", {**GEMINI, "schema_text": 0.3}, _GEMINI_FREE,
             providers=("vertex_ai",)),
-    _family("gemini", r"gemini", GEMINI, {**_GEMINI_FREE, "signature": 0.2}),
+    _family("gemini", r"gemini", {**GEMINI, "signature": 0.2, "hidden_reasoning": 1.0},
+            {**_GEMINI_FREE, "signature": 0.05}),
     _family("llama", r"llama", OTHER, _OTHER_FREE),
     _family("mistral", r"mistral|magistral|ministral|devstral|codestral", OTHER, _OTHER_FREE),
     _family("any", r"", OTHER, _OTHER_FREE),
@@ -282,33 +284,39 @@ def fitted(requests: Sequence[Recorded]) -> dict[str, Any]:
     return {"text": text, "families": families}
 
 
-def report(requests: Sequence[Recorded], table: Mapping[str, Any]) -> None:
+def report(requests: Sequence[Recorded], table: Mapping[str, Any]) -> Iterator[str]:
     """Errors of requests of 200 tokens and more without server-side tools, on the data and cross-validated."""
-    print(
+    yield (
         f"{'family':30} {'n':>4} {'n200':>5} {'median':>7} {'p90':>7} {'cv median':>9} {'cv p90':>7} {'cv <-10%':>8}"
     )
+    everything: list[float] = []
     for (family, rows), fitted_row in zip(measured(requests, table["text"]), table["families"], strict=True):
         own = [abs(predicted(fitted_row["costs"], row) / n - 1) for row, n, _ in rows if n >= 200]
         crossed = [error for error, n in cross_validated(family, rows) if n >= 200]
-        if not own:
-            print(f"{family.framing.name:30} {len(rows):4} {0:5}")
-            continue
-        sizes = np.abs(crossed)
-        print(
-            f"{family.framing.name:30} {len(rows):4} {len(own):5} {np.median(own):7.1%} {np.quantile(own, 0.9):7.1%} "
-            f"{np.median(sizes):9.1%} {np.quantile(sizes, 0.9):7.1%} {np.mean(np.array(crossed) < -0.1):8.1%}"
+        everything += crossed
+        yield (
+            f"{family.framing.name:30} {len(rows):4} {len(own):5} {_shares(own)} {_shares(np.abs(crossed))}"
+            + (f" {np.mean(np.array(crossed) < -0.1):8.1%}" if crossed else "")
         )
+    yield (
+        f"{'all':30} {'':4} {len(everything):5} {'':15} {_shares(np.abs(everything))}"
+        f" {np.mean(np.array(everything) < -0.1):8.1%}"
+    )
 
 
-def report_texts(costs: Mapping[str, float]) -> None:
+def _shares(errors: Sequence[float]) -> str:
+    return f"{np.median(errors):7.1%} {np.quantile(errors, 0.9):7.1%}" if len(errors) else f"{'':15}"
+
+
+def report_texts(costs: Mapping[str, float]) -> Iterator[str]:
     """Errors against o200k by class of text."""
     estimate, count = estimator([costs[name] for name in FEATURES]), exact("o200k_base")
-    print(f"{'text':24} {'n':>4} {'median':>7} {'bias':>7}")
+    yield f"{'text':24} {'n':>4} {'median':>7} {'bias':>7}"
     for name, texts in corpus().items():
         pairs = [(estimate(text), count(text)) for text in texts if count(text) >= 5]
         median = np.median([abs(guess / tokens - 1) for guess, tokens in pairs])
         bias = sum(guess for guess, _ in pairs) / sum(tokens for _, tokens in pairs) - 1
-        print(f"{name:24} {len(pairs):4} {median:7.1%} {bias:+7.1%}")
+        yield f"{name:24} {len(pairs):4} {median:7.1%} {bias:+7.1%}"
 
 
 def main() -> None:
@@ -320,8 +328,7 @@ def main() -> None:
     given = options.parse_args()
     requests = read(given.data)
     table = fitted(requests)
-    report_texts(table["text"])
-    report(requests, table)
+    sys.stdout.writelines(f"{line}\n" for line in (*report_texts(table["text"]), *report(requests, table)))
     if given.write:
         FITTED.write_text(json.dumps(table, indent=1) + "\n", "utf-8")
 

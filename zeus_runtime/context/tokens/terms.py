@@ -30,7 +30,8 @@ TERMS: Final = {
     "argument": "each argument of a call",
     "result": "each tool result, around its text",
     "reasoning_text": "each token of readable reasoning that goes back with a call",
-    "signature": "each character of signed or encrypted reasoning that goes back",
+    "signature": "each character of signed reasoning that goes back, where its size is not known better",
+    "hidden_reasoning": "each token of signed reasoning that goes back, as the provider counted it",
     "tools": "having tools: what the provider explains about calling them",
     "tool": "each tool, around its schema",
     "schema_text": "each token of a tool's schema as the provider writes it",
@@ -70,7 +71,18 @@ def _add_calls(terms: Terms, message: Any, count: Count) -> None:
         reasoning = _reasoning(extra) if calls else ""
         if reasoning:
             terms["reasoning_text"] = count(reasoning)
-        terms["signature"] = _signature_characters(extra)
+        _add_signatures(terms, message, _signature_characters(extra))
+
+
+def _add_signatures(terms: Terms, message: Any, characters: int) -> None:
+    """What was reported for the answer, less what can be read of it, is what its signatures stand for."""
+    if not characters:
+        return
+    if usage := message.usage_metadata:
+        readable = terms["text"] + terms.get("call_text", 0.0)
+        terms["hidden_reasoning"] = max(0.0, usage["output_tokens"] - readable)
+    else:
+        terms["signature"] = characters
 
 
 def _reasoning(extra: Mapping[str, Any]) -> str:
