@@ -1,4 +1,4 @@
-"""At the start of a turn, send the most recent messages only; the whole history stays stored."""
+"""The history policy: at the start of a turn, send the most recent messages only; the whole history stays stored."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from zeus_runtime import Budget, Build, DropBefore, Edit, Middleware, View
 class History(Middleware):
     """Drops in chunks and only where a turn begins, so that a conversation's prefix stays the same between chunks.
 
+    Pinned messages stay and do not count; neither does a summary.
+
     Args:
         options: how many messages stay, and how many go at once.
     """
@@ -19,18 +21,19 @@ class History(Middleware):
         self._options = options
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
-        earlier = len(view) - 1
+        seqs = range(view.first, view.upto)
+        earlier = len(seqs) - sum(seq in seqs for seq in view.pinned)
         if earlier <= self._options.max_messages or view[-1].type != "human":
             return ()
-        start = _cut(view, earlier - self._options.max_messages, self._options.chunk)
-        if start is None:
+        seq = _cut(view, max(earlier - self._options.max_messages, self._options.chunk), self._options.chunk)
+        if seq is None:
             return ()
-        dropped = view.item(start).seq - view.item(0).seq
         return (
             DropBefore(
                 policy="history",
-                reason=f"{earlier} earlier messages, {self._options.max_messages} may stay; {dropped} dropped",
-                seq=view.item(start).seq,
+                reason=f"{earlier} earlier messages, {self._options.max_messages} may stay;"
+                f" {seq - view.first} dropped",
+                seq=seq,
             ),
         )
 
@@ -39,12 +42,14 @@ def create(options: Options, _build: Build) -> History:
     return History(options)
 
 
-def _cut(view: View, least: int, chunk: int) -> int | None:
-    """Where the view shall start: at least ``least`` messages go; where a turn begins, if one begins soon enough."""
-    last = len(view) - 1
-    wanted = min(max(least, chunk), last)
-    soon = range(wanted, min(wanted + chunk, last) + 1)
-    turn = next((place for place in soon if view[place].type == "human"), None)
+def _cut(view: View, count: int, chunk: int) -> int | None:
+    """The first message that stays when ``count`` go: where a turn begins, if one begins within ``chunk`` more."""
+    wanted = view.first
+    while count > 0 and wanted < view.upto:
+        count -= wanted not in view.pinned
+        wanted += 1
+    soon = range(wanted, min(wanted + chunk, view.upto) + 1)
+    turn = next((seq for seq in soon if view.original(seq).type == "human"), None)
     if turn is not None:
         return turn
-    return next((place for place in range(wanted, last + 1) if view[place].type != "tool"), None)
+    return next((seq for seq in range(wanted, view.upto + 1) if view.original(seq).type != "tool"), None)

@@ -1,0 +1,89 @@
+"""The dedupe policy: what was read again makes the older copy a pointer to the newer one, when that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zeus_plugins.middlewares.dedupe.copies import Copy, Readings, paying, prices_of
+from zeus_plugins.middlewares.dedupe.options import Options
+from zeus_runtime import Budget, Build, Edit, Evict, Middleware, Size, View, arrivals
+
+POINTER_TOKENS = 60
+"""What a pointer takes, about."""
+
+ASK_AGAIN_AFTER = 0.1
+"""How much fuller the window must be before what was refused is proposed again, as a share of it."""
+
+
+class Dedupe(Middleware):
+    """Weighs older copies when a new one appears, and takes all of them once the window is full enough.
+
+    Args:
+        options: what counts as worth it.
+        build: the model's prices and the archive's handles.
+    """
+
+    def __init__(self, options: Options, build: Build) -> None:
+        self._options = options
+        self._build = build
+        self._trigger = options.trigger or (Size(fraction=0.7) if build.profile.known else Size(messages=60))
+        self._readings = Readings()
+        self._waiting: list[Copy] = []
+        self._seen = 0
+        self._ask_again_at = 0.0
+
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
+        new = arrivals(view, self._seen)
+        self._seen = max(self._seen, view.upto)
+        found = [
+            copy
+            for copy in self._readings.take(new)
+            if copy.tokens >= self._options.min_tokens and copy.tool not in self._options.exclude
+        ]
+        self._waiting += found
+        full = budget.at_least(self._trigger) and budget.fraction_used >= self._ask_again_at
+        if not self._waiting or not (found or full or budget.overflow):
+            return ()
+        self._waiting = [copy for copy in self._waiting if _both_shown(view, copy)]
+        chosen: Sequence[Copy] = self._waiting
+        if not full and not budget.overflow:
+            chosen = paying(
+                self._waiting,
+                view,
+                pointer_tokens=POINTER_TOKENS,
+                horizon_calls=self._options.horizon_calls,
+                prices=prices_of(self._build.profile),
+            )
+        if chosen:
+            self._ask_again_at = budget.fraction_used + ASK_AGAIN_AFTER
+        return [self._edit(copy, full=full) for copy in sorted(chosen, key=lambda copy: copy.seq)]
+
+    def _edit(self, copy: Copy, *, full: bool) -> Evict:
+        archive = self._build.archive
+        assert archive is not None
+        handle = archive.result_handle(copy.call_id)
+        why = "the window is filling" if full else "sending the rest anew once costs less than the copy"
+        return Evict(
+            policy="dedupe",
+            reason=f"{copy.tool} gave the same again in message {copy.newer}; {why}",
+            seq=copy.seq,
+            content=(
+                f"[{copy.tool} was called again later with the same arguments: its newer result stands further below."
+                f" This older one is kept in {handle}]"
+            ),
+            handle=handle,
+        )
+
+
+def create(options: Options, build: Build) -> Dedupe:
+    return Dedupe(options, build)
+
+
+def _both_shown(view: View, copy: Copy) -> bool:
+    return (
+        view.shown(copy.seq)
+        and view.shown(copy.newer)
+        and copy.seq not in view.pinned
+        and not view.evicted(copy.seq)
+        and not view.evicted(copy.newer)
+    )

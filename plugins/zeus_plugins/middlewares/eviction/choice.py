@@ -1,0 +1,81 @@
+"""Which messages are evicted: the ones that arrived too large, and in need the largest there are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from zeus_plugins.middlewares.eviction.options import Options
+from zeus_runtime import Budget, Item, View
+
+LEAST_TOKENS = 400
+"""Below this a pointer with its preview would save too little to be worth it, even in need."""
+
+ROOM = 0.95
+"""The share of the window that a request may take after what was too much has gone."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A message to evict.
+
+    Args:
+        item: the message.
+        limit_tokens: what it exceeds.
+        reason: one sentence.
+    """
+
+    item: Item
+    limit_tokens: int
+    reason: str
+
+
+def too_large(items: Sequence[Item], view: View, options: Options) -> Iterator[Choice]:
+    """Those of ``items`` that are over their limit."""
+    for item in items:
+        limit = limit_of(item, options)
+        if limit is not None and item.tokens > limit and evictable(view, item):
+            yield Choice(item, limit, f"{item.tokens:,} tokens are more than {limit:,}")
+
+
+def too_much(view: View, budget: Budget, options: Options) -> Sequence[Choice]:
+    """The largest messages whose eviction makes the request fit the window, once nothing else did.
+
+    Tools that are never evicted come last: without them the request could not be sent at all.
+    """
+    excess = budget.used_tokens - int(ROOM * budget.usable_tokens)
+    if not budget.overflow or excess <= 0:
+        return ()
+    large = [item for item in view.items() if item.tokens > LEAST_TOKENS and evictable(view, item)]
+    large.sort(key=lambda item: (limit_of(item, options) is None, -item.tokens, item.seq))
+    chosen: list[Choice] = []
+    saved = 0
+    for item in large:
+        if saved >= excess:
+            break
+        chosen.append(Choice(item, LEAST_TOKENS, "the request would not fit the window"))
+        saved += item.tokens - LEAST_TOKENS
+    return chosen
+
+
+def limit_of(item: Item, options: Options) -> int | None:
+    """What a message may take, in tokens; None when it is never evicted on arrival."""
+    if item.source == "user":
+        return options.max_user_tokens
+    kind, _, tool = item.source.partition(":")
+    if kind != "tool":
+        return None
+    if tool in options.tools:
+        return options.tools[tool]
+    return None if tool in options.exclude else options.max_tokens
+
+
+def evictable(view: View, item: Item) -> bool:
+    """Whether it is a user's text or a tool's, shown whole, and not pinned."""
+    kind = item.source.partition(":")[0]
+    return (
+        kind in ("user", "tool")
+        and isinstance(item.message.content, str)
+        and item.seq not in view.pinned
+        and not view.evicted(item.seq)
+    )

@@ -1,0 +1,71 @@
+"""The eviction policy: what arrives too large goes to a file, and the model sees a preview and the path."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from zeus_plugins.middlewares.eviction.choice import Choice, too_large, too_much
+from zeus_plugins.middlewares.eviction.options import Options
+from zeus_plugins.middlewares.eviction.preview import preview
+from zeus_runtime import Budget, Build, Edit, Evict, Item, Middleware, View, arrivals
+
+
+class Eviction(Middleware):
+    """Looks at each message once, before the first model call that would send it.
+
+    Args:
+        options: what is too large, and how much of it is shown.
+        build: the archive's handles, and the tools that can read them.
+    """
+
+    def __init__(self, options: Options, build: Build) -> None:
+        self._options = options
+        self._build = build
+        self._seen = 0
+
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
+        new = arrivals(view, self._seen)
+        self._seen = max(self._seen, view.upto)
+        chosen = list(too_large(new, view, self._options))
+        if not chosen:
+            chosen = list(too_much(view, budget, self._options))
+        return [self._edit(each) for each in sorted(chosen, key=lambda each: each.item.seq)]
+
+    def _edit(self, choice: Choice) -> Evict:
+        item = choice.item
+        handle = self._handle(item)
+        return Evict(
+            policy="eviction",
+            reason=choice.reason,
+            seq=item.seq,
+            content=self._shown(choice, handle),
+            handle=handle,
+        )
+
+    def _handle(self, item: Item) -> str:
+        call_id = getattr(item.message, "tool_call_id", "")
+        archive = self._build.archive
+        assert archive is not None
+        return archive.result_handle(call_id) if call_id else archive.message_handle(item.seq)
+
+    def _shown(self, choice: Choice, handle: str) -> str:
+        item, options = choice.item, self._options
+        text = str(item.message.content)
+        start, shown, lines = preview(
+            text,
+            lines=options.preview_lines,
+            line_chars=options.preview_line_chars,
+            max_bytes=choice.limit_tokens * 2,
+        )
+        kind, _, tool = item.source.partition(":")
+        what = f"The result of {tool}" if kind == "tool" else "The user's message"
+        head = f"[{what} has {item.tokens:,} tokens in {lines:,} lines and is kept whole in {handle}{self._ways()}."
+        return f"{head} Its first {shown} lines:]\n{start}" if shown else f"{head}]"
+
+    def _ways(self) -> str:
+        readers = [name for name in ("read_file", "recall") if name in self._build.tools]
+        return f"; read it with {' or '.join(readers)}" if readers else ""
+
+
+def create(options: Options, build: Build) -> Eviction:
+    return Eviction(options, build)

@@ -1,0 +1,73 @@
+"""The pins policy: what is pinned stays in the view byte for byte; no policy may touch it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from zeus_plugins.middlewares.pins.options import Options
+from zeus_runtime import Budget, Build, Edit, Item, Middleware, Pin, View, arrivals
+
+ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}
+
+
+class Pins(Middleware):
+    """Looks at each message once, when it arrives.
+
+    Args:
+        options: what is pinned.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._seen = 0
+        self._taken: int | None = None
+        self._reasons: dict[int, str] = {}
+
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
+        if self._taken is None:
+            self._taken = sum(view.item_of(seq).tokens for seq in view.pinned)
+        pins: list[Edit] = []
+        for group in groups(arrivals(view, self._seen)):
+            reason = next((why for item in group if (why := self._why(item))), "")
+            tokens = sum(item.tokens for item in group)
+            if not reason or group[0].seq in view.pinned or self._taken + tokens > self._options.max_tokens:
+                continue
+            self._taken += tokens
+            pins.append(Pin(policy="pins", reason=reason, seq=group[0].seq))
+        self._seen = max(self._seen, view.upto)
+        return pins
+
+    @cached_property
+    def _patterns(self) -> Sequence[re.Pattern[str]]:
+        return [re.compile(pattern) for pattern in self._options.patterns]
+
+    def _why(self, item: Item) -> str:
+        if self._options.first_user and item.seq == 1 and item.source == "user":
+            return "the user's first message"
+        kind, _, tool = item.source.partition(":")
+        if kind == "tool" and tool in self._options.tools:
+            return f"a result of {tool}"
+        if ROLES.get(item.message.type) in self._options.roles and item.source != "summary":
+            text = item.message.text if isinstance(item.message.content, list) else item.message.content
+            for pattern in self._patterns:
+                if pattern.search(str(text)):
+                    return f"it has {pattern.pattern!r}"
+        return ""
+
+
+def create(options: Options, _build: Build) -> Pins:
+    return Pins(options)
+
+
+def groups(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Messages that belong together: an answer with the results of its calls; every other message alone."""
+    group: list[Item] = []
+    for item in items:
+        if group and item.message.type != "tool":
+            yield group
+            group = []
+        group.append(item)
+    if group:
+        yield group

@@ -1,0 +1,18 @@
+"""The middleware component `recall`, as Zeus finds it."""
+
+from __future__ import annotations
+
+from zeus_runtime import Component, hookimpl
+
+
+@hookimpl
+def register_middlewares() -> list[Component]:
+    """Registers `recall`."""
+    return [
+        Component(
+            "recall",
+            create="zeus_plugins.middlewares.recall.middleware:create",
+            options="zeus_plugins.middlewares.recall.options:Options",
+            summary="A tool that searches and pages what left the model's view.",
+        )
+    ]

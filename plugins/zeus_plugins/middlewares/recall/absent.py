@@ -1,0 +1,114 @@
+"""What left the window: history minus view, as texts with their places."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime import View
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+OWN_TOOL = "recall"
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A message of which something is not shown any more.
+
+    Args:
+        seq: its place in the history.
+        source: ``user``, ``assistant`` or ``tool NAME``.
+        how: ``left`` the window, or is ``shown shortened``.
+        text: all of it, calls with their arguments included.
+    """
+
+    seq: int
+    source: str
+    how: str
+    text: str
+
+
+def absent(view: View) -> Iterator[Absent]:
+    """Every message of which the model does not see all, oldest first; what this tool itself said is left out."""
+    own: set[str] = set()
+    for seq in range(1, view.upto + 1):
+        message = view.original(seq)
+        own.update(str(call["id"]) for call in calls_of(message) if call["name"] == OWN_TOOL)
+        if message.type == "tool" and message.tool_call_id in own:  # type: ignore[attr-defined]
+            continue
+        found = at(view, seq)
+        if found is not None and found.text:
+            yield found
+
+
+def at(view: View, seq: int) -> Absent | None:
+    """What is absent of the message at ``seq``; None when the model sees it whole."""
+    message = view.original(seq)
+    if not view.shown(seq):
+        return Absent(seq, source_of(message), "left the window", whole_text(message))
+    if _shortened(view, seq):
+        return Absent(seq, source_of(message), "shown shortened", whole_text(message))
+    return None
+
+
+def seq_of(view: View, path: str) -> int | None:
+    """The message whose original is kept under ``path``, as the text that is shown in its place says; else None."""
+    named = re.compile(rf"{re.escape(path)}(?!\.?[\w-])")
+    for seq in range(view.upto, 0, -1):
+        if _shortened(view, seq) and named.search(whole_text(view.item_of(seq).message)):
+            return seq
+    return None
+
+
+def _shortened(view: View, seq: int) -> bool:
+    calls = calls_of(view.original(seq))
+    return view.evicted(seq) or any(view.truncated(str(call["id"])) for call in calls)
+
+
+def whole_text(message: BaseMessage) -> str:
+    """A message as text: what it says, then one paragraph for each tool call."""
+    calls = [
+        f"[call of {call['name']}]\n{_arguments(call['args'])}"
+        for call in calls_of(message)
+        if call["name"] != OWN_TOOL
+    ]
+    return "\n\n".join(part for part in (text_of(message), *calls) if part)
+
+
+def _arguments(arguments: Any) -> str:
+    if not isinstance(arguments, Mapping):
+        return str(arguments)
+    return "\n".join(
+        f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}"
+        for name, value in arguments.items()
+    )
+
+
+def source_of(message: BaseMessage) -> str:
+    """Who said it."""
+    if message.type == "tool":
+        return f"tool {message.name or ''}".rstrip()
+    return {"human": "user", "ai": "assistant"}.get(message.type, message.type)
+
+
+def calls_of(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
+    """The tool calls of an answer, those with unreadable arguments too."""
+    if message.type != "ai":
+        return ()
+    return [*message.tool_calls, *message.invalid_tool_calls]  # type: ignore[attr-defined]
+
+
+def text_of(message: BaseMessage) -> str:
+    """What it says; blocks that are not text are named."""
+    content = message.content
+    if isinstance(content, str):
+        return content
+    return "\n".join(
+        block if isinstance(block, str) else str(block.get("text") or f"[{block.get('type', 'block')}]")
+        for block in content
+    )

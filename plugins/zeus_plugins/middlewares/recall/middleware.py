@@ -1,0 +1,134 @@
+"""The recall tool: what left the model's view can be searched and read, from the history itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+from zeus_plugins.middlewares.recall.absent import Absent, absent, at, seq_of, source_of, whole_text
+from zeus_plugins.middlewares.recall.options import Options
+from zeus_plugins.middlewares.recall.searching import Find, excerpt, search
+from zeus_runtime import (
+    Archive,
+    Build,
+    CallModel,
+    Middleware,
+    Minimum,
+    ModelRequest,
+    ModelResponse,
+    Tool,
+    ToolResult,
+    View,
+    tool,
+)
+
+
+class Recall(Middleware):
+    """Remembers for its tool what the last model call was sent; changes nothing.
+
+    Args:
+        options: how large its pages are.
+        build: the archive's handles.
+    """
+
+    def __init__(self, options: Options, build: Build) -> None:
+        self._options = options
+        self._build = build
+        self._view: View | None = None
+
+    async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
+        if isinstance(request.messages, View):
+            self._view = request.messages
+        return await call_next(request)
+
+    def tools(self) -> Sequence[Tool]:
+        return [_recall(self._options, lambda: self._view, self._build.archive)]
+
+
+def create(options: Options, build: Build) -> Recall:
+    return Recall(options, build)
+
+
+def _recall(options: Options, seen: Callable[[], View | None], archive: Archive | None) -> Tool:
+    @tool(category="builtin", access="read", replayable_result=True)
+    def recall(query: str = "", item: str = "", page: Annotated[int, Minimum(1)] = 1) -> ToolResult:
+        """Search what is no longer in this conversation's window, or read one item of it in full.
+
+        Earlier messages, tool results and long arguments may have been summarized, moved to files or shortened; nothing
+        of them is lost. With words, the messages that have them come with an excerpt; with an item, its whole text
+        comes by pages; with neither, everything that left is listed.
+
+        Args:
+            query: Words to find.
+            item: Number of a message (as in #12), or a path that a notice in the conversation names.
+            page: Which page, from 1.
+        """
+        view = seen()
+        if view is None:
+            return ToolResult("Nothing has left the window.")
+        wanted = item.strip()
+        if not wanted or (archive is not None and wanted == archive.history_handle):
+            return _list(view, query, page, options)
+        return _read(view, wanted, page, options)
+
+    return recall
+
+
+def _list(view: View, query: str, page: int, options: Options) -> ToolResult:
+    finds = search(absent(view), query)
+    asked = f" that has {query!r}" if query.strip() else ""
+    if not finds:
+        return ToolResult(f"There is nothing outside the window{asked}.")
+    pages = -(-len(finds) // options.results_per_page)
+    if page > pages:
+        return ToolResult(f"There are {pages} pages; page {page} is none of them.", is_error=True)
+    start = (page - 1) * options.results_per_page
+    shown = finds[start : start + options.results_per_page]
+    more = f"; go on with page={page + 1}" if page < pages else ""
+    head = (
+        f"{len(finds)} outside the window{asked}; {start + 1}-{start + len(shown)}, page {page} of {pages}{more}."
+        " Read one whole with item=NUMBER."
+    )
+    return ToolResult("\n\n".join([head, *(_entry(view, find, options) for find in shown)]))
+
+
+def _entry(view: View, find: Find, options: Options) -> str:
+    text = find.item.text
+    return f"{_title(view, find.item)}\n{excerpt(text, find.place, options.excerpt_chars)}"
+
+
+def _title(view: View, item: Absent) -> str:
+    return f"#{item.seq} · {_date(view, item.seq)}{item.source} · {item.how} · {len(item.text):,} characters"
+
+
+def _date(view: View, seq: int) -> str:
+    written_ms = view.written_ms(seq)
+    if written_ms is None:
+        return ""
+    return f"{datetime.fromtimestamp(written_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC · "
+
+
+def _read(view: View, item: str, page: int, options: Options) -> ToolResult:
+    number = re.fullmatch(r"(?:#|message )?(\d+)", item)
+    if number is None:
+        seq = seq_of(view, item)
+        if seq is None:
+            return ToolResult(
+                f"Nothing of this conversation is kept under {item!r}. Give the number of a message, or a path as a"
+                " notice in the conversation names it; recall without arguments lists what there is.",
+                is_error=True,
+            )
+    else:
+        seq = int(number[1])
+    if not 1 <= seq <= view.upto:
+        return ToolResult(f"There is no message {seq}; the last is {view.upto}.", is_error=True)
+    message = view.original(seq)
+    found = at(view, seq) or Absent(seq, source_of(message), "in the window", whole_text(message))
+    pages = max(1, -(-len(found.text) // options.page_chars))
+    if page > pages:
+        return ToolResult(f"#{seq} has {pages} pages; page {page} is none of them.", is_error=True)
+    part = found.text[(page - 1) * options.page_chars : page * options.page_chars]
+    more = f"; go on with page={page + 1}" if page < pages else ""
+    return ToolResult(f"{_title(view, found)} · page {page} of {pages}{more}\n\n{part}")

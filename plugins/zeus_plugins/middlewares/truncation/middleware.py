@@ -1,0 +1,87 @@
+"""The truncation policy: long arguments of old tool calls are shown cut, decided once and in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from zeus_plugins.middlewares.truncation.candidates import Candidate, candidates, shortened
+from zeus_plugins.middlewares.truncation.options import Options
+from zeus_runtime import Budget, Build, Edit, Middleware, TruncateArguments, View, arrivals, kept_from
+
+ASK_AGAIN_AFTER = 0.1
+"""How much fuller the window must be before what was refused is proposed again, as a share of it."""
+
+
+class Truncation(Middleware):
+    """Collects candidates as calls arrive; proposes them together once the window is full enough.
+
+    Args:
+        options: what is long, and when to cut.
+        build: the model's profile, its counter, and the tools with their replayable arguments.
+    """
+
+    def __init__(self, options: Options, build: Build) -> None:
+        self._options = options
+        self._build = build
+        self._trigger, self._keep = options.sizes(build.profile)
+        self._seen = 0
+        self._waiting: list[Candidate] = []
+        self._offered: set[str] = set()
+        self._ask_again_at = 0.0
+
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
+        new = arrivals(view, self._seen)
+        self._seen = max(self._seen, view.upto)
+        self._waiting += candidates(new, self._replayable, self._options.max_chars)
+        if not self._waiting or not budget.at_least(self._trigger):
+            return ()
+        if budget.fraction_used < self._ask_again_at and not budget.overflow:
+            return ()
+        self._waiting = [each for each in self._waiting if _whole(view, each)]
+        border = kept_from(view, self._keep, budget.usable_tokens)
+        ripe = [each for each in self._waiting if each.seq < border]
+        proposals = [self._edit(each) for each in ripe]
+        saved = sum(self._saving(each, edit) for each, edit in zip(ripe, proposals, strict=True))
+        if not ripe or (saved < self._options.min_saving_tokens and not budget.overflow):
+            return ()
+        if self._offered.issuperset(each.call_id for each in ripe):
+            self._ask_again_at = budget.fraction_used + ASK_AGAIN_AFTER
+        self._offered.update(each.call_id for each in ripe)
+        return proposals
+
+    def _replayable(self, tool: str) -> Collection[str]:
+        known = self._build.tools.get(tool)
+        declared = known.replayable_arguments if known is not None else frozenset()
+        return declared | frozenset(self._options.arguments.get(tool, ()))
+
+    def _edit(self, candidate: Candidate) -> TruncateArguments:
+        archive = self._build.archive
+        assert archive is not None
+        handle = archive.arguments_handle(candidate.call_id)
+        file = f"the file is {candidate.path}; " if candidate.path else ""
+        return TruncateArguments(
+            policy="truncation",
+            reason=f"{candidate.tool}: {', '.join(candidate.arguments)} can be had again",
+            seq=candidate.seq,
+            call_id=candidate.call_id,
+            arguments=shortened(candidate, self._options.keep_chars, f"{file}as it was called: {handle}"),
+            handle=handle,
+        )
+
+    def _saving(self, candidate: Candidate, edit: TruncateArguments) -> int:
+        counter = self._build.counter
+        assert counter is not None
+        before = sum(map(counter.text, candidate.arguments.values()))
+        return before - sum(map(counter.text, edit.arguments.values()))
+
+
+def create(options: Options, build: Build) -> Truncation:
+    return Truncation(options, build)
+
+
+def _whole(view: View, candidate: Candidate) -> bool:
+    return (
+        view.shown(candidate.seq)
+        and candidate.seq not in view.pinned
+        and not view.truncated(candidate.call_id)
+    )
