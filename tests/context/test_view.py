@@ -81,7 +81,7 @@ def counted(messages: Sequence[BaseMessage]) -> int:
 
 
 @given(histories, st.lists(proposals(), max_size=10))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_whatever_is_proposed_no_call_or_result_is_orphaned_and_the_order_is_kept(
     history: list[BaseMessage], proposed: list[Edit]
 ) -> None:
@@ -94,7 +94,7 @@ def test_whatever_is_proposed_no_call_or_result_is_orphaned_and_the_order_is_kep
 
 
 @given(histories, st.lists(proposals(), max_size=10))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_the_totals_add_up_after_any_edits(history: list[BaseMessage], proposed: list[Edit]) -> None:
     edits, view = admitted(history, proposed)
     assert view.tokens == sum(item.tokens for item in view.items()) == counted(list(view))
@@ -107,7 +107,7 @@ def test_the_totals_add_up_after_any_edits(history: list[BaseMessage], proposed:
 
 
 @given(histories, st.lists(proposals(), max_size=12))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_what_is_pinned_stays_in_the_view_byte_for_byte(
     history: list[BaseMessage], proposed: list[Edit]
 ) -> None:
@@ -145,9 +145,7 @@ def test_one_edit_at_a_time_gives_what_folding_them_all_gives(
 
 
 @given(histories, st.lists(proposals(), max_size=10))
-def test_an_older_view_still_shows_what_it_showed(
-    history: list[BaseMessage], proposed: list[Edit]
-) -> None:
+def test_an_older_view_still_shows_what_it_showed(history: list[BaseMessage], proposed: list[Edit]) -> None:
     view = fold(history, [])
     kept: list[tuple[View, list[BaseMessage], int]] = []
     for edit in proposed:

@@ -71,6 +71,14 @@ class Conversation:
         return max(len(self._line), max(self._ahead, default=0))
 
     @property
+    def last_whole(self) -> int:
+        """The last ``seq`` up to which no call is without its result."""
+        answer = self._last_answer()
+        if answer is None or len(self._line) >= answer + len(calls_of(self[answer])):
+            return len(self._line)
+        return answer - 1
+
+    @property
     def run_of_last(self) -> str:
         """The run that wrote the last message."""
         return self._ids[self.last].rpartition(".")[0]

@@ -62,6 +62,7 @@ class Planning:
         archive: where originals go.
         emit: where notices go.
         anchor: what a provider reported for the thread's last request to this model.
+        learned_limit_tokens: the input limit that the provider stated in an earlier run, below the profile's.
     """
 
     def __init__(
@@ -74,11 +75,12 @@ class Planning:
         archive: Archive,
         emit: Callable[[Event], None],
         anchor: Reported | None = None,
+        learned_limit_tokens: int | None = None,
     ) -> None:
         self._conversation = conversation
         self._policies = [(name, each) for name, each in middlewares if overrides(each, "edits")]
         self._profile = profile
-        self._limit = profile.max_input_tokens
+        self._limit = min(profile.max_input_tokens, learned_limit_tokens or profile.max_input_tokens)
         self._reserve = output_reserve_tokens
         self._archive = archive
         self._emit = emit
@@ -134,6 +136,11 @@ class Planning:
             tokens_before=planned.budget.used_tokens,
             tokens_after=true_tokens,
         )
+
+    @property
+    def limit_learned(self) -> bool:
+        """Whether the provider stated a smaller input limit than the profile."""
+        return self._limit < self._profile.max_input_tokens
 
     @property
     def limit_tokens(self) -> int:

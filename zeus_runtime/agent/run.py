@@ -136,6 +136,7 @@ class Run:
             archive=outfit.archive,
             emit=emit,
             anchor=_anchor(conversation.last_step, outfit.model.name),
+            learned_limit_tokens=_learned_limit(conversation.last_step, outfit),
         )
         self._call_model = chain(outfit.middlewares, "wrap_model_call", self._stream)
         self._call_tool = chain(outfit.middlewares, "wrap_tool_call", self._dispatch)
@@ -242,6 +243,7 @@ class Run:
             model=self._outfit.model.name,
             input_limit_tokens=planned.budget.input_limit_tokens,
             output_reserve_tokens=planned.budget.output_reserve_tokens,
+            limit_learned=self._planning.limit_learned,
             fixed=fixed.digest,
             fixed_tokens=fixed.tokens,
             view_tokens=planned.view.tokens,
@@ -389,6 +391,14 @@ def too_large(error: ModelError, planned: Planned, fixed: Fixed, limit_tokens: i
     )
     told.__cause__ = error
     return told
+
+
+def _learned_limit(step: Step | None, outfit: Outfit) -> int | None:
+    """What the provider stated in an earlier run; a limit that the user wrote wins over it."""
+    if step is None or step.model != outfit.model.name or not step.limit_learned:
+        return None
+    written = outfit.profile.sources.get("max_input_tokens", "").startswith("profiles.models")
+    return None if written else step.input_limit_tokens
 
 
 def _anchor(step: Step | None, model: str) -> Reported | None:

@@ -133,13 +133,13 @@ class Session:
             UsageError: the session has no messages yet.
         """
         conversation = await self._conversation(outfit)
-        if conversation.last == 0:
-            raise UsageError(f"the session {self._thread.session} has no messages yet")
-        await conversation.close_open_calls()
+        cursor = conversation.last_whole
+        if cursor == 0:
+            raise UsageError(f"the session {self._thread.session} has no messages to compact")
         turn = Turn(session=self._thread.session, run_id=secrets.token_hex(4), mode=mode)
         run = Run(turn, outfit, conversation, emit, self._prune)
-        before = conversation.view(conversation.last)
-        planned = await run.compact(conversation.last)
+        before = conversation.view(cursor)
+        planned = await run.compact(cursor)
         await self._log.touch(self._thread)
         return Compaction(
             before.tokens, planned.view.tokens, len(before), len(planned.view), planned.decisions

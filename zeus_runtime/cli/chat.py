@@ -29,6 +29,7 @@ HELP: Final[Mapping[str, str]] = {
     "/session [ID]": "show this session, or go on with another",
     "/sessions": "the latest sessions",
     "/new": "begin a new session",
+    "/compact": "let the context policies shed what they can now",
     "/resume": "take up the interrupted run of this session",
     "/exit": "leave; so does Ctrl-D",
 }
@@ -230,6 +231,8 @@ class Chat:
         elif name == "/new":
             self._session = None
             complain("the next prompt begins a new session")
+        elif name == "/compact":
+            self._compact()
         elif name == "/resume":
             return self._resume()
         else:
@@ -274,6 +277,19 @@ class Chat:
 
     async def _sessions(self) -> Sequence[Any]:
         return await self._agent.sessions(limit=LATEST)
+
+    def _compact(self) -> None:
+        if self._session is None:
+            complain("no session yet: there is nothing to compact", "yellow")
+            return
+        done = self._wait(self._agent.compact(self._session))
+        if done.tokens_after == done.tokens_before:
+            complain("no context policy had anything to shed")
+        else:
+            complain(f"{done.tokens_before:,} tokens in messages became {done.tokens_after:,}")
+        for each in done.decisions:
+            verdict = "" if each.admitted else "refused: "
+            complain(f"  {each.policy}: {verdict}{printable(each.reason)}", "dim")
 
     def _resume(self) -> int:
         if self._session is None:

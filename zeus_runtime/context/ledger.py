@@ -70,6 +70,7 @@ class Step:
         model: its name.
         cause: ``turn``, or ``compact`` for a compaction the user asked for (no model call).
         input_limit_tokens, output_reserve_tokens: the window.
+        limit_learned: whether the input limit is what an overflow error stated, below the profile's.
         fixed: digest of what was sent besides messages (``Fixed``).
         fixed_tokens: of it.
         view_tokens: of the messages.
@@ -94,6 +95,7 @@ class Step:
     cause: Cause = "turn"
     input_limit_tokens: int = 0
     output_reserve_tokens: int = 0
+    limit_learned: bool = False
     fixed: str = ""
     fixed_tokens: int = 0
     view_tokens: int = 0

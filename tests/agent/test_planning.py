@@ -1,0 +1,326 @@
+"""Before every model call the policies propose and one planner decides; the ledger says what and why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from langchain_core.messages import AIMessage
+
+from tests.support.agents import PositionModel, assert_paired, call, calling, play, script
+from tests.support.planning import edits_of, entries_of, steps_of, texts_of, write_planned
+from zeus_runtime import Agent, ModelRequest, ModelResponse, Usage
+from zeus_runtime.context import fold, read_archive
+from zeus_runtime.context.edits import edit_from_json
+from zeus_runtime.context.ledger import fixed_from_json
+from zeus_runtime.context.tokens import counter_for
+from zeus_runtime.events import Notice, RunCompleted, Text, TokenUsage
+
+LONG = "word " * 400
+
+
+def looping(steps: int, text: str = LONG) -> PositionModel:
+    """Calls echo so often, wherever the conversation stands, then says done."""
+    made = [0]
+
+    def answer(request: ModelRequest) -> AIMessage | str:
+        if request.purpose == "summary":
+            return "the story so far"
+        made[0] += 1
+        return "done" if made[0] > steps else calling(call("echo", f"c{made[0]}", text=text))
+
+    return PositionModel(answer)
+
+
+async def test_policies_run_in_yaml_order_before_each_call_inside_one_turn(tmp_path: Path) -> None:
+    yaml = "middlewares: [shed: {trigger: {messages: 7}, keep: 4}]\n"
+    model = looping(12)
+    async with Agent.from_config(write_planned(tmp_path, yaml), directory=tmp_path, model=model) as agent:
+        result = await agent.run("go")
+        history = await agent.history(result.session)
+    assert len(history) == 2 + 2 * 12
+    assert max(len(request.messages) for request in model.requests) < 8
+    for request in model.requests:
+        assert_paired(list(request.messages))
+
+
+async def test_the_view_of_every_step_can_be_folded_again_from_log_edits_and_ledger(tmp_path: Path) -> None:
+    yaml = "middlewares: [shed: {trigger: {messages: 7}, keep: 4}]\n"
+    model = looping(12)
+    async with Agent.from_config(write_planned(tmp_path, yaml), directory=tmp_path, model=model) as agent:
+        result = await agent.run("go")
+        history = list(await agent.history(result.session))
+        profile = agent.plan.profile
+    edits = [edit_from_json(json.dumps(each)) for each in await edits_of(tmp_path, result.session)]
+    steps = await steps_of(tmp_path, result.session)
+    assert [step.number for step in steps] == list(range(1, 14))
+    counter = counter_for(profile)
+    for step, request in zip(steps, model.requests, strict=True):
+        view = fold(history, edits[: step.edits], step.cursor, counter=counter)
+        assert [(m.type, m.content) for m in view] == [(m.type, m.content) for m in request.messages]
+        assert (view.tokens, dict(view.by_source), len(view)) == (
+            step.view_tokens,
+            dict(step.by_source),
+            step.messages,
+        )
+
+
+async def test_the_ledger_names_every_section_and_tool_and_stores_each_text_once(tmp_path: Path) -> None:
+    model = looping(5)
+    async with Agent.from_config(write_planned(tmp_path), directory=tmp_path, model=model) as agent:
+        result = await agent.run("go")
+    steps = await steps_of(tmp_path, result.session)
+    texts = await texts_of(tmp_path, result.session)
+    assert {step.fixed for step in steps} == {steps[0].fixed}
+    fixed = fixed_from_json(steps[0].fixed, texts[steps[0].fixed])
+    assert list(fixed.tools) == ["echo", "record", "fail", "keep"]
+    assert list(fixed.sections)[:3] == ["core", "soul", "tools"]
+    system = model.requests[0].system
+    assert all(texts[part.digest] in system for part in fixed.sections.values())
+    assert sum(part.tokens for part in (*fixed.sections.values(), *fixed.tools.values())) > 0.9 * fixed.tokens
+    assert len(texts) == 1 + len(fixed.tools) + len({part.digest for part in fixed.sections.values()})
+
+
+async def test_a_ledger_entry_is_as_large_at_the_last_step_as_at_the_first(tmp_path: Path) -> None:
+    yaml = "middlewares: [shed: {trigger: {messages: 20}, keep: 8}]\n"
+    async with Agent.from_config(
+        write_planned(tmp_path, yaml), directory=tmp_path, model=looping(60, "x")
+    ) as agent:
+        result = await agent.run("go")
+    sizes = [len(entry.payload) for entry in await entries_of(tmp_path, result.session)]
+    assert len(sizes) == 61
+    assert max(sizes[-20:]) < 1.1 * max(sizes[:20])
+    assert max(sizes) < 800
+
+
+async def test_a_decision_says_which_edits_were_admitted_and_what_they_saved(tmp_path: Path) -> None:
+    yaml = "middlewares: [shed: {trigger: {messages: 7}, keep: 4}]\n"
+    async with Agent.from_config(
+        write_planned(tmp_path, yaml), directory=tmp_path, model=looping(6)
+    ) as agent:
+        result = await agent.run("go")
+    decisions = [each for step in await steps_of(tmp_path, result.session) for each in step.decisions]
+    stored = await edits_of(tmp_path, result.session)
+    assert len(decisions) == len(stored) > 0
+    for number, (decision, edit) in enumerate(zip(decisions, stored, strict=True), start=1):
+        assert (decision.policy, decision.kind, decision.admitted) == ("shed", "drop_before", True)
+        assert decision.numbers == (number, number)
+        assert (decision.tokens_before, decision.tokens_after) == (
+            edit["tokens_before"],
+            edit["tokens_after"],
+        )
+        assert decision.tokens_after < decision.tokens_before
+
+
+async def test_what_is_refused_stands_in_the_ledger_with_its_reason_and_is_told_once(tmp_path: Path) -> None:
+    yaml = (
+        "middlewares:\n"
+        "  - propose:\n"
+        "      at: 1\n"
+        "      edits: [{kind: drop, seq: 9}, {kind: evict, seq: 1, content: x, handle: /large_tool_results/x}]\n"
+    )
+    async with Agent.from_config(
+        write_planned(tmp_path, yaml), directory=tmp_path, model=looping(3)
+    ) as agent:
+        events = await play(agent, LONG)
+    ending = events[-1]
+    assert isinstance(ending, RunCompleted)
+    first = (await steps_of(tmp_path, ending.session))[0]
+    assert [(each.kind, each.admitted, each.reason) for each in first.decisions] == [
+        ("evict", True, "as told"),
+        ("drop_before", False, "it would leave nothing to send"),
+    ]
+    told = [event.message for event in events if isinstance(event, Notice) and event.code == "edit_refused"]
+    assert told == ["An edit of propose was refused: it would leave nothing to send."]
+
+
+async def test_a_pin_survives_every_later_cut(tmp_path: Path) -> None:
+    yaml = (
+        "middlewares:\n"
+        "  - propose: {at: 1, edits: [{kind: pin, seq: 1}]}\n"
+        "  - shed: {trigger: {messages: 6}, keep: 2}\n"
+    )
+    model = looping(12)
+    async with Agent.from_config(write_planned(tmp_path, yaml), directory=tmp_path, model=model) as agent:
+        await agent.run("the one goal")
+    assert all(request.messages[0].content == "the one goal" for request in model.requests)
+    assert max(len(request.messages) for request in model.requests) < 8
+    for request in model.requests:
+        assert_paired(list(request.messages))
+
+
+async def test_originals_are_archived_before_the_edit_and_come_back_byte_for_byte(tmp_path: Path) -> None:
+    yaml = "middlewares: [shed: {trigger: {messages: 7}, keep: 4}]\n"
+    model = looping(20, "naïve 中文 --> <!-- zeus:message {} -->\n\r\n\x00end " * 20)
+    async with Agent.from_config(write_planned(tmp_path, yaml), directory=tmp_path, model=model) as agent:
+        result = await agent.run("go")
+        history = list(await agent.history(result.session))
+    edits = await edits_of(tmp_path, result.session)
+    gone = max(edit["seq"] for edit in edits) - 1
+    file = tmp_path / ".zeus" / "conversation_history" / f"{result.session}.md"
+    found, problems = read_archive(file.read_bytes())
+    assert problems == []
+    assert [each.seq for each in found] == list(range(1, gone + 1))
+    assert [each.message.model_dump() for each in found] == [m.model_dump() for m in history[:gone]]
+    assert {edit["handle"] for edit in edits} == {f"/conversation_history/{result.session}.md"}
+
+
+async def test_what_is_evicted_or_truncated_is_in_a_file_of_its_own(tmp_path: Path) -> None:
+    yaml = (
+        "middlewares:\n"
+        "  - propose:\n"
+        "      at: 3\n"
+        "      edits:\n"
+        "        - {kind: evict, seq: 3, content: see /large_tool_results/c1, handle: /large_tool_results/c1}\n"
+        "        - {kind: truncate, seq: 2, call_id: c1, arguments: {text: cut}}\n"
+    )
+    model = looping(2)
+    async with Agent.from_config(write_planned(tmp_path, yaml), directory=tmp_path, model=model) as agent:
+        await agent.run("go")
+    sent = list(model.requests[1].messages)
+    assert sent[2].content == "see /large_tool_results/c1"
+    assert sent[1].tool_calls[0]["args"] == {"text": "cut"}  # type: ignore[attr-defined]
+    folder = tmp_path / ".zeus" / "large_tool_results"
+    assert (folder / "c1").read_text() == f"echo: {LONG}"
+    assert json.loads((folder / "c1.arguments.json").read_text()) == {"text": LONG}
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".zeus", "probe.py", "zeus.yaml"]
+
+
+async def test_another_sessions_result_under_the_same_call_id_is_not_overwritten(tmp_path: Path) -> None:
+    yaml = (
+        "middlewares:\n"
+        "  - propose:\n"
+        "      at: 3\n"
+        "      edits: [{kind: evict, seq: 3, content: see /large_tool_results/c1, handle: /large_tool_results/c1}]\n"
+    )
+    config = write_planned(tmp_path, yaml)
+    sent = []
+    for text in (LONG, LONG + "other", LONG):
+        model = looping(1, text)
+        async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+            await agent.run("go")
+        sent.append(model.requests[1].messages[2].content)
+    assert sent == [
+        "see /large_tool_results/c1",
+        "see /large_tool_results/c1.2",
+        "see /large_tool_results/c1",
+    ]
+    assert (tmp_path / ".zeus/large_tool_results/c1").read_text() == f"echo: {LONG}"
+    assert (tmp_path / ".zeus/large_tool_results/c1.2").read_text() == f"echo: {LONG}other"
+
+
+async def test_without_an_archive_nothing_is_edited(tmp_path: Path) -> None:
+    yaml = "middlewares: [shed: {trigger: {messages: 3}, keep: 2}]\n"
+    config = write_planned(tmp_path, yaml)
+    (tmp_path / ".zeus").mkdir()
+    (tmp_path / ".zeus" / "conversation_history").write_text("a file where a folder should be")
+    model = looping(4)
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        events = await play(agent, "go")
+    assert isinstance(events[-1], RunCompleted)
+    assert len(model.requests[-1].messages) == 9
+    assert any("could not be archived" in e.message for e in events if isinstance(e, Notice))
+
+
+async def test_a_policys_own_call_is_counted_and_does_not_reach_the_stream(tmp_path: Path) -> None:
+    yaml = "middlewares: [resume: {trigger: {messages: 5}, keep: 2}]\n"
+
+    def answer(request: ModelRequest) -> ModelResponse | str:
+        return "the story so far" if request.purpose == "summary" else "x"
+
+    class Counted(PositionModel):
+        async def stream(self, request: ModelRequest):  # type: ignore[no-untyped-def, override]
+            async for piece in super().stream(request):
+                if isinstance(piece, ModelResponse):
+                    piece = ModelResponse(piece.message, Usage(1000, 10))
+                yield piece
+
+    model = Counted(answer)  # type: ignore[arg-type]
+    async with Agent.from_config(write_planned(tmp_path, yaml), directory=tmp_path, model=model) as agent:
+        session = (await agent.run("one")).session
+        await agent.run("two", session=session)
+        events = await play(agent, "three", session)
+    summary, turn = model.requests[-2:]
+    assert (summary.purpose, turn.purpose) == ("summary", "turn")
+    assert turn.messages[0].content == "the story so far"
+    assert "".join(event.text for event in events if isinstance(event, Text)) == "x"
+    assert sum(isinstance(event, TokenUsage) for event in events) == 2
+    ending = events[-1]
+    assert isinstance(ending, RunCompleted)
+    assert ending.prompt_tokens == 2000
+    step = (await steps_of(tmp_path, session))[-1]
+    assert step.policy_tokens == 1010
+    assert step.policy_cost_usd is not None
+    assert step.usage is not None
+    assert step.usage.input_tokens == 1000
+
+
+async def test_a_thread_continued_under_a_smaller_window_is_planned_before_its_first_call(
+    tmp_path: Path,
+) -> None:
+    yaml = "middlewares: [shed: {trigger: {fraction: 0.8}, keep: 3}]\n"
+    large = looping(10)
+    async with Agent.from_config(write_planned(tmp_path, yaml), directory=tmp_path, model=large) as agent:
+        session = (await agent.run("go")).session
+    small = script(*["done"] * 20)
+    config = write_planned(tmp_path, yaml, window=6000)
+    async with Agent.from_config(config, directory=tmp_path, model=small) as agent:
+        await agent.run("more", session=session)
+        profile = agent.plan.profile
+    assert len(large.requests[-1].messages) == 21
+    assert len(small.requests) == 1
+    assert len(small.requests[0].messages) <= 4
+    step = (await steps_of(tmp_path, session))[-1]
+    assert step.expected_tokens <= 6000 == profile.max_input_tokens
+
+
+async def test_the_providers_count_anchors_the_next_estimate_also_after_a_restart(tmp_path: Path) -> None:
+    class Reporting(PositionModel):
+        async def stream(self, request: ModelRequest):  # type: ignore[no-untyped-def, override]
+            async for piece in super().stream(request):
+                if isinstance(piece, ModelResponse):
+                    piece = ModelResponse(piece.message, Usage(5_000, 10))
+                yield piece
+
+    config = write_planned(tmp_path)
+    session = None
+    for _ in range(2):
+        async with Agent.from_config(config, directory=tmp_path, model=Reporting(lambda _: "x")) as agent:
+            session = (await agent.run("hello", session=session)).session
+    first, second = await steps_of(tmp_path, session or "")
+    assert first.expected_tokens == first.estimate_tokens < 5_000
+    assert second.expected_tokens == 5_000 + second.estimate_tokens - first.estimate_tokens
+
+
+async def test_compact_sheds_at_once_through_the_same_planner(tmp_path: Path) -> None:
+    yaml = (
+        "middlewares:\n"
+        "  - propose: {at: 1, edits: [{kind: pin, seq: 1}]}\n"
+        "  - shed: {trigger: {messages: 900}, keep: 3}\n"
+    )
+    model = looping(6)
+    async with Agent.from_config(write_planned(tmp_path, yaml), directory=tmp_path, model=model) as agent:
+        session = (await agent.run("the goal")).session
+        done = await agent.compact(session)
+        again = await agent.compact(session)
+        await agent.run("more", session=session)
+    assert done.tokens_after < done.tokens_before
+    assert done.messages_after < done.messages_before == 14
+    assert again.tokens_after == again.tokens_before
+    sent = list(model.requests[-1].messages)
+    assert sent[0].content == "the goal"
+    assert len(sent) == done.messages_after + 1
+    assert_paired(sent)
+    assert [step.cause for step in await steps_of(tmp_path, session)][-3:] == ["compact", "compact", "turn"]
+
+
+async def test_deleting_a_session_takes_its_ledger_along(tmp_path: Path) -> None:
+    import sqlite3
+
+    async with Agent.from_config(write_planned(tmp_path), directory=tmp_path, model=looping(2)) as agent:
+        session = (await agent.run("go")).session
+        await agent.delete_session(session)
+    connection = sqlite3.connect(tmp_path / ".zeus" / "zeus.db")
+    for table in ("context_step", "context_text", "context_edit", "message"):
+        assert connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (0,)
+    connection.close()

@@ -1,0 +1,127 @@
+"""The archive: append-only, untruncated, read back byte for byte; what is corrupt is named, the rest usable."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from zeus_runtime.context import (
+    Archive,
+    ArchiveError,
+    DropBefore,
+    Edit,
+    Evict,
+    Pin,
+    Summarize,
+    TruncateArguments,
+    read_archive,
+)
+from zeus_runtime.context.archive import section
+from zeus_runtime.tools import WorkspaceFiles
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+texts = st.text() | st.sampled_from(
+    ["", "\n\n", "<!-- zeus:message {} -->\n", "### 3 · tool\n\n", "a --> b", "```", "\r\n\x00", "中文 🙂"]
+)
+messages = st.one_of(
+    st.builds(HumanMessage, texts),
+    st.builds(ToolMessage, texts, tool_call_id=texts.filter(bool), name=st.just("t")),
+    st.builds(
+        AIMessage,
+        texts,
+        tool_calls=st.lists(
+            st.builds(lambda name, text: {"name": name, "args": {"a": text}, "id": "i"}, st.just("t"), texts),
+            max_size=2,
+        ),
+    ),
+    st.builds(lambda text: HumanMessage([{"type": "text", "text": text}]), texts),
+)
+
+
+def archive(folder: Path, session: str = "session_0") -> Archive:
+    routes = {
+        "/large_tool_results/": folder / "results",
+        "/conversation_history/": folder / "history",
+    }
+    (folder / "work").mkdir(exist_ok=True)
+    return Archive(WorkspaceFiles(folder / "work", routes), session, now=lambda: NOON)
+
+
+@given(st.lists(messages, min_size=1, max_size=6), st.lists(messages, min_size=1, max_size=3))
+def test_every_message_of_every_section_comes_back_as_it_was(
+    first: list[BaseMessage], second: list[BaseMessage]
+) -> None:
+    cut = DropBefore("p", "why", 99)
+    data = section(cut, dict(enumerate(first, 1)), "s", NOON)
+    data += section(cut, dict(enumerate(second, 10)), "s", NOON)
+    found, problems = read_archive(data)
+    assert problems == []
+    assert [each.seq for each in found] == [*range(1, len(first) + 1), *range(10, 10 + len(second))]
+    assert [each.message.model_dump() for each in found] == [m.model_dump() for m in (*first, *second)]
+
+
+def test_a_section_is_dated_and_can_be_read_by_people_and_models(tmp_path: Path) -> None:
+    kept = archive(tmp_path)
+    originals: dict[int, BaseMessage] = {1: HumanMessage("The goal:\n- one\n- two"), 2: AIMessage("Yes.")}
+    [edit] = kept.save([Summarize("p", "too long", 3, "…", "")], lambda _: originals)
+    assert edit.handle == "/conversation_history/session_0.md"
+    text = (tmp_path / "history" / "session_0.md").read_text()
+    assert "## 2026-11-21 12:00:00 UTC · messages 1 to 2 left the window (p)\n\ntoo long\n" in text
+    assert "### 1 · user\n\nThe goal:\n- one\n- two\n\n" in text
+
+
+def test_what_is_damaged_is_named_and_the_rest_is_usable() -> None:
+    cut = DropBefore("p", "why", 99)
+    parts = [section(cut, {n: HumanMessage(f"message {n} " * 5)}, "s", NOON) for n in range(1, 5)]
+    broken = parts[1].replace(b'"bytes":', b'"bytes"')
+    found, problems = read_archive(parts[0] + broken + parts[2] + parts[3][:-20])
+    assert [each.seq for each in found] == [1, 3]
+    assert len(problems) == 2
+    assert all(problem.startswith("byte ") for problem in problems)
+    assert "cut off" in problems[1]
+
+
+def test_results_and_arguments_have_files_and_nothing_is_overwritten(tmp_path: Path) -> None:
+    kept = archive(tmp_path)
+    answer = AIMessage("", tool_calls=[{"name": "t", "args": {"a": "long"}, "id": "c"}])
+
+    def save(edit: Edit, message: BaseMessage) -> Edit:
+        return kept.save([edit], lambda _: {edit.seq: message})[0]
+
+    path = kept.result_handle("c")
+    one = save(Evict("p", "r", 3, f"see {path}", path), ToolMessage("first", tool_call_id="c"))
+    two = save(Evict("p", "r", 9, f"see {path}", path), ToolMessage("second", tool_call_id="c"))
+    same = save(Evict("p", "r", 3, f"see {path}", path), ToolMessage("first", tool_call_id="c"))
+    assert (one.handle, two.handle, same) == (path, f"{path}.2", one)
+    assert isinstance(two, Evict)
+    assert two.content == f"see {path}.2"
+    assert (tmp_path / "results" / "c").read_text() == "first"
+    assert (tmp_path / "results" / "c.2").read_text() == "second"
+    cut = save(TruncateArguments("p", "r", 2, "c", {"a": "l"}), answer)
+    assert cut.handle == kept.arguments_handle("c")
+    assert json.loads((tmp_path / "results" / "c.arguments.json").read_text()) == {"a": "long"}
+    pin = Pin("p", "r", 1)
+    assert kept.save([pin], lambda _: {}) == [pin]
+
+
+@pytest.mark.parametrize("call_id", ["call_abc-1.2", "../../etc/passwd", "a/b", "…", ".", "x" * 300, ""])
+def test_any_call_id_gives_one_file_name(tmp_path: Path, call_id: str) -> None:
+    kept = archive(tmp_path)
+    path = kept.result_handle(call_id)
+    kept.save([Evict("p", "r", 1, "x", path)], lambda _: {1: HumanMessage("text")})
+    assert [file.read_text() for file in (tmp_path / "results").iterdir()] == ["text"]
+    assert kept.result_handle(call_id + "/") != path
+
+
+def test_an_archive_that_cannot_be_written_is_an_error_with_a_remedy(tmp_path: Path) -> None:
+    (tmp_path / "history").write_text("a file")
+    with pytest.raises(ArchiveError) as caught:
+        archive(tmp_path).save([DropBefore("p", "r", 2)], lambda _: {1: HumanMessage("x")})
+    assert "workspace.routes" in (caught.value.remedy or "")
