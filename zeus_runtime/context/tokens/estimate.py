@@ -17,7 +17,6 @@ FEATURES: Final = (
     "camel_humps",
     "digits",
     "numbers",
-    "digits_beside_letters",
     "signs",
     "sign_runs",
     "lines",
@@ -81,19 +80,16 @@ def features(text: str) -> tuple[int, ...]:
     count = classes.count
     lengths = _lengths(classes.translate(_LETTERS).split())
     short = lengths.count(1) + lengths.count(2) + lengths.count(3)
-    long = (
-        sum(length - _LONG for length in lengths if length > _LONG) if max(lengths, default=0) > _LONG else 0
-    )
+    long = [length for length in lengths if length > _LONG]
     wide = (0,) * len(_WIDE) if len(encoded) == len(text) else map(count, _WIDE)
     return (
         short,
         len(lengths) - short,
-        long,
+        sum(long) - _LONG * len(long),
         count(b"A"),
         count(b"aA"),
         count(b"0"),
         len(classes.translate(_NUMBERS).split()),
-        count(b"a0") + count(b"0a") + count(b"A0") + count(b"0A"),
         count(b"."),
         len(classes.translate(_SIGNS).split()),
         count(b"\n"),
