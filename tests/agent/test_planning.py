@@ -32,6 +32,10 @@ def looping(steps: int, text: str = LONG) -> PositionModel:
     return PositionModel(answer)
 
 
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
 async def test_policies_run_in_yaml_order_before_each_call_inside_one_turn(tmp_path: Path) -> None:
     yaml = "middlewares: [shed: {trigger: {messages: 7}, keep: 4}]\n"
     model = looping(12)
@@ -183,7 +187,7 @@ async def test_what_is_evicted_or_truncated_is_in_a_file_of_its_own(tmp_path: Pa
     folder = tmp_path / ".zeus" / "large_tool_results"
     assert (folder / "c1").read_text() == f"echo: {LONG}"
     assert json.loads((folder / "c1.arguments.json").read_text()) == {"text": LONG}
-    assert sorted(path.name for path in tmp_path.iterdir()) == [".zeus", "probe.py", "zeus.yaml"]
+    assert names_in(tmp_path) == [".zeus", "probe.py", "zeus.yaml"]
 
 
 async def test_another_sessions_result_under_the_same_call_id_is_not_overwritten(tmp_path: Path) -> None:

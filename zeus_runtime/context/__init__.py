@@ -1,41 +1,68 @@
-"""What the model sees: a view folded from the append-only history and the edits that the planner admitted."""
+"""What the model sees: a view folded from the append-only history and the edits that the planner admitted.
 
-from zeus_runtime.context.archive import Archive, Archived, ArchiveError, read_archive
-from zeus_runtime.context.edits import (
-    DropBefore,
-    Edit,
-    Evict,
-    Pin,
-    Summarize,
-    TruncateArguments,
-    edit_from_json,
-    edit_kind,
-    edit_to_json,
-)
-from zeus_runtime.context.planner import Budget, Refusal, review
-from zeus_runtime.context.size import Size, check_sizes
-from zeus_runtime.context.view import Item, View, fold
+Each name is loaded at first use: a plan needs a few of them only.
+"""
 
-__all__ = [
-    "Archive",
-    "ArchiveError",
-    "Archived",
-    "Budget",
-    "DropBefore",
-    "Edit",
-    "Evict",
-    "Item",
-    "Pin",
-    "Refusal",
-    "Size",
-    "Summarize",
-    "TruncateArguments",
-    "View",
-    "check_sizes",
-    "edit_from_json",
-    "edit_kind",
-    "edit_to_json",
-    "fold",
-    "read_archive",
-    "review",
-]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zeus_runtime.context.archive import Archive as Archive
+    from zeus_runtime.context.archive import Archived as Archived
+    from zeus_runtime.context.archive import ArchiveError as ArchiveError
+    from zeus_runtime.context.archive import read_archive as read_archive
+    from zeus_runtime.context.budget import Budget as Budget
+    from zeus_runtime.context.edits import DropBefore as DropBefore
+    from zeus_runtime.context.edits import Edit as Edit
+    from zeus_runtime.context.edits import Evict as Evict
+    from zeus_runtime.context.edits import Pin as Pin
+    from zeus_runtime.context.edits import Summarize as Summarize
+    from zeus_runtime.context.edits import TruncateArguments as TruncateArguments
+    from zeus_runtime.context.edits import edit_from_json as edit_from_json
+    from zeus_runtime.context.edits import edit_kind as edit_kind
+    from zeus_runtime.context.edits import edit_to_json as edit_to_json
+    from zeus_runtime.context.planner import Refusal as Refusal
+    from zeus_runtime.context.planner import review as review
+    from zeus_runtime.context.size import Size as Size
+    from zeus_runtime.context.size import check_sizes as check_sizes
+    from zeus_runtime.context.view import Item as Item
+    from zeus_runtime.context.view import View as View
+    from zeus_runtime.context.view import fold as fold
+
+_ROOMS = {
+    "Archive": "archive",
+    "ArchiveError": "archive",
+    "Archived": "archive",
+    "Budget": "budget",
+    "DropBefore": "edits",
+    "Edit": "edits",
+    "Evict": "edits",
+    "Item": "view",
+    "Pin": "edits",
+    "Refusal": "planner",
+    "Size": "size",
+    "Summarize": "edits",
+    "TruncateArguments": "edits",
+    "View": "view",
+    "check_sizes": "size",
+    "edit_from_json": "edits",
+    "edit_kind": "edits",
+    "edit_to_json": "edits",
+    "fold": "view",
+    "read_archive": "archive",
+    "review": "planner",
+}
+
+__all__ = sorted(_ROOMS)
+
+
+def __getattr__(name: str) -> Any:
+    room = _ROOMS.get(name)
+    if room is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{room}"), name)
+    globals()[name] = value
+    return value

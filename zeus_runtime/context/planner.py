@@ -1,16 +1,16 @@
-"""The planner's rules: what a model call may hold, and what an edit must satisfy before the view changes."""
+"""The planner's rules: what an edit must satisfy before the view changes, and what a broken prefix costs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.context.edits import DropBefore, Edit, Evict, Pin, Summarize, TruncateArguments
-from zeus_runtime.context.size import Size
-from zeus_runtime.context.view import Effect, View
+from zeus_runtime.context.view import Effect, Item, View
 
 if TYPE_CHECKING:
+    from zeus_runtime.context.budget import Budget
     from zeus_runtime.models.profiles import ModelProfile
 
 CACHE_HORIZON_CALLS: Final = 20
@@ -18,67 +18,6 @@ CACHE_HORIZON_CALLS: Final = 20
 
 PRESSURE: Final = 0.5
 """From this share of the window on room itself is worth a broken prefix, since it puts the next compaction off."""
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What one model call may hold and holds, in tokens. One budget for all policies, measured anew after each edit.
-
-    Args:
-        input_limit_tokens: what one request may hold.
-        output_reserve_tokens: what of it the answer needs, where input and output share a window.
-        fixed_tokens: the system prompt and the tool schemas.
-        used_tokens: the whole request, fixed part and messages, anchored on what the provider reported.
-        messages: how many messages the view shows.
-        known: whether the input limit is the model's own and not the fallback.
-        overflow: the request did not fit, or the user asked to compact: every trigger counts as reached.
-    """
-
-    input_limit_tokens: int
-    output_reserve_tokens: int = 0
-    fixed_tokens: int = 0
-    used_tokens: int = 0
-    messages: int = 0
-    known: bool = True
-    overflow: bool = False
-
-    @property
-    def usable_tokens(self) -> int:
-        """The input limit without the output's share: what triggers and fractions refer to."""
-        return max(1, self.input_limit_tokens - self.output_reserve_tokens)
-
-    @property
-    def available(self) -> int:
-        """Tokens that are still free; negative when the request does not fit."""
-        return self.usable_tokens - self.used_tokens
-
-    @property
-    def fraction_used(self) -> float:
-        """Share of the usable tokens that is used."""
-        return self.used_tokens / self.usable_tokens
-
-    def at_least(self, size: Size) -> bool:
-        """Whether so much is used: the condition of a trigger. Always true when ``overflow`` is."""
-        if self.overflow:
-            return True
-        if size.messages is not None:
-            return self.messages >= size.messages
-        return self.used_tokens >= self.tokens_of(size)
-
-    def tokens_of(self, size: Size) -> int:
-        """``size`` in tokens of this window.
-
-        Raises:
-            ValueError: it is a number of messages.
-        """
-        tokens = size.in_tokens(self.usable_tokens)
-        if tokens is None:
-            raise ValueError(f"{size} is no number of tokens")
-        return tokens
-
-    def override(self, **changes: Any) -> Budget:
-        """A copy with ``changes``."""
-        return replace(self, **changes)
 
 
 @dataclass(frozen=True)
@@ -219,6 +158,6 @@ def breaks_cache(view: View, edits: Sequence[Edit], budget: Budget, cached: Cach
     return f"{rewritten:,} cached tokens would be sent anew to save {saved:,}"
 
 
-def _sent_items(view: View, start: int, upto: int) -> Sequence[Any]:
+def _sent_items(view: View, start: int, upto: int) -> Sequence[Item]:
     items = (view.item(index) for index in range(start, len(view)))
     return [item for item in items if item.seq <= upto]
