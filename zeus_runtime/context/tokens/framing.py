@@ -26,7 +26,7 @@ class Framing:
         models: what a model's name, without its provider, must match.
         providers: whose models these are; empty for anyone's.
         mode: ``responses`` or ``chat`` where the endpoint matters; empty for both.
-        notation: how the family is shown tool schemas: ``typescript`` or ``json``.
+        notation: how the family is shown tool schemas: ``typescript``, ``json`` or ``declaration``.
         costs: tokens for one of each of ``terms.TERMS``; what is not named costs nothing.
     """
 

@@ -108,11 +108,11 @@ def tools_terms(schemas: Sequence[ToolSchema], count: Count, notation: str) -> T
     Args:
         schemas: the tools.
         count: the tokens of a text.
-        notation: how the provider writes a schema: ``typescript`` or ``json``.
+        notation: how the provider writes a schema: ``typescript``, ``json`` or ``declaration``.
     """
     if not schemas:
         return {}
-    write = typescript if notation == "typescript" else json_schema
+    write = {"typescript": typescript, "json": json_schema, "declaration": declaration}[notation]
     return {
         "tools": 1,
         "tool": len(schemas),
@@ -160,6 +160,28 @@ def compact(value: Any) -> str:
 def json_schema(schema: ToolSchema) -> str:
     """A tool as JSON."""
     return compact({"name": schema.name, "description": schema.description, "parameters": schema.parameters})
+
+
+_UNDECLARED: Final = ("additionalProperties", "title", "$schema")
+
+
+def declaration(schema: ToolSchema) -> str:
+    """A tool as Google declares it: JSON without what its declarations have no field for."""
+    properties = schema.parameters.get("properties")
+    parameters = {"parameters": _declared(schema.parameters)} if properties else {}
+    return compact({"name": schema.name, "description": schema.description, **parameters})
+
+
+def _declared(schema: Any) -> Any:
+    if isinstance(schema, Mapping):
+        return {
+            name: {each: _declared(value) for each, value in inner.items()}
+            if name == "properties" and isinstance(inner, Mapping)
+            else _declared(inner)
+            for name, inner in schema.items()
+            if name not in _UNDECLARED
+        }
+    return [_declared(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def _parameters(schema: Any) -> int:
