@@ -45,6 +45,36 @@ async def together() -> str:
     return str(most)
 
 
+@tool(access="read")
+async def speak(words: int) -> str:
+    """Say so many words, one a line.
+
+    Args:
+        words: how many.
+    """
+    return "\\n".join(f"word {number}" for number in range(1, words + 1))
+
+
+@tool(access="read", replayable_result=True)
+async def look(words: int) -> str:
+    """See so many words, one a line.
+
+    Args:
+        words: how many.
+    """
+    return "\\n".join(f"word {number}" for number in range(1, words + 1))
+
+
+@tool(access="write")
+async def note(text: str) -> str:
+    """Note something.
+
+    Args:
+        text: what.
+    """
+    return "noted"
+
+
 class Seen(Middleware):
     def __init__(self, build):
         self.build = build
@@ -91,7 +121,7 @@ def register_models():
 
 @hookimpl
 def register_tools():
-    return [Component("gauge", create=lambda options, build: [together])]
+    return [Component("gauge", create=lambda options, build: [together, speak, look, note])]
 
 
 @hookimpl
