@@ -23,7 +23,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.wire import Recorded, read
+from benchmarks.wire import Recorded, growing_pairs, read
 from zeus_runtime.context.tokens.encodings import exact
 from zeus_runtime.context.tokens.estimate import FEATURES, estimator, features
 from zeus_runtime.context.tokens.framing import FITTED, Framing, belongs
@@ -194,69 +194,103 @@ def quantities(each: Recorded, framing: Framing, count: Callable[[str], float]) 
     return total
 
 
-_NOISE: Final = 0.04
-"""How far, in shares of a count, two like requests differ by what no client sees."""
-_NOISE_TOKENS: Final = 2.0
+@dataclass(frozen=True)
+class Observation:
+    """What a provider counted, and what it counted it of.
+
+    Args:
+        quantities: of the whole request; or, of a request that extends another, of what is new.
+        tokens: the provider's count of that.
+        request_tokens: of the whole request; the error is a share of it.
+        file: the cassette.
+        new_only: it is of what is new.
+    """
+
+    quantities: Mapping[str, float]
+    tokens: int
+    request_tokens: int
+    file: str
+    new_only: bool = False
+
+    @property
+    def noise_tokens(self) -> float:
+        """How far two like requests differ by what no client sees; what is new differs less than a whole."""
+        return 0.01 * self.request_tokens + 1 if self.new_only else 0.04 * self.request_tokens + 2
+
+
 _ROUNDS: Final = 12
 
 
-def fit(family: Family, rows: Sequence[tuple[Mapping[str, float], int]]) -> dict[str, float]:
+def fit(family: Family, seen: Sequence[Observation]) -> dict[str, float]:
     """The family's costs: robust (Cauchy) least squares on shares of the count, drawn to the priors."""
     costs = dict(family.framing.costs)
     names = sorted(family.free)
-    if not rows:
+    if not seen:
         return costs
     spread = np.array([family.free[name] for name in names])
     prior = np.array([costs.get(name, 0.0) for name in names])
-    matrix = np.array([[row.get(name, 0.0) for name in names] for row, _ in rows])
-    fixed = np.array(
-        [sum(q * costs.get(name, 0.0) for name, q in row.items() if name not in names) for row, _ in rows]
-    )
-    actual = np.array([float(tokens) for _, tokens in rows])
-    scale = _NOISE * actual + _NOISE_TOKENS
-    weights = np.ones(len(rows))
+    matrix = np.array([[each.quantities.get(name, 0.0) for name in names] for each in seen])
+    settled = {name: cost for name, cost in costs.items() if name not in names}
+    fixed = np.array([predicted(settled, each.quantities) for each in seen])
+    actual = np.array([float(each.tokens) for each in seen])
+    noise = np.array([each.noise_tokens for each in seen])
+    weights = np.ones(len(seen))
     found = prior
     for _ in range(_ROUNDS):
-        scaled = matrix * (weights**0.5 / scale)[:, None]
-        wanted = (actual - fixed - matrix @ prior) * weights**0.5 / scale
+        scaled = matrix * (weights**0.5 / noise)[:, None]
+        wanted = (actual - fixed - matrix @ prior) * weights**0.5 / noise
         penalty = np.diag(1 / spread**2)
         found = prior + np.linalg.solve(scaled.T @ scaled + penalty, scaled.T @ wanted)
         found = np.maximum(found, 0.0)
-        weights = 1 / (1 + ((actual - fixed - matrix @ found) / scale) ** 2)
+        weights = 1 / (1 + ((actual - fixed - matrix @ found) / noise) ** 2)
     return {**costs, **{name: round(float(cost), 3) for name, cost in zip(names, found, strict=True)}}
 
 
-def measured(requests: Sequence[Recorded], text: Mapping[str, float]) -> Iterator[tuple[Family, list[Any]]]:
-    """Each family with its requests' quantities, counts and files, the most particular family first."""
+def observed(
+    requests: Sequence[Recorded], text: Mapping[str, float]
+) -> Iterator[tuple[Family, list[Observation]]]:
+    """Each family with what was observed of it, the most particular family first."""
     estimate = estimator([text[name] for name in FEATURES])
     left = [each for each in requests if not each.server_side]
+    extended = {id(second): first for first, second in growing_pairs(requests)}
     for family in FAMILIES:
         mine = [each for each in left if belongs(each.profile, family.framing)]
         left = [each for each in left if not belongs(each.profile, family.framing)]
-        rows = []
+        seen = []
         for each in mine:
             tokenizer = each.profile.tokenizer
             count = estimate if tokenizer == "estimate" else exact(tokenizer)
-            rows.append((quantities(each, family.framing, count), each.input_tokens, each.file))
-        yield family, rows
+            whole, size = quantities(each, family.framing, count), each.input_tokens
+            seen.append(Observation(whole, size, size, each.file))
+            if first := extended.get(id(each)):
+                before = quantities(first, family.framing, count)
+                new = {name: quantity - before.get(name, 0.0) for name, quantity in whole.items()}
+                seen.append(Observation(new, size - first.input_tokens, size, each.file, new_only=True))
+        yield family, seen
 
 
 def predicted(costs: Mapping[str, float], row: Mapping[str, float]) -> float:
     return sum(quantity * costs.get(name, 0.0) for name, quantity in row.items())
 
 
-def cross_validated(family: Family, rows: Sequence[Any], folds: int = 5) -> list[tuple[float, int]]:
-    """(error as a share, actual count) of each request, by costs that never saw its file."""
-    errors = []
+def errors(costs: Mapping[str, float], seen: Sequence[Observation], *, new_only: bool) -> list[float]:
+    """Errors as shares of the request, of requests of 200 tokens and more."""
+    return [
+        (predicted(costs, each.quantities) - each.tokens) / each.request_tokens
+        for each in seen
+        if each.request_tokens >= 200 and each.new_only == new_only
+    ]
+
+
+def cross_validated(
+    family: Family, seen: Sequence[Observation], *, new_only: bool, folds: int = 5
+) -> list[float]:
+    """Errors of each request by costs that never saw its file."""
+    found: list[float] = []
     for fold in range(folds):
-        seen = [(row, tokens) for row, tokens, file in rows if _fold(file, folds) != fold]
-        costs = fit(family, seen)
-        errors += [
-            (predicted(costs, row) / tokens - 1, tokens)
-            for row, tokens, file in rows
-            if _fold(file, folds) == fold
-        ]
-    return errors
+        costs = fit(family, [each for each in seen if _fold(each.file, folds) != fold])
+        found += errors(costs, [each for each in seen if _fold(each.file, folds) == fold], new_only=new_only)
+    return found
 
 
 def _fold(file: str, folds: int) -> int:
@@ -267,8 +301,8 @@ def fitted(requests: Sequence[Recorded]) -> dict[str, Any]:
     """The table to write."""
     text = fit_texts(corpus())
     families = []
-    for family, rows in measured(requests, text):
-        costs = fit(family, [(row, tokens) for row, tokens, _ in rows])
+    for family, seen in observed(requests, text):
+        costs = fit(family, seen)
         framing = replace(family.framing, costs={name: cost for name, cost in costs.items() if cost})
         families.append(vars(framing))
     return {"text": text, "families": families}
@@ -276,26 +310,33 @@ def fitted(requests: Sequence[Recorded]) -> dict[str, Any]:
 
 def report(requests: Sequence[Recorded], table: Mapping[str, Any]) -> Iterator[str]:
     """Errors of requests of 200 tokens and more without server-side tools, on the data and cross-validated."""
+    yield f"{'':28} {'first call':>19} {'cross-validated':>15} {'under':>7} {'anchored':>15} {'cross-validated':>15}"
     yield (
-        f"{'family':30} {'n':>4} {'n200':>5} {'median':>7} {'p90':>7} {'cv median':>9} {'cv p90':>7} {'cv <-10%':>8}"
+        f"{'family':28} {'n':>3}"
+        + f" {'median':>7} {'p90':>7}" * 2
+        + f" {'-10%':>7}"
+        + f" {'median':>7} {'p90':>7}" * 2
     )
-    everything: list[float] = []
-    for (family, rows), fitted_row in zip(measured(requests, table["text"]), table["families"], strict=True):
-        own = [abs(predicted(fitted_row["costs"], row) / n - 1) for row, n, _ in rows if n >= 200]
-        crossed = [error for error, n in cross_validated(family, rows) if n >= 200]
-        everything += crossed
-        yield (
-            f"{family.framing.name:30} {len(rows):4} {len(own):5} {_shares(own)} {_shares(np.abs(crossed))}"
-            + (f" {np.mean(np.array(crossed) < -0.1):8.1%}" if crossed else "")
-        )
-    yield (
-        f"{'all':30} {'':4} {len(everything):5} {'':15} {_shares(np.abs(everything))}"
-        f" {np.mean(np.array(everything) < -0.1):8.1%}"
-    )
+    everything: dict[bool, list[float]] = {False: [], True: []}
+    for (family, seen), row in zip(observed(requests, table["text"]), table["families"], strict=True):
+        line = f"{family.framing.name:28} {sum(not each.new_only for each in seen):3}"
+        for new_only in (False, True):
+            crossed = cross_validated(family, seen, new_only=new_only)
+            everything[new_only] += crossed
+            line += f" {_shares(errors(row['costs'], seen, new_only=new_only))} {_shares(crossed)}"
+            line += "" if new_only else f" {_under(crossed)}"
+        yield line
+    first, second = everything[False], everything[True]
+    yield f"{'all':28} {'':3} {'':15} {_shares(first)} {_under(first)} {'':15} {_shares(second)}"
+
+
+def _under(errors: Sequence[float]) -> str:
+    return f"{np.mean(np.array(errors) < -0.1):7.1%}" if len(errors) else f"{'':7}"
 
 
 def _shares(errors: Sequence[float]) -> str:
-    return f"{np.median(errors):7.1%} {np.quantile(errors, 0.9):7.1%}" if len(errors) else f"{'':15}"
+    sizes = np.abs(errors)
+    return f"{np.median(sizes):7.1%} {np.quantile(sizes, 0.9):7.1%}" if len(errors) else f"{'':15}"
 
 
 def report_texts(costs: Mapping[str, float]) -> Iterator[str]:
