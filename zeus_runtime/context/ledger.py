@@ -249,7 +249,9 @@ class FixedParts:
         )
         digest = _digest(text)
         self._texts[digest] = text
-        return Part(digest, self._counter.tools([schema]))
+        # By the second of two: what stands around all tools is no tool's own.
+        own = self._counter.tools([schema, schema]) - self._counter.tools([schema])
+        return Part(digest, own)
 
 
 def _digest(text: str) -> str:

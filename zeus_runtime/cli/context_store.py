@@ -1,0 +1,160 @@
+"""A stored session as the context commands read it: log, edits, ledger; what cannot be read is named, the rest used."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from zeus_runtime.cli.start import prepared
+from zeus_runtime.errors import UsageError, ZeusError
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.context.edits import Edit
+    from zeus_runtime.context.inspect import Trace
+    from zeus_runtime.context.ledger import Step
+    from zeus_runtime.context.recordings import Recording
+    from zeus_runtime.store.thread_log import ThreadLog
+
+T = TypeVar("T")
+
+
+def read_trace(process: Process, checked: Checked, session: str | None) -> Trace:
+    """A session with its ledger; the agent's latest by default.
+
+    Raises:
+        UsageError: there is no such session.
+    """
+
+    async def work(log: ThreadLog) -> Trace:
+        return await _trace(log, checked, session)
+
+    return _with_log(process, checked, work)
+
+
+def read_recordings(process: Process, checked: Checked, sessions: Sequence[str]) -> Sequence[Recording]:
+    """Sessions as they were recorded, whole.
+
+    Raises:
+        UsageError: there is no such session.
+    """
+
+    async def work(log: ThreadLog) -> list[Recording]:
+        return [await _recording(log, session) for session in sessions]
+
+    return _with_log(process, checked, work)
+
+
+async def _recording(log: ThreadLog, session: str) -> Recording:
+    from zeus_runtime.context.recordings import recording
+    from zeus_runtime.models.messages import from_payload
+
+    entries = await log.read(await log.find(session))
+    messages = [from_payload(json.loads(entry.payload)) for entry in entries]
+    return recording(session, messages, [entry.created_ms / 1000 for entry in entries])
+
+
+async def _trace(log: ThreadLog, checked: Checked, session: str | None) -> Trace:
+    from zeus_runtime.context.inspect import Trace
+    from zeus_runtime.context.tokens import counter_for
+    from zeus_runtime.models.messages import from_payload
+    from zeus_runtime.models.profiles import lookup
+
+    if session is None:
+        latest = await log.sessions(agent=checked.config.name, limit=1)
+        if not latest:
+            raise UsageError(
+                f"the agent {checked.config.name!r} has no session yet",
+                remedy="Run it once, or name one with --session.",
+            )
+        session = latest[0].session
+    thread = await log.find(session)
+    problems: list[str] = []
+    history: list[BaseMessage] = []
+    for entry in await log.read(thread):
+        try:
+            history.append(from_payload(json.loads(entry.payload)))
+        except (ValueError, KeyError, TypeError) as error:
+            problems.append(f"message {entry.seq} of the log cannot be read: {error}")
+            break
+    edits = _edits(await log.edit_entries(thread), problems)
+    steps = _steps([(each.number, each.payload) for each in await log.steps(thread)], problems)
+    model = next((step.model for step in reversed(steps) if step.model), "")
+    profile = lookup(model, overrides=checked.config.profiles, homes=checked.homes)
+    return Trace(
+        session,
+        history,
+        edits,
+        steps,
+        await log.texts(thread),
+        counter_for(profile),
+        _replayable(checked),
+        problems,
+    )
+
+
+def _edits(entries: Sequence[tuple[int, int, str]], problems: list[str]) -> list[tuple[int, Edit]]:
+    from zeus_runtime.context.edits import edit_from_json
+
+    edits = []
+    for number, at_seq, text in entries:
+        try:
+            edits.append((at_seq, edit_from_json(text)))
+        except (ValueError, KeyError, TypeError) as error:
+            problems.append(
+                f"edit {number} cannot be read: {error}; what was sent after it cannot be rebuilt"
+            )
+            break
+    return edits
+
+
+def _steps(entries: Sequence[tuple[int, str]], problems: list[str]) -> list[Step]:
+    from zeus_runtime.context.ledger import Step
+
+    steps = []
+    for number, text in entries:
+        try:
+            steps.append(Step.from_json(text))
+        except ValueError as error:
+            problems.append(f"step {number} of the ledger cannot be read: {error}")
+    return steps
+
+
+def _replayable(checked: Checked) -> frozenset[str]:
+    """The tools whose results can be fetched again, as the config has them now; none where it cannot be planned."""
+    from zeus_runtime.agent.plan import make_plan
+
+    try:
+        planned = make_plan(checked).tools
+    except ZeusError:
+        return frozenset()
+    return frozenset(each.tool.name for each in planned if each.tool.replayable_result)
+
+
+def _with_log(process: Process, checked: Checked, work: Callable[[ThreadLog], Awaitable[T]]) -> T:
+    from zeus_runtime.store.database import Database, sqlite_file
+    from zeus_runtime.store.thread_log import ThreadLog
+
+    url = checked.config.storage.url
+    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
+    if file is not None and not file.exists():
+        raise UsageError(
+            f"the agent {checked.config.name!r} has no session yet", remedy=f"There is no database {file}."
+        )
+
+    async def run() -> T:
+        database = Database(url, directory=checked.directory)
+        try:
+            log = ThreadLog(database)
+            await log.create_tables()
+            return await work(log)
+        finally:
+            await database.close()
+
+    with prepared(process):
+        return asyncio.run(run())

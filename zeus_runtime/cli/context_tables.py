@@ -1,0 +1,210 @@
+"""The context commands' findings as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from zeus_runtime.cli.table import shortened, table
+
+if TYPE_CHECKING:
+    from zeus_runtime.context.inspect import (
+        Composition,
+        Difference,
+        Explanation,
+        Fate,
+        Finding,
+        SessionTotals,
+    )
+    from zeus_runtime.context.ledger import Decision, Step
+    from zeus_runtime.context.simulate import Outcome
+
+
+def composition_text(session: str, found: Composition) -> str:
+    """What a step sent, what was decided, and what the session used until then."""
+    step = found.step
+    blocks = [_heading(session, step)]
+    rows = [
+        (row.part, row.name, str(row.count), f"{row.tokens:,}", f"{row.share:.1%}", row.survival)
+        for row in found.rows
+    ]
+    blocks.append(table(rows, ("PART", "NAME", "N", "TOKENS", "SHARE", "SURVIVAL")))
+    blocks.append("\n".join(_measured(step)))
+    if step.decisions:
+        blocks.append("decided before this call:\n" + "\n".join(map(decision_line, step.decisions)))
+    if found.policies:
+        totals = [
+            (each.policy, f"{each.admitted:,}", f"{each.refused:,}", f"{each.saved_tokens:,}")
+            for each in found.policies
+        ]
+        blocks.append(table(totals, ("POLICY SO FAR", "EDITS", "REFUSED", "TOKENS SHED")))
+    blocks.append(_used(found.totals))
+    return "\n\n".join(blocks)
+
+
+def difference_text(session: str, found: Difference) -> str:
+    """What two steps do not have in common."""
+    before, after = found.before, found.after
+    head = (
+        f"{session} · step {before.number} → step {after.number}: messages {before.view_tokens:,} →"
+        f" {after.view_tokens:,} tokens, prompt and tools {before.fixed_tokens:,} → {after.fixed_tokens:,}"
+    )
+    if not found.changes:
+        return f"{head}\n\nNothing changed."
+    rows = [
+        (
+            each.change,
+            f"{each.what} {each.name}" if each.what != "summary" else "summary",
+            each.source,
+            f"{each.tokens:+,}",
+            f"{each.by} (edit {each.edit})" if each.by else "",
+            each.handle,
+            shortened(each.excerpt, 40),
+        )
+        for each in found.changes
+    ]
+    return f"{head}\n\n" + table(rows, ("CHANGE", "ITEM", "SOURCE", "TOKENS", "BY", "ORIGINAL AT", "BEGINS"))
+
+
+def explanation_text(session: str, step: Step, found: Explanation) -> str:
+    """Where an item came from and what happened to it."""
+    name = found.item if found.what == "summary" else f"{found.what} {found.item}"
+    words = {
+        "shown": "is sent",
+        "replaced": "is sent as a pointer",
+        "left": "is not sent any more",
+        "later": "came later",
+    }
+    lines = [f"{session} · step {step.number}: {name} {words[found.status]}"]
+    lines.append(f"  from        {found.source}")
+    if found.first_step is not None:
+        lines.append(f"  since       step {found.first_step}")
+    if found.status != "later":
+        now = f"{found.tokens:,}" if found.tokens == found.original_tokens else _shrunk(found)
+        lines.append(f"  tokens      {now}")
+    if found.survival:
+        lines.append(f"  survival    {found.survival}")
+    lines += [f"  {fate_line(fate)}" for fate in found.fates]
+    lines.append(f"  begins      {found.excerpt}")
+    return "\n".join(lines)
+
+
+def findings_text(session: str, step: Step, text: str, found: Sequence[Finding]) -> str:
+    """Where a text stands or stood."""
+    head = f"{session} · step {step.number}: {shortened(text, 60)!r}"
+    if not found:
+        return f"{head} stands nowhere: not in the history, the prompt, or the tools."
+    missing = all(each.status != "shown" for each in found)
+    lines = [f"{head} {'is missing' if missing else 'is sent'}"]
+    for each in found:
+        name = each.name if each.what == "summary" else f"{each.what} {each.name}"
+        lines.append(f"  {name} ({each.source}): {each.status}" + (f", {each.note}" if each.note else ""))
+        lines.append(f"    {each.excerpt}")
+        if each.fate is not None:
+            lines.append(f"    {fate_line(each.fate)}")
+    return "\n".join(lines)
+
+
+def outcomes_text(found: Sequence[Outcome]) -> str:
+    """Sessions under policies, and each policy's cost beside the first one's."""
+    first: dict[str, float | None] = {}
+    rows = []
+    for each in found:
+        base = first.setdefault(each.session, each.cost_usd)
+        ratio = "" if not base or each.cost_usd is None else f"{each.cost_usd / base:.2f}"
+        needles = f"{each.needles_kept}/{each.needles_needed}" if each.needles_needed else "–"
+        rows.append(
+            (
+                shortened(each.session, 32),
+                shortened(each.policy, 28),
+                f"{each.steps:,}",
+                f"{each.sent_tokens:,}",
+                f"{each.read_tokens:,}",
+                f"{each.written_tokens:,}",
+                "?" if each.cost_usd is None else f"${each.cost_usd:.4f}",
+                ratio,
+                str(each.compactions),
+                str(each.overflows),
+                needles,
+                f"{each.reusable_share:.1%}",
+                shortened(each.failure, 60),
+            )
+        )
+    header = (
+        "SESSION",
+        "POLICY",
+        "STEPS",
+        "SENT",
+        "CACHE READ",
+        "WRITTEN",
+        "COST",
+        "RATIO",
+        "COMPACTIONS",
+        "OVERFLOWS",
+        "NEEDLES",
+        "REUSABLE",
+        "ENDED EARLY",
+    )
+    return table(rows, header)
+
+
+def decision_line(decision: Decision) -> str:
+    """One decision in a line."""
+    seqs = decision.seqs
+    where = (
+        ""
+        if not seqs
+        else f" of message {seqs[0]}"
+        if len({*seqs}) == 1
+        else f" of messages {seqs[0]}-{seqs[-1]}"
+    )
+    count = f"{decision.count} × " if decision.count > 1 else ""
+    did = f"  {decision.policy}: {count}{decision.kind}{where}"
+    if decision.admitted:
+        return f"{did}, {decision.tokens_before:,} → {decision.tokens_after:,} tokens: {decision.reason}"
+    return f"{did}, {'noted' if decision.policy == 'runtime' else 'refused'}: {decision.reason}"
+
+
+def fate_line(fate: Fate) -> str:
+    """One edit of a message in a line."""
+    step = "no step yet" if fate.step is None else f"step {fate.step}"
+    handle = f"; the original is at {fate.handle}" if fate.handle else ""
+    return f"{step}: {fate.policy} {fate.kind} (edit {fate.number}): {fate.reason}{handle}"
+
+
+def _heading(session: str, step: Step) -> str:
+    what = "a compaction, no model call" if step.cause == "compact" else step.model
+    return f"{session} · step {step.number} · {what} · {step.messages} messages up to {step.cursor}"
+
+
+def _measured(step: Step) -> Iterator[str]:
+    counted = f"counted {step.estimate_tokens:,}"
+    if step.expected_tokens != step.estimate_tokens:
+        counted += f", expected {step.expected_tokens:,}"
+    yield f"tokens      {counted} of {step.input_limit_tokens:,}"
+    if step.usage is not None:
+        usage = step.usage
+        yield (
+            f"reported    {usage.input_tokens:,} in ({usage.cache_read_tokens:,} from the cache,"
+            f" {usage.cache_write_tokens:,} written to it), {usage.output_tokens:,} out"
+        )
+    if step.cost_usd is not None:
+        yield f"cost        ${step.cost_usd:.4f}"
+    if step.policy_tokens:
+        money = "" if step.policy_cost_usd is None else f", ${step.policy_cost_usd:.4f}"
+        yield f"policies    {step.policy_tokens:,} tokens of their own calls{money}"
+    if step.error:
+        yield f"failed      {step.error}"
+
+
+def _used(totals: SessionTotals) -> str:
+    share = totals.cache_read_tokens / totals.input_tokens if totals.input_tokens else 0.0
+    money = "no price known" if totals.cost_usd is None else f"${totals.cost_usd:.4f}"
+    return (
+        f"session so far: {totals.steps:,} steps, {totals.input_tokens:,} tokens in ({share:.0%} from the cache,"
+        f" {totals.cache_write_tokens:,} written), {totals.output_tokens:,} out, {money}"
+    )
+
+
+def _shrunk(found: Explanation) -> str:
+    return f"{found.tokens:,} of {found.original_tokens:,}"
