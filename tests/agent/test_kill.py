@@ -29,3 +29,26 @@ def test_fifty_runs_survive_sigkill_at_random_points(tmp_path: Path) -> None:
         assert report["log_equal"]
         assert report["threads"] == 1
     assert sum(report["kills"] for report in reports) >= RUNS
+
+
+def test_edits_survive_sigkill_and_no_step_decides_twice(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.killing", str(tmp_path), "12", "7", "edits"],
+        cwd=CHECKOUT,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    assert len(reports) == 12
+    for report in reports:
+        assert report.get("ending") == "done", (report, done.stderr[-2000:])
+        assert report["repeated"] == []
+        assert report["log_equal"]
+        assert report["edits"] >= 3
+        assert report["decided_once"]
+        assert report["answers_in_ledger"]
+        assert report["recovered"]
+    assert sum(report["kills"] for report in reports) >= 12

@@ -1,6 +1,7 @@
 """A process that forks agents and kills them: heavy imports once, a real SIGKILL each time.
 
-``python -m tests.support.killing FOLDER RUNS SEED`` prints one JSON line per run.
+``python -m tests.support.killing FOLDER RUNS SEED [edits]`` prints one JSON line per run; with ``edits`` a policy drops
+messages all the time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import signal
 import sqlite3
 import sys
 import time
+import traceback
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
@@ -20,9 +22,13 @@ from typing import Any
 
 from langchain_core.messages import AIMessage
 
-from tests.support.agents import PositionModel, call, calling, events_of, write_agent
+from tests.support.agents import PositionModel, assert_paired, call, calling, events_of, write_agent
+from tests.support.planning import RULES
 from zeus_runtime import Agent, ModelRequest
+from zeus_runtime.context import edit_from_json, fold, read_archive
+from zeus_runtime.context.ledger import Step
 from zeus_runtime.events import RunCompleted
+from zeus_runtime.models.messages import from_payload
 
 HEAVY = (
     "zeus_runtime.agent.graph",
@@ -54,8 +60,12 @@ def register_tools():
 """
 
 
+SHEDDING = "middlewares: [shed: {trigger: {messages: 14}, keep: 5}]\n"
+
+
 def answer(request: ModelRequest) -> AIMessage | str:
-    step = sum(message.type == "ai" for message in request.messages)
+    answers = [message for message in request.messages if isinstance(message, AIMessage)]
+    step = 1 + int(str(answers[-1].tool_calls[0]["id"]).partition("-")[0]) if answers else 0
     if step == STEPS:
         return "done"
     return calling(*(call("effect", f"{step}-{i}", name=f"{step}-{i}") for i in range(CALLS)))
@@ -108,9 +118,37 @@ def effects(folder: Path) -> Counter[str]:
     return Counter(file.read_text().split()) if file.exists() else Counter()
 
 
-def one_run(folder: Path, dice: random.Random, whole_seconds: float) -> dict[str, Any]:
+def planning_of(folder: Path) -> dict[str, Any]:
+    """What edits and ledger say after a run that policies shaped."""
+    connection = sqlite3.connect(folder / ".zeus" / "zeus.db")
+    rows = [json.loads(text) for (text,) in connection.execute("SELECT payload FROM message ORDER BY seq")]
+    edits = connection.execute("SELECT at_seq, payload FROM context_edit ORDER BY number").fetchall()
+    steps = [Step.from_json(text) for (text,) in connection.execute("SELECT payload FROM context_step")]
+    connection.close()
+    history = [from_payload(row) for row in rows]
+    admitted = [edit_from_json(payload) for _, payload in edits]
+    for step in steps:
+        view = fold(history, admitted[: step.edits], step.cursor)
+        assert_paired(list(view))
+        assert len(view) == step.messages
+    (file,) = (folder / ".zeus" / "conversation_history").iterdir()
+    archived, problems = read_archive(file.read_bytes())
+    gone = {seq: history[seq - 1] for seq in range(1, max(edit.seq for edit in admitted))}
+    return {
+        "edits": len(edits),
+        "decided_once": len({at for at, _ in edits}) == len(edits),
+        "answers_in_ledger": sorted(step.cursor + 1 for step in steps)
+        == [seq for seq, message in enumerate(history, 1) if message.type == "ai"],
+        "recovered": not problems and {each.seq: each.message for each in archived} == gone,
+    }
+
+
+def one_run(folder: Path, dice: random.Random, whole_seconds: float, *, edits: bool) -> dict[str, Any]:
     """Run to the end through as many kills as it takes."""
-    write_agent(folder, plugin=TOOLS)
+    config = write_agent(folder, SHEDDING if edits else "", plugin=TOOLS)
+    if edits:
+        (folder / "policies.py").write_text(RULES)
+        config.write_text(config.read_text().replace("[probe.py]", "[probe.py, policies.py]"))
     marker = folder / "marker"
     kills = 0
     repeated: list[str] = []
@@ -122,6 +160,8 @@ def one_run(folder: Path, dice: random.Random, whole_seconds: float) -> dict[str
             try:
                 child(folder, marker)
                 code = 0
+            except BaseException:  # noqa: BLE001 - whatever it is, the parent's report must show it
+                traceback.print_exc()
             finally:
                 os._exit(code)
         deadline = time.monotonic() + dice.uniform(0.02, whole_seconds) if kills < 8 else float("inf")
@@ -153,19 +193,21 @@ def one_run(folder: Path, dice: random.Random, whole_seconds: float) -> dict[str
         "log_equal": log == expected_log(),
         "threads": threads,
         "effects": sum(effects(folder).values()),
+        **(planning_of(folder) if edits else {}),
     }
 
 
 def main() -> None:
     folder, runs, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    edits = sys.argv[4:] == ["edits"]
     for module in HEAVY:
         import_module(module)
     dice = random.Random(seed)
     start = time.monotonic()
-    one_run(folder / "warm-up", random.Random(0), 60.0)
+    one_run(folder / "warm-up", random.Random(0), 60.0, edits=edits)
     whole = time.monotonic() - start
     for number in range(runs):
-        print(json.dumps(one_run(folder / str(number), dice, whole)), flush=True)
+        print(json.dumps(one_run(folder / str(number), dice, whole, edits=edits)), flush=True)
 
 
 if __name__ == "__main__":

@@ -11,13 +11,11 @@ from zeus_runtime.context.ledger import Step
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
 
-POLICIES = (
-    TOOLS
-    + '''
+RULES = '''
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from zeus_runtime import DropBefore, Middleware, ModelRequest, ModelResponse, Size
+from zeus_runtime import Component, DropBefore, Middleware, ModelRequest, ModelResponse, Size, hookimpl
 from zeus_runtime.context import Evict, Pin, Summarize, TruncateArguments
 
 KINDS = {"drop": DropBefore, "evict": Evict, "pin": Pin, "truncate": TruncateArguments, "summarize": Summarize}
@@ -80,7 +78,8 @@ def register_middlewares():
         Component("resume", create=Resume, options=Sizes),
     ]
 '''
-)
+
+POLICIES = TOOLS + RULES
 
 
 def write_planned(folder: Path, yaml: str = "", *, window: int | None = None) -> Path:
