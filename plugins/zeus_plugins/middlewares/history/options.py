@@ -16,7 +16,8 @@ class Options:
     chunk: Annotated[
         int,
         Doc(
-            "Messages dropped at once, so that the prefix (and the provider's cache) moves rarely; 1 moves it each turn."
+            "Messages dropped at once, so that the prefix (and the provider's cache) moves rarely; "
+            "1 moves it each turn."
         ),
         Minimum(1),
     ] = 10
