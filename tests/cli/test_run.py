@@ -208,6 +208,30 @@ def test_a_mode_changes_what_may_be_called(zeus: Zeus, project: Project) -> None
     assert next(event for event in acted if event["type"] == "tool_call_result")["content"].startswith("HEY")
 
 
+def test_a_recorded_run_plays_back_without_its_model(zeus: Zeus, project: Project) -> None:
+    project.agent(CALL, "recorded answer")
+    assert zeus("run", "zeus.yaml", "go", "--record", "tapes/run.jsonl").exit_code == 0
+    text = (project.folder / "zeus.yaml").read_text().splitlines()
+    text[2] = "model: {replay: {cassette: tapes/run.jsonl}}"
+    project.write("again.yaml", "\n".join(text) + "\n")
+    played = zeus("run", "again.yaml", "go")
+    assert (played.exit_code, played.out) == (0, "recorded answer\n")
+    other = zeus("run", "again.yaml", "something else")
+    assert other.exit_code == 1
+    assert "something else" in other.err
+    assert "Traceback" not in other.err
+
+
+def test_a_file_that_is_no_cassette_is_not_recorded_over(zeus: Zeus, project: Project) -> None:
+    project.agent("one")
+    notes = project.write("notes.txt", "precious\n")
+    result = zeus("run", "zeus.yaml", "go", "--record", "notes.txt")
+    assert result.exit_code in (1, 2, 3, 4)
+    assert "notes.txt" in result.err
+    assert "Traceback" not in result.err
+    assert notes.read_text() == "precious\n"
+
+
 def test_the_config_may_come_from_standard_input(zeus: Zeus, project: Project) -> None:
     text = project.agent("from stdin").read_text()
     result = zeus("run", "-", "hello", stdin=text)

@@ -119,6 +119,7 @@ def _loop(chat: Chat, lines: Any) -> int:
             text = lines.read(f"{chat.mode}> ")
         except KeyboardInterrupt:
             if interrupted:
+                complain("")
                 return 130
             interrupted = True
             complain("\nCtrl-C again, or /exit, leaves")

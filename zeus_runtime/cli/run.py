@@ -87,7 +87,7 @@ class Request:
 @click.option(
     "--record",
     metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="Write the model's answers to a cassette that model: replay plays back.",
 )
 @click.option(

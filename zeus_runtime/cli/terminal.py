@@ -49,12 +49,12 @@ class TerminalView:
     def show(self, event: Event) -> None:
         if isinstance(event, Text):
             self._aside = ""
-            blocks, self._growing = split_blocks(self._growing + printable(event.text))
+            blocks, self._growing = split_blocks(self._growing + event.text)
             for block in blocks:
                 self._print(block)
             self._redraw()
         elif isinstance(event, Reasoning):
-            self._aside += printable(event.text)
+            self._aside += event.text
             self._redraw()
         elif isinstance(event, ToolCallChunk):
             self._aside = f"writing a call of {event.tool_name} …" if event.tool_name else self._aside
@@ -92,11 +92,12 @@ class TerminalView:
         console = self._live.console if self._live else self._console
         if self._printed:
             console.print()
-        console.print(Markdown(block))
+        console.print(Markdown(printable(block)))
         self._printed = True
 
     def _redraw(self) -> None:
-        text = self._growing or self._aside
+        # Cleaned as a whole: an escape sequence may come in two pieces.
+        text = printable(self._growing or self._aside)
         if not text:
             self._still()
             return
