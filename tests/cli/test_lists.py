@@ -163,3 +163,10 @@ def test_a_schema_that_cannot_be_written_is_a_usage_error(zeus: Zeus, project: P
     result = zeus("schema", "-o", "file/zeus.schema.json")
     assert result.exit_code == 2
     assert "cannot be written" in result.err
+
+
+def test_a_folder_where_only_a_preset_ran_shows_its_last_session(zeus: Zeus, project: Project) -> None:
+    assert zeus("run", "quickstart", "Show me what you can do").exit_code == 0
+    assert (project.folder / "zeus-quickstart" / "report.md").exists()
+    assert "quickstart" in zeus("sessions", "list").out
+    assert "Show me what you can do" in zeus("sessions", "show").out

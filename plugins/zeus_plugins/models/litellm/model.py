@@ -70,6 +70,17 @@ class LitellmModel:
     def name(self) -> str:
         return self._options.model
 
+    async def check(self) -> None:
+        """See whether a call could be made at all, without making one.
+
+        Raises:
+            ModelError: (auth) a key is missing.
+        """
+        from zeus_plugins.models.litellm.credentials import credentials
+        from zeus_plugins.models.litellm.library import library
+
+        credentials(await library(), self._options, self._environ)
+
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         from zeus_plugins.models.litellm.assembly import Assembly, call_ids, seed_of
         from zeus_plugins.models.litellm.credentials import credentials, refused_key
