@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.chain import chain
 from zeus_runtime.agent.conversation import Conversation
-from zeus_runtime.agent.graph import RunContext
+from zeus_runtime.agent.graph import RunContext, StepFailedError
 from zeus_runtime.agent.middleware import Turn
 from zeus_runtime.agent.run import Outfit, Run
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
@@ -148,10 +148,16 @@ class Session:
                 "recursion_limit": 2 * limits.max_steps + 3,
                 "max_concurrency": limits.max_parallel_tools,
             }
-            async for _ in self._graph.astream(
-                start, config, context=RunContext(run), durability="sync", stream_mode="custom"
-            ):
-                pass
+            failure: Exception | None = None
+            try:
+                async for _ in self._graph.astream(
+                    start, config, context=RunContext(run), durability="sync", stream_mode="custom"
+                ):
+                    pass
+            except StepFailedError as error:
+                failure = error.failure
+            if failure is not None:
+                raise failure
 
         call: Callable[[Turn], Awaitable[None]] = chain(run.middlewares, "wrap_run", steps)
         try:
