@@ -54,6 +54,13 @@ def test_the_mode_changes_and_the_session_stays(zeus: Zeus, project: Project) ->
     assert len(sessions(zeus)) == 1
 
 
+def test_a_session_in_memory_does_not_outlive_a_change_of_mode(zeus: Zeus, project: Project) -> None:
+    project.agent("one", "two", more="storage: {url: 'sqlite://'}\ncheckpointer: memory\n")
+    result = zeus("chat", stdin="a\n/mode ask\nb\n")
+    assert (result.exit_code, result.out) == (0, "one\none\n")
+    assert "the session was in memory only" in result.err
+
+
 def test_resume_takes_up_the_interrupted_run(zeus: Zeus, project: Project) -> None:
     project.agent({"call": "echo", "args": {"text": "ahoy"}}, "done")
     assert zeus("run", "zeus.yaml", "go", "--max-steps", "1").exit_code == 6

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
+import subprocess
+from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Project, Zeus
+from tests.cli.conftest import Project, Zeus, command
 
 CALL = {"call": "echo", "args": {"text": "ahoy"}}
 
@@ -230,6 +233,41 @@ def test_a_file_that_is_no_cassette_is_not_recorded_over(zeus: Zeus, project: Pr
     assert "notes.txt" in result.err
     assert "Traceback" not in result.err
     assert notes.read_text() == "precious\n"
+
+
+def test_a_prompt_in_the_place_of_the_config_is_recognised(zeus: Zeus, project: Project) -> None:
+    project.agent("one")
+    result = zeus("run", "what can you do?")
+    assert result.exit_code == 2
+    assert "-p" in result.err
+
+
+def test_input_that_is_no_text_is_refused(project: Project) -> None:
+    project.agent("one")
+    done = subprocess.run(
+        command("run", "zeus.yaml"), cwd=project.folder, input=b"\xff\xfe\x00", capture_output=True
+    )
+    assert done.returncode == 2
+    assert b"not UTF-8" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_closed_streams_are_no_error(project: Project) -> None:
+    project.agent("one")
+    words = " ".join(map(shlex.quote, command("run", "zeus.yaml", "go", "-q")))
+    done = subprocess.run(f"{words} <&- >&-", shell=True, cwd=project.folder, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_told_without_a_traceback(project: Project) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command("models", "show", "gpt-4o"), cwd=project.folder, stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 1
+    assert b"No space left" in done.stderr
+    assert b"Traceback" not in done.stderr
 
 
 def test_the_config_may_come_from_standard_input(zeus: Zeus, project: Project) -> None:
