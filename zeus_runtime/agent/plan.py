@@ -101,7 +101,7 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         MissingError: a component, its plugin or its dependency is not there.
     """
     config = checked.config if mode is None else replace(checked.config, mode=mode)
-    model = checked.component("model", config.model, ("model",))
+    model = planned_component(checked, "model", config.model, ("model",))
     profile = _profile(model, checked)
     build = Build(
         config=config,
@@ -126,7 +126,7 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         model=model,
         toolsets=toolsets,
         middlewares=middlewares,
-        checkpointer=checked.component("checkpointer", config.checkpointer, ("checkpointer",)),
+        checkpointer=planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",)),
         tools=tools,
         stable=stable_sections(
             config.prompt,
@@ -174,7 +174,7 @@ def _as_json(value: Any) -> Any:
 
 
 def _components(checked: Checked, kind: Kind, refs: Sequence[Ref], key: str) -> tuple[PlannedComponent, ...]:
-    return tuple(checked.component(kind, ref, (key, index)) for index, ref in enumerate(refs))
+    return tuple(planned_component(checked, kind, ref, (key, index)) for index, ref in enumerate(refs))
 
 
 def _profile(model: PlannedComponent, checked: Checked) -> ModelProfile:
