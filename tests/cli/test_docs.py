@@ -10,6 +10,7 @@ import click
 import pytest
 
 from tests.cli.conftest import Zeus
+from zeus_runtime.cli.chat import HELP
 from zeus_runtime.cli.entry import EXIT_CODES
 from zeus_runtime.cli.group import VERBS
 from zeus_runtime.cli.group import zeus as group
@@ -17,6 +18,7 @@ from zeus_runtime.cli.group import zeus as group
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
 _HELP = re.compile(r"```console\n\$ (zeus[^\n]*) --help\n(.*?)\n```", re.DOTALL)
 _CODES = re.compile(r"(\| code \| meaning \|\n\|---\|---\|\n)((?:\|[^\n]*\|\n)+)")
+_SLASHES = re.compile(r"(\| line \| what it does \|\n\|---\|---\|\n)((?:\|[^\n]*\|\n)+)")
 
 
 def commands() -> list[str]:
@@ -47,6 +49,17 @@ def test_the_help_texts_are_the_real_ones(zeus: Zeus) -> None:
     assert list(shown) == commands()
     for command, help_text in shown.items():
         assert help_text == real(command), f"`ZEUS_GOLDEN=1` writes the help of {command} anew"
+
+
+def test_the_commands_of_a_conversation_are_the_real_ones() -> None:
+    text = DOCS.read_text("utf-8")
+    rows = "".join(f"| `{name.replace('|', ', ')}` | {meaning} |\n" for name, meaning in HELP.items())
+    if os.environ.get("ZEUS_GOLDEN"):
+        text = _SLASHES.sub(lambda match: match[1] + rows, text)
+        DOCS.write_text(text, "utf-8")
+    match = _SLASHES.search(text)
+    assert match is not None
+    assert match[2] == rows
 
 
 def test_the_exit_codes_are_the_real_ones() -> None:

@@ -28,6 +28,7 @@ from zeus_runtime.events import (
 )
 
 TAIL_LINES: Final = 12
+TAIL_CHARACTERS: Final = 4000
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
@@ -49,9 +50,7 @@ class TerminalView:
     def show(self, event: Event) -> None:
         if isinstance(event, Text):
             self._aside = ""
-            blocks, self._growing = split_blocks(self._growing + event.text)
-            for block in blocks:
-                self._print(block)
+            self._grow(event.text)
             self._redraw()
         elif isinstance(event, Reasoning):
             self._aside += event.text
@@ -78,6 +77,15 @@ class TerminalView:
         """Print what has grown and show the cursor again."""
         self._settle()
 
+    def _grow(self, text: str) -> None:
+        # A block ends where a line begins: looking at every piece would take a long block's length squared.
+        may_end = "\n" in text or self._growing.endswith("\n")
+        self._growing += text
+        if may_end:
+            blocks, self._growing = split_blocks(self._growing)
+            for block in blocks:
+                self._print(block)
+
     def _tell(self, event: Event) -> None:
         self._still()
         self._aside = ""
@@ -97,7 +105,7 @@ class TerminalView:
 
     def _redraw(self) -> None:
         # Cleaned as a whole: an escape sequence may come in two pieces.
-        text = printable(self._growing or self._aside)
+        text = printable((self._growing or self._aside)[-TAIL_CHARACTERS:])
         if not text:
             self._still()
             return
