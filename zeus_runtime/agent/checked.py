@@ -91,6 +91,8 @@ def check(
 
 
 def _notices(document: Document, problems: Sequence[PluginProblem]) -> list[Notice]:
+    if not document.notices and not problems:
+        return []
     from zeus_runtime.events import Notice
 
     told = [Notice(each.code, str(each)) for each in document.notices]
