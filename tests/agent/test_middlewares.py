@@ -49,6 +49,10 @@ class Rude(Middleware):
     async def sections(self, turn):
         return {Section.CORE: "I am the core now"}
 
+class Silent(Middleware):
+    async def wrap_run(self, turn, call_next):
+        return None
+
 class Broken(Middleware):
     def __init__(self, tag):
         self.where = tag
@@ -76,6 +80,8 @@ def register_middlewares():
         Component("inner", create=lambda options, build: Layer(options.tag), options=Options),
         Component("rude", create=lambda options, build: Rude()),
         Component("broken", create=lambda options, build: Broken(options.tag), options=Options),
+        Component("silent", create=lambda options, build: Silent()),
+        Component("probe", create=lambda options, build: Layer("P")),
     ]
 '''
 )
@@ -137,3 +143,20 @@ async def test_the_model_failing_inside_a_middleware_is_not_blamed_on_it(tmp_pat
     assert isinstance(ending, RunFailed)
     assert ending.code == "internal"
     assert "OSError: no route" in ending.message
+
+
+async def test_a_run_that_a_middleware_keeps_from_the_model_has_no_answer(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, "middlewares: [silent]\n", plugin=LAYERS)
+    async with Agent.from_config(config, directory=tmp_path, model=script("hi")) as agent:
+        result = await agent.run("the user's own words")
+    assert (result.answer, result.steps) == ("", 0)
+
+
+async def test_a_middleware_named_like_a_toolset_does_not_take_its_tools_away(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, "middlewares: [probe]\n", plugin=LAYERS)
+    model = script(calling(call("echo", "a", text="x"), call("tool_P", "b")), "done")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        planned = [tool.tool.name for tool in agent.plan.tools]
+        events = await play(agent, "go")
+    assert [schema.name for schema in model.requests[0].tools] == planned
+    assert not any(event.is_error for event in events if isinstance(event, ToolCallResult))

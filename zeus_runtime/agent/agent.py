@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.outfitting import fresh_outfit, open_model
 from zeus_runtime.agent.plan import Plan, make_plan
-from zeus_runtime.agent.session import Session, new_session_id
+from zeus_runtime.agent.session import Session, interrupted, new_session_id
 from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
 from zeus_runtime.plugins import Observers
@@ -158,7 +158,10 @@ class Agent:
             whether something ran.
         """
         task = self._running.get(session)
-        return task is not None and task.cancel()
+        if task is None:
+            return False
+        _cancel_once(task)
+        return True
 
     @contextmanager
     def record(self, path: str | Path) -> Iterator[None]:
@@ -210,8 +213,8 @@ class Agent:
 
     async def aclose(self) -> None:
         """Cancel what runs and close the stores."""
-        for task in list(self._running.values()):
-            task.cancel()
+        for task in self._running.values():
+            _cancel_once(task)
         if self._running:
             await asyncio.wait(self._running.values())
         await self._stack.aclose()
@@ -242,8 +245,10 @@ class Agent:
         task = asyncio.create_task(work, name=f"run {name}")
         self._running[name] = task
 
-        def end(_task: asyncio.Task[None]) -> None:
+        def end(task: asyncio.Task[None]) -> None:
             del self._running[name]
+            if task.cancelled():  # before its first step
+                emit(interrupted(name, {}))
             events.put_nowait(None)
 
         task.add_done_callback(end)
@@ -254,10 +259,11 @@ class Agent:
                     terminal = event
                 else:
                     yield event
-            await task
+            if not task.cancelled():
+                task.result()
         finally:
             if not task.done():
-                task.cancel()
+                _cancel_once(task)
                 await asyncio.wait([task])
         assert terminal is not None
         yield terminal
@@ -316,6 +322,12 @@ async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live
     await log.create_tables()
     saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))
     return _Live(database, log, saver, build_graph(saver), model or open_model(plan))
+
+
+def _cancel_once(task: asyncio.Task[None]) -> None:
+    # A second cancel would end the graph's own cleaning up, and leave its tasks behind.
+    if not task.cancelling():
+        task.cancel()
 
 
 def redacted(event: Event, redact: Callable[[Any], Any]) -> Event:

@@ -28,8 +28,7 @@ def fresh_outfit(plan: Plan, model: Model) -> Outfit:
     middlewares: list[tuple[str, Middleware]] = [
         (planned.name, planned.create(plan.build)) for planned in plan.middlewares
     ]
-    theirs = {planned.name for planned in plan.middlewares}
-    tools: list[Tool] = [planned.tool for planned in plan.tools if planned.component not in theirs]
+    tools: list[Tool] = [planned.tool for planned in plan.tools if planned.kind == "tool"]
     for _, middleware in middlewares:
         tools.extend(middleware.tools())
     return Outfit(

@@ -54,12 +54,13 @@ class PlannedComponent:
 
 @dataclass(frozen=True)
 class PlannedTool:
-    """A tool, how the mode shows it, and whose it is."""
+    """A tool, how the mode shows it, and whose it is: the component's name and kind, a toolset or a middleware."""
 
     tool: Tool
     showing: Showing
     component: str
     plugin: Plugin
+    kind: Kind = "tool"
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ def _tools(
             yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin)
     for planned in middlewares:
         for tool in planned.create(build).tools():
-            yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin)
+            yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin, planned.kind)
 
 
 def _refuse_misfits(checked: Checked, profile: ModelProfile, tools: Sequence[Tool]) -> None:

@@ -136,8 +136,9 @@ class Run:
 
     @property
     def answer_text(self) -> str:
-        """The text of the thread's last message, which is the run's answer once it has ended."""
-        return text_of(self.conversation[self.conversation.last])
+        """The text of the thread's last message, the run's answer once it has ended; empty if no model was asked."""
+        last = self.conversation[self.conversation.last]
+        return text_of(last) if last.type == "ai" else ""
 
     async def answer(self, seq: int, run_id: str) -> BaseMessage:
         """The model's answer at ``seq``: from the log if this run already has it, else by a model call."""
