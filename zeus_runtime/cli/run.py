@@ -170,6 +170,10 @@ def _prompt(
         return None
     if found is None or not found.strip():
         raise click.UsageError("there is no prompt: give PROMPT, -p TEXT, or pipe it in", ctx)
+    try:
+        found.encode()
+    except UnicodeEncodeError:
+        raise click.UsageError("the prompt is not UTF-8 text", ctx) from None
     return found
 
 

@@ -55,7 +55,12 @@ class Database:
 
             if not is_sqlite:
                 create_engine(target, poolclass=NullPool)
-        except (ArgumentError, NoSuchModuleError, ImportError, OSError) as error:
+        except OSError as error:
+            raise MissingError(
+                f"the folder of the database {self._name!r} cannot be made: {error.strerror}: {error.filename}",
+                remedy="Make it, or set storage.url to another place.",
+            ) from error
+        except (ArgumentError, NoSuchModuleError, ImportError) as error:
             raise MissingError(
                 f"the database {self._name!r} cannot be used: {error}",
                 remedy="Set storage.url to a SQLAlchemy URL such as sqlite:///.zeus/zeus.db, and install its driver.",

@@ -112,6 +112,8 @@ class ThreadLog:
         """
 
         def work(connection: Connection) -> int | None:
+            if not session.isprintable():
+                return None
             return connection.execute(select(_thread.c.key).where(_thread.c.session == session)).scalar()
 
         key = await self._database.run(work)
