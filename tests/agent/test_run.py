@@ -344,3 +344,43 @@ async def test_secrets_do_not_leave_in_events(tmp_path: Path) -> None:
         events = await play(agent, "go")
     assert any(isinstance(event, Text) for event in events)
     assert "sk-verysecret" not in repr(events)
+
+
+def test_an_agent_can_be_used_by_one_event_loop_after_another(tmp_path: Path) -> None:
+    agent = Agent.from_config(write_agent(tmp_path), directory=tmp_path, model=script("one", "two"))
+    first = asyncio.run(agent.run("1"))
+    second = asyncio.run(agent.run("2", session=first.session))
+    assert (first.answer, second.answer) == ("one", "two")
+    asyncio.run(agent.aclose())
+
+
+async def test_what_parallel_calls_keep_is_the_last_calls_whoever_finished_last(tmp_path: Path) -> None:
+    plugin = """
+import asyncio
+from zeus_runtime import Component, ToolResult, hookimpl, tool
+
+def make(options, build):
+    second = asyncio.Event()
+
+    @tool(access="read")
+    async def keep(run, value: str) -> ToolResult:
+        'Keeps a value; the first call waits for the second.'
+        if value == "first":
+            await second.wait()
+        if value == "second":
+            second.set()
+        return ToolResult(f"was {run.state('kept')}", state={"kept": value})
+
+    return [keep]
+
+@hookimpl
+def register_tools():
+    return [Component("probe", create=make)]
+"""
+    both = calling(call("keep", "a", value="first"), call("keep", "b", value="second"))
+    config = write_agent(tmp_path, plugin=plugin)
+    model = script(both, calling(call("keep", "c", value="third")), "done")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        events = await play(agent, "go")
+    results = {event.call_id: event.content for event in events if isinstance(event, ToolCallResult)}
+    assert results["c"] == "was second"

@@ -64,6 +64,7 @@ class Agent:
         self._plan = plan
         self._given_model = model
         self._live: _Live | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
         self._stack = AsyncExitStack()
         self._cassette: Path | None = None
@@ -294,7 +295,14 @@ class Agent:
             )
 
     async def _open(self) -> _Live:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._opening = loop, asyncio.Lock()
         async with self._opening:
+            if self._live is not None and self._live.loop is not loop:
+                # Opened in a former `asyncio.run`, which closed part of it at its end.
+                await self._stack.aclose()
+                self._live = None
             if self._live is None:
                 self._live = await _open(self._plan, self._given_model, self._stack)
             return self._live
@@ -309,6 +317,7 @@ class _Live:
     saver: BaseCheckpointSaver[Any]
     graph: CompiledStateGraph[Any, Any, Any, Any]
     model: Model
+    loop: asyncio.AbstractEventLoop
 
 
 async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live:
@@ -321,7 +330,8 @@ async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live
     log = ThreadLog(database)
     await log.create_tables()
     saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))
-    return _Live(database, log, saver, build_graph(saver), model or open_model(plan))
+    opened = model or open_model(plan)
+    return _Live(database, log, saver, build_graph(saver), opened, asyncio.get_running_loop())
 
 
 def _cancel_once(task: asyncio.Task[None]) -> None:

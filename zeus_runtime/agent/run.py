@@ -152,7 +152,6 @@ class Run:
         self.steps += 1
         message = _with_usage(response)
         await self.conversation.append(seq, run_id, message)
-        self._count(response)
         if response.finish_reason == "length":
             self.emit(
                 Notice("answer_cut", "The model stopped at its output limit; the answer is not complete.")
@@ -232,6 +231,8 @@ class Run:
                 self.emit(_event_of(piece))
         if response is None:
             raise ModelError("the model's stream ended without an answer", kind="network")
+        # Here and not once per step: a middleware may ask the model twice, or for a summary, and each call is paid.
+        self._count(response)
         return response
 
     async def _run_call(self, call: Mapping[str, Any]) -> ToolResult:
