@@ -228,6 +228,7 @@ class Agent:
         await self.aclose()
 
     async def _events(self, prompt: str | None, session: str | None) -> AsyncGenerator[Event, None]:
+        _refuse_broken_text(prompt or "")
         live = await self._open()
         if session is None:
             name = new_session_id()
@@ -306,6 +307,16 @@ class Agent:
             if self._live is None:
                 self._live = await _open(self._plan, self._given_model, self._stack)
             return self._live
+
+
+def _refuse_broken_text(prompt: str) -> None:
+    try:
+        prompt.encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            "the prompt is not UTF-8 text: it holds a lone surrogate",
+            remedy="Decode what it was read from as UTF-8.",
+        ) from None
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from zeus_runtime.models.profiles import ModelProfile, lookup, notices
 from zeus_runtime.prompt import Section, stable_sections
 from zeus_runtime.tools import Tool, WorkspaceFiles, check_tools, visible
 from zeus_runtime.tools.modes import showing
+from zeus_runtime.tools.workspace import WorkspaceConfigError
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -110,12 +111,8 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         homes=checked.homes,
         environ=checked.environ,
         profile=profile,
-        workspace=WorkspaceFiles(
-            checked.directory / config.workspace.root,
-            {prefix: checked.directory / target for prefix, target in config.workspace.routes.items()},
-        ),
+        workspace=_workspace(checked),
     )
-    build.workspace.check()
     toolsets = _components(checked, "tool", config.tools, "tools")
     middlewares = _components(checked, "middleware", config.middlewares, "middlewares")
     tools = tuple(_tools(toolsets, middlewares, build, config.mode))
@@ -176,6 +173,18 @@ def _as_json(value: Any) -> Any:
 
 def _components(checked: Checked, kind: Kind, refs: Sequence[Ref], key: str) -> tuple[PlannedComponent, ...]:
     return tuple(planned_component(checked, kind, ref, (key, index)) for index, ref in enumerate(refs))
+
+
+def _workspace(checked: Checked) -> WorkspaceFiles:
+    workspace = checked.config.workspace
+    routes = {prefix: checked.directory / target for prefix, target in workspace.routes.items()}
+    try:
+        files = WorkspaceFiles(checked.directory / workspace.root, routes)
+        files.check()
+    except WorkspaceConfigError as error:
+        place = ("workspace", *error.key)
+        raise ConfigError([checked.diagnostic(error.code, error.message, place, hint=error.remedy)]) from None
+    return files
 
 
 def _profile(model: PlannedComponent, checked: Checked) -> ModelProfile:

@@ -185,6 +185,8 @@ class Session:
             await self._prune()
             await self._log.touch(self._thread)
             await self._database.compact()
+        except ZeusError as error:
+            _log.warning("the session %s could not be tidied: %s", self._thread.session, error.message)
         except Exception:  # noqa: BLE001 - the run has ended; tidying again next time loses nothing
             _log.warning("the session %s could not be tidied", self._thread.session, exc_info=True)
 

@@ -124,8 +124,8 @@ class Storage:
         str,
         Pattern(r"^[A-Za-z][A-Za-z0-9_+.-]*://"),
         Doc(
-            "SQLAlchemy URL of the database, such as sqlite:///.zeus/zeus.db; a relative SQLite path is relative to the "
-            "working directory."
+            "SQLAlchemy URL of the database, such as sqlite:///.zeus/zeus.db; a relative SQLite path is relative to "
+            "the working directory."
         ),
     ] = "sqlite:///.zeus/zeus.db"
 
