@@ -429,6 +429,15 @@ def test_the_money_limit_ends_the_run_and_it_can_go_on(project: Project, zeus: Z
     assert (resumed.exit_code, resumed.json["answer"]) == (0, "Done.")
 
 
+def test_a_money_limit_is_not_lifted_by_a_provider_that_reports_nothing(project: Project, zeus: Zeus) -> None:
+    with Provider(Reply(calls=[Call("ls", "{}", "a")], usage=None), Reply("Done.")) as provider:
+        configured(project, provider)
+        limited = zeus("run", "zeus.yaml", "go", "--max-cost", "50", "-o", "json")
+        assert len(provider.requests) == 1
+    assert limited.exit_code == 6
+    assert "does not report its usage" in limited.json["error"]["message"]
+
+
 def test_what_the_model_gets_wrong_is_told_to_it(project: Project, zeus: Zeus) -> None:
     bad: Sequence[Call] = [
         Call("read_file", '{"path": ', "a"),

@@ -115,6 +115,7 @@ class Run:
         self.prune = prune
         self.steps = 0
         self.totals = Totals()
+        self._unpriced = False
         self._outfit = outfit
         self._tools = {tool.name: tool for tool in outfit.tools}
         self._schemas = tuple(
@@ -276,6 +277,11 @@ class Run:
                 f"the run reached limits.max_steps = {limits.max_steps}",
                 remedy="Go on with --continue, or raise limits.max_steps.",
             )
+        if limits.max_cost_usd is not None and self._unpriced:
+            raise LimitError(
+                f"limits.max_cost_usd = {limits.max_cost_usd} cannot be kept: the provider does not report its usage",
+                remedy="Drop limits.max_cost_usd, or use a provider that reports usage; go on with --continue.",
+            )
         spent = self.totals.cost_usd
         if limits.max_cost_usd is not None and spent is not None and spent >= limits.max_cost_usd:
             raise LimitError(
@@ -288,6 +294,7 @@ class Run:
         cost = response.cost_usd
         if cost is None and usage is not None:
             cost = cost_usd(self._outfit.profile, usage)
+        self._unpriced = self._unpriced or cost is None
         if cost is not None:
             self.totals.cost_usd = (self.totals.cost_usd or 0.0) + cost
         if usage is None:
