@@ -209,8 +209,12 @@ class Agent:
         live = await self._open()
         thread = await live.log.find(session)
         self._refuse_running(session)
-        await live.saver.adelete_thread(session)
-        await live.log.delete(thread)
+        give_back = live.database.claim(session)
+        try:
+            await live.saver.adelete_thread(session)
+            await live.log.delete(thread)
+        finally:
+            give_back()
 
     async def aclose(self) -> None:
         """Cancel what runs and close the stores."""
@@ -230,6 +234,7 @@ class Agent:
     async def _events(self, prompt: str | None, session: str | None) -> AsyncGenerator[Event, None]:
         _refuse_broken_text(prompt or "")
         live = await self._open()
+        outfit = fresh_outfit(self._plan, self._heard(live.model))
         if session is None:
             name = new_session_id()
             thread = await live.log.open(name, agent=self._plan.config.name, title=prompt or "")
@@ -237,18 +242,20 @@ class Agent:
             name = session
             thread = await live.log.find(session)
         self._refuse_running(name)
+        give_back = live.database.claim(name)
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         emit = self._emitter(events.put_nowait)
         for notice in self._plan.notices:
             emit(notice)
         work = Session(thread, log=live.log, database=live.database, saver=live.saver, graph=live.graph).run(
-            prompt, self._plan.mode, fresh_outfit(self._plan, self._heard(live.model)), emit
+            prompt, self._plan.mode, outfit, emit
         )
         task = asyncio.create_task(work, name=f"run {name}")
         self._running[name] = task
 
         def end(task: asyncio.Task[None]) -> None:
             del self._running[name]
+            give_back()
             if task.cancelled():  # before its first step
                 emit(interrupted(name, {}))
             events.put_nowait(None)
