@@ -22,6 +22,7 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from zeus_plugins.checkpointers.sqlite.options import Options
 from zeus_runtime import Build, MissingError, RunError, Transactions, retry_while_locked
@@ -48,11 +49,12 @@ class SqliteSaver(BaseCheckpointSaver[int]):
 
     Args:
         file: the database; made with its folder if it is not there. ``:memory:`` for none.
-        serde: how values become bytes; LangGraph's msgpack by default.
+        serde: how values become bytes; LangGraph's msgpack by default, which makes no objects but known harmless ones.
     """
 
     def __init__(self, file: Path | str, *, serde: SerializerProtocol | None = None) -> None:
-        super().__init__(serde=serde)
+        # Said here and not by LANGGRAPH_STRICT_MSGPACK: that is without effect where LangGraph is already imported.
+        super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
         self._file = file
         self._transactions = Transactions(
             lambda timeout_seconds: _connect(file, timeout_seconds),
