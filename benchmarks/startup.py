@@ -9,7 +9,13 @@ import sys
 
 import click
 
-COMMANDS = (("--help",), ("validate", "quickstart"), ("plan", "quickstart"), ("validate", "default"), ("plan", "default"))
+COMMANDS = (
+    ("--help",),
+    ("validate", "quickstart"),
+    ("plan", "quickstart"),
+    ("validate", "default"),
+    ("plan", "default"),
+)
 BUDGET_SECONDS = 0.3
 
 
@@ -28,7 +34,9 @@ def main(runs: int) -> None:
     print(f"{runs} runs, CPU seconds (budget {BUDGET_SECONDS})\n")
     print(f"{'command':<28}{'least':>8}{'median':>8}")
     rows = [("python -c pass", [sys.executable, "-c", "pass"])]
-    rows += [("zeus " + " ".join(words), [sys.executable, "-m", "zeus_runtime", *words]) for words in COMMANDS]
+    rows += [
+        ("zeus " + " ".join(words), [sys.executable, "-m", "zeus_runtime", *words]) for words in COMMANDS
+    ]
     for name, command in rows:
         cpu_seconds(command)
         times = [cpu_seconds(command) for _ in range(runs)]

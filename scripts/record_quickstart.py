@@ -50,7 +50,9 @@ My words came from a recording; the files, the search and the checks were real. 
 
 def todos(done: int) -> dict[str, Any]:
     """The call that writes the list with ``done`` tasks completed and the next one in progress."""
-    states = ["completed"] * done + ["in_progress"] * (done < len(PLAN)) + ["pending"] * (len(PLAN) - done - 1)
+    states = (
+        ["completed"] * done + ["in_progress"] * (done < len(PLAN)) + ["pending"] * (len(PLAN) - done - 1)
+    )
     return tool("write_todos", todos=[{"content": c, "status": s} for c, s in zip(PLAN, states, strict=True)])
 
 
@@ -92,7 +94,9 @@ async def main() -> None:
     script = steps()
     with tempfile.TemporaryDirectory() as folder:
         config = CHECKOUT / "configs" / "quickstart.yaml"
-        async with Agent.from_config(config, directory=folder, model=ScriptedModel(script, usage=None)) as agent:
+        async with Agent.from_config(
+            config, directory=folder, model=ScriptedModel(script, usage=None)
+        ) as agent:
             with agent.record(CASSETTE):
                 await agent.run(PROMPT)
             for message in await agent.history((await agent.sessions())[0].session):

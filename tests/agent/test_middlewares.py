@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from tests.support.agents import TOOLS, call, calling, play, script, write_agent
-from zeus_runtime import Agent
-from zeus_runtime.events import RunCompleted, RunFailed, ToolCallResult
+from zeus_runtime import Agent, ModelPiece, ModelRequest, ModelResponse, TextDelta, Usage
+from zeus_runtime.events import RunCompleted, RunFailed, Text, ToolCallResult
 
 LAYERS = (
     TOOLS
@@ -49,6 +51,15 @@ class Rude(Middleware):
     async def sections(self, turn):
         return {Section.CORE: "I am the core now"}
 
+class Silent(Middleware):
+    async def wrap_run(self, turn, call_next):
+        return None
+
+class Twice(Middleware):
+    async def wrap_model_call(self, request, call_next):
+        await call_next(request.override(purpose="summary"))
+        return await call_next(request)
+
 class Broken(Middleware):
     def __init__(self, tag):
         self.where = tag
@@ -76,6 +87,9 @@ def register_middlewares():
         Component("inner", create=lambda options, build: Layer(options.tag), options=Options),
         Component("rude", create=lambda options, build: Rude()),
         Component("broken", create=lambda options, build: Broken(options.tag), options=Options),
+        Component("twice", create=lambda options, build: Twice()),
+        Component("silent", create=lambda options, build: Silent()),
+        Component("probe", create=lambda options, build: Layer("P")),
     ]
 '''
 )
@@ -137,3 +151,39 @@ async def test_the_model_failing_inside_a_middleware_is_not_blamed_on_it(tmp_pat
     assert isinstance(ending, RunFailed)
     assert ending.code == "internal"
     assert "OSError: no route" in ending.message
+
+
+async def test_a_run_that_a_middleware_keeps_from_the_model_has_no_answer(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, "middlewares: [silent]\n", plugin=LAYERS)
+    async with Agent.from_config(config, directory=tmp_path, model=script("hi")) as agent:
+        result = await agent.run("the user's own words")
+    assert (result.answer, result.steps) == ("", 0)
+
+
+async def test_a_middleware_named_like_a_toolset_does_not_take_its_tools_away(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, "middlewares: [probe]\n", plugin=LAYERS)
+    model = script(calling(call("echo", "a", text="x"), call("tool_P", "b")), "done")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        planned = [tool.tool.name for tool in agent.plan.tools]
+        events = await play(agent, "go")
+    assert [schema.name for schema in model.requests[0].tools] == planned
+    assert not any(event.is_error for event in events if isinstance(event, ToolCallResult))
+
+
+async def test_every_model_call_of_a_middleware_is_counted_and_only_the_turns_own_text_is_shown(
+    tmp_path: Path,
+) -> None:
+    class Paid:
+        name = "gpt-4o"
+
+        async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+            yield TextDelta(request.purpose)
+            yield ModelResponse(AIMessage(request.purpose), usage=Usage(1_000, 10))
+
+    config = write_agent(tmp_path, "middlewares: [twice]\n", plugin=LAYERS)
+    async with Agent.from_config(config, directory=tmp_path, model=Paid()) as agent:
+        events = await play(agent, "go")
+    ending = events[-1]
+    assert isinstance(ending, RunCompleted)
+    assert (ending.prompt_tokens, ending.completion_tokens, ending.steps) == (2_000, 20, 1)
+    assert [event.text for event in events if isinstance(event, Text)] == ["turn"]

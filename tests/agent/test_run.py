@@ -26,6 +26,21 @@ from zeus_runtime.events import Notice, RunCompleted, RunFailed, Text, ToolCallR
 
 TERMINAL = (RunCompleted, RunFailed)
 
+HANGING = """
+import asyncio
+from zeus_runtime import Component, hookimpl, tool
+
+@tool(access="read")
+async def hang() -> str:
+    'Never comes back.'
+    await asyncio.Event().wait()
+    return ""
+
+@hookimpl
+def register_tools():
+    return [Component("probe", create=lambda options, build: [hang])]
+"""
+
 
 async def test_an_answer_comes_back_and_is_stored(tmp_path: Path) -> None:
     async with Agent.from_config(write_agent(tmp_path), directory=tmp_path, model=script("Hello.")) as agent:
@@ -148,21 +163,7 @@ async def test_a_finished_run_cannot_be_taken_up(tmp_path: Path) -> None:
 
 
 async def test_cancel_ends_the_run_cleanly_and_the_thread_goes_on(tmp_path: Path) -> None:
-    plugin = """
-import asyncio
-from zeus_runtime import Component, hookimpl, tool
-
-@tool(access="read")
-async def hang() -> str:
-    \"\"\"Never comes back.\"\"\"
-    await asyncio.Event().wait()
-    return ""
-
-@hookimpl
-def register_tools():
-    return [Component("probe", create=lambda options, build: [hang])]
-"""
-    config = write_agent(tmp_path, plugin=plugin)
+    config = write_agent(tmp_path, plugin=HANGING)
     model = script(calling(call("hang", "a"), call("hang", "b")), "I was interrupted.")
     async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
         stream = agent.stream("go")
@@ -180,6 +181,43 @@ def register_tools():
         assert_paired(history)
         assert [m.type for m in history] == ["human", "ai", "tool", "tool", "human", "ai"]
         assert "interrupted" in str(history[2].content)
+
+
+async def test_a_second_cancel_changes_nothing_about_the_ending(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, plugin=HANGING)
+    async with Agent.from_config(
+        config, directory=tmp_path, model=script(calling(call("hang", "a")), "done")
+    ) as agent:
+        stream = agent.stream("go")
+        session = (await anext(stream)).session  # type: ignore[union-attr]
+
+        def cancel_on_and_on() -> None:
+            if agent.cancel(session):
+                asyncio.get_running_loop().call_soon(cancel_on_and_on)
+
+        async for event in stream:
+            if event.type == "tool_call":
+                cancel_on_and_on()
+            ending = event
+        assert isinstance(ending, RunFailed)
+        assert ending.code == "cancelled"
+        assert isinstance((await play(agent, "again", session))[-1], RunCompleted)
+
+
+async def test_a_run_cancelled_before_its_first_step_ends_with_its_terminal_event(tmp_path: Path) -> None:
+    config = write_agent(tmp_path)
+    config.write_text(config.read_text().replace("gpt-4o", "nobody/knows-this"))
+    async with Agent.from_config(config, directory=tmp_path, model=script("one", "two")) as agent:
+        session = (await agent.run("1")).session
+        events = []
+        async for event in agent.stream("2", session=session):
+            events.append(event)
+            if isinstance(event, Notice):
+                assert agent.cancel(session)
+        assert isinstance(events[0], Notice)
+        assert isinstance(events[-1], RunFailed)
+        assert events[-1].code == "cancelled"
+        assert isinstance((await play(agent, "2", session))[-1], RunCompleted)
 
 
 async def test_closing_the_stream_early_cancels_the_run(tmp_path: Path) -> None:
@@ -306,3 +344,43 @@ async def test_secrets_do_not_leave_in_events(tmp_path: Path) -> None:
         events = await play(agent, "go")
     assert any(isinstance(event, Text) for event in events)
     assert "sk-verysecret" not in repr(events)
+
+
+def test_an_agent_can_be_used_by_one_event_loop_after_another(tmp_path: Path) -> None:
+    agent = Agent.from_config(write_agent(tmp_path), directory=tmp_path, model=script("one", "two"))
+    first = asyncio.run(agent.run("1"))
+    second = asyncio.run(agent.run("2", session=first.session))
+    assert (first.answer, second.answer) == ("one", "two")
+    asyncio.run(agent.aclose())
+
+
+async def test_what_parallel_calls_keep_is_the_last_calls_whoever_finished_last(tmp_path: Path) -> None:
+    plugin = """
+import asyncio
+from zeus_runtime import Component, ToolResult, hookimpl, tool
+
+def make(options, build):
+    second = asyncio.Event()
+
+    @tool(access="read")
+    async def keep(run, value: str) -> ToolResult:
+        'Keeps a value; the first call waits for the second.'
+        if value == "first":
+            await second.wait()
+        if value == "second":
+            second.set()
+        return ToolResult(f"was {run.state('kept')}", state={"kept": value})
+
+    return [keep]
+
+@hookimpl
+def register_tools():
+    return [Component("probe", create=make)]
+"""
+    both = calling(call("keep", "a", value="first"), call("keep", "b", value="second"))
+    config = write_agent(tmp_path, plugin=plugin)
+    model = script(both, calling(call("keep", "c", value="third")), "done")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        events = await play(agent, "go")
+    results = {event.call_id: event.content for event in events if isinstance(event, ToolCallResult)}
+    assert results["c"] == "was second"

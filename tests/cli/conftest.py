@@ -130,6 +130,8 @@ class Project:
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in list(os.environ):
+        if name == "ZEUS_GOLDEN":
+            continue
         if name.startswith("ZEUS_") or name.endswith(("_API_KEY", "_TOKEN")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))

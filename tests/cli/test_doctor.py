@@ -68,6 +68,19 @@ def test_a_model_that_cannot_be_called_is_missing(zeus: Zeus, project: Project) 
     assert "fail  model: no key\n      Set PROBE_API_KEY" in result.out
 
 
+def test_a_missing_key_is_named_with_its_variable(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: openai/gpt-5.2\n")
+    absent = zeus("doctor")
+    assert absent.exit_code == 4
+    assert "OPENAI_API_KEY" in absent.out
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret-value")
+    present = zeus("doctor")
+    assert present.exit_code == 0, present.out
+    assert "sk-very-secret-value" not in present.out
+
+
 def test_a_home_that_is_not_there_is_missing(
     zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -124,6 +124,22 @@ def test_sessions_are_those_of_the_agent_unless_all_are_asked_for(zeus: Zeus, pr
     assert len(zeus("sessions", "list", "--all", "--json").json) == 2
 
 
+def test_the_last_used_session_is_shown_by_default(zeus: Zeus, project: Project) -> None:
+    project.agent("done")
+    assert zeus("sessions", "show").exit_code == 2
+    zeus("run", "zeus.yaml", "first")
+    zeus("run", "zeus.yaml", "second")
+    assert "second" in zeus("sessions", "show").out
+
+
+def test_sessions_of_a_preset_are_found_without_a_config_here(zeus: Zeus, project: Project) -> None:
+    project.agent("done")
+    (project.folder / "zeus.yaml").rename(project.folder / "preset.yaml")
+    zeus("run", "preset.yaml", "from a preset")
+    assert [each["title"] for each in zeus("sessions", "list", "--json").json] == ["from a preset"]
+    assert "from a preset" in zeus("sessions", "show").out
+
+
 def test_looking_for_sessions_makes_no_database(zeus: Zeus, project: Project) -> None:
     project.agent()
     result = zeus("sessions", "list")
@@ -163,3 +179,10 @@ def test_a_schema_that_cannot_be_written_is_a_usage_error(zeus: Zeus, project: P
     result = zeus("schema", "-o", "file/zeus.schema.json")
     assert result.exit_code == 2
     assert "cannot be written" in result.err
+
+
+def test_a_folder_where_only_a_preset_ran_shows_its_last_session(zeus: Zeus, project: Project) -> None:
+    assert zeus("run", "quickstart", "Show me what you can do").exit_code == 0
+    assert (project.folder / "zeus-quickstart" / "report.md").exists()
+    assert "quickstart" in zeus("sessions", "list").out
+    assert "Show me what you can do" in zeus("sessions", "show").out

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
+import subprocess
+from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Project, Zeus
+from tests.cli.conftest import Project, Zeus, command
 
 CALL = {"call": "echo", "args": {"text": "ahoy"}}
 
@@ -206,6 +209,65 @@ def test_a_mode_changes_what_may_be_called(zeus: Zeus, project: Project) -> None
     assert result["is_error"] is True
     acted = zeus("run", "zeus.yaml", "go", "-o", "ndjson").lines
     assert next(event for event in acted if event["type"] == "tool_call_result")["content"].startswith("HEY")
+
+
+def test_a_recorded_run_plays_back_without_its_model(zeus: Zeus, project: Project) -> None:
+    project.agent(CALL, "recorded answer")
+    assert zeus("run", "zeus.yaml", "go", "--record", "tapes/run.jsonl").exit_code == 0
+    text = (project.folder / "zeus.yaml").read_text().splitlines()
+    text[2] = "model: {replay: {cassette: tapes/run.jsonl}}"
+    project.write("again.yaml", "\n".join(text) + "\n")
+    played = zeus("run", "again.yaml", "go")
+    assert (played.exit_code, played.out) == (0, "recorded answer\n")
+    other = zeus("run", "again.yaml", "something else")
+    assert other.exit_code == 1
+    assert "something else" in other.err
+    assert "Traceback" not in other.err
+
+
+def test_a_file_that_is_no_cassette_is_not_recorded_over(zeus: Zeus, project: Project) -> None:
+    project.agent("one")
+    notes = project.write("notes.txt", "precious\n")
+    result = zeus("run", "zeus.yaml", "go", "--record", "notes.txt")
+    assert result.exit_code in (1, 2, 3, 4)
+    assert "notes.txt" in result.err
+    assert "Traceback" not in result.err
+    assert notes.read_text() == "precious\n"
+
+
+def test_a_prompt_in_the_place_of_the_config_is_recognised(zeus: Zeus, project: Project) -> None:
+    project.agent("one")
+    result = zeus("run", "what can you do?")
+    assert result.exit_code == 2
+    assert "-p" in result.err
+
+
+def test_input_that_is_no_text_is_refused(project: Project) -> None:
+    project.agent("one")
+    done = subprocess.run(
+        command("run", "zeus.yaml"), cwd=project.folder, input=b"\xff\xfe\x00", capture_output=True
+    )
+    assert done.returncode == 2
+    assert b"not UTF-8" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_closed_streams_are_no_error(project: Project) -> None:
+    project.agent("one")
+    words = " ".join(map(shlex.quote, command("run", "zeus.yaml", "go", "-q")))
+    done = subprocess.run(f"{words} <&- >&-", shell=True, cwd=project.folder, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_told_without_a_traceback(project: Project) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command("models", "show", "gpt-4o"), cwd=project.folder, stdout=full, stderr=subprocess.PIPE
+        )
+    assert done.returncode == 1
+    assert b"No space left" in done.stderr
+    assert b"Traceback" not in done.stderr
 
 
 def test_the_config_may_come_from_standard_input(zeus: Zeus, project: Project) -> None:

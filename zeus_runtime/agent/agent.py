@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.outfitting import fresh_outfit, open_model
 from zeus_runtime.agent.plan import Plan, make_plan
-from zeus_runtime.agent.session import Compaction, Session, new_session_id
+from zeus_runtime.agent.session import Compaction, Session, interrupted, new_session_id
 from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.events import Event, RunCompleted, RunFailed
 from zeus_runtime.plugins import Observers
@@ -64,6 +64,7 @@ class Agent:
         self._plan = plan
         self._given_model = model
         self._live: _Live | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
         self._stack = AsyncExitStack()
         self._cassette: Path | None = None
@@ -158,7 +159,10 @@ class Agent:
             whether something ran.
         """
         task = self._running.get(session)
-        return task is not None and task.cancel()
+        if task is None:
+            return False
+        _cancel_once(task)
+        return True
 
     @contextmanager
     def record(self, path: str | Path) -> Iterator[None]:
@@ -206,9 +210,13 @@ class Agent:
         thread = await live.log.find(session)
         self._refuse_running(session)
         outfit = fresh_outfit(self._plan, self._heard(live.model), session)
-        return await self._session(live, thread).compact(
-            self._plan.mode, outfit, self._emitter(lambda _event: None)
-        )
+        give_back = live.database.claim(session)
+        try:
+            return await self._session(live, thread).compact(
+                self._plan.mode, outfit, self._emitter(lambda _event: None)
+            )
+        finally:
+            give_back()
 
     async def delete_session(self, session: str) -> None:
         """Remove a session with all its messages and checkpoints.
@@ -219,13 +227,17 @@ class Agent:
         live = await self._open()
         thread = await live.log.find(session)
         self._refuse_running(session)
-        await live.saver.adelete_thread(session)
-        await live.log.delete(thread)
+        give_back = live.database.claim(session)
+        try:
+            await live.saver.adelete_thread(session)
+            await live.log.delete(thread)
+        finally:
+            give_back()
 
     async def aclose(self) -> None:
         """Cancel what runs and close the stores."""
-        for task in list(self._running.values()):
-            task.cancel()
+        for task in self._running.values():
+            _cancel_once(task)
         if self._running:
             await asyncio.wait(self._running.values())
         await self._stack.aclose()
@@ -238,26 +250,29 @@ class Agent:
         await self.aclose()
 
     async def _events(self, prompt: str | None, session: str | None) -> AsyncGenerator[Event, None]:
+        _refuse_broken_text(prompt or "")
         live = await self._open()
+        name = session or new_session_id()
+        outfit = fresh_outfit(self._plan, self._heard(live.model), name)
         if session is None:
-            name = new_session_id()
             thread = await live.log.open(name, agent=self._plan.config.name, title=prompt or "")
         else:
-            name = session
             thread = await live.log.find(session)
         self._refuse_running(name)
+        give_back = live.database.claim(name)
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         emit = self._emitter(events.put_nowait)
         for notice in self._plan.notices:
             emit(notice)
-        work = self._session(live, thread).run(
-            prompt, self._plan.mode, fresh_outfit(self._plan, self._heard(live.model), name), emit
-        )
+        work = self._session(live, thread).run(prompt, self._plan.mode, outfit, emit)
         task = asyncio.create_task(work, name=f"run {name}")
         self._running[name] = task
 
-        def end(_task: asyncio.Task[None]) -> None:
+        def end(task: asyncio.Task[None]) -> None:
             del self._running[name]
+            give_back()
+            if task.cancelled():  # before its first step
+                emit(interrupted(name, {}))
             events.put_nowait(None)
 
         task.add_done_callback(end)
@@ -268,10 +283,11 @@ class Agent:
                     terminal = event
                 else:
                     yield event
-            await task
+            if not task.cancelled():
+                task.result()
         finally:
             if not task.done():
-                task.cancel()
+                _cancel_once(task)
                 await asyncio.wait([task])
         assert terminal is not None
         yield terminal
@@ -305,10 +321,27 @@ class Agent:
             )
 
     async def _open(self) -> _Live:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._opening = loop, asyncio.Lock()
         async with self._opening:
+            if self._live is not None and self._live.loop is not loop:
+                # Opened in a former `asyncio.run`, which closed part of it at its end.
+                await self._stack.aclose()
+                self._live = None
             if self._live is None:
                 self._live = await _open(self._plan, self._given_model, self._stack)
             return self._live
+
+
+def _refuse_broken_text(prompt: str) -> None:
+    try:
+        prompt.encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            "the prompt is not UTF-8 text: it holds a lone surrogate",
+            remedy="Decode what it was read from as UTF-8.",
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -320,6 +353,7 @@ class _Live:
     saver: BaseCheckpointSaver[Any]
     graph: CompiledStateGraph[Any, Any, Any, Any]
     model: Model
+    loop: asyncio.AbstractEventLoop
 
 
 async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live:
@@ -332,7 +366,14 @@ async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live
     log = ThreadLog(database)
     await log.create_tables()
     saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))
-    return _Live(database, log, saver, build_graph(saver), model or open_model(plan))
+    opened = model or open_model(plan)
+    return _Live(database, log, saver, build_graph(saver), opened, asyncio.get_running_loop())
+
+
+def _cancel_once(task: asyncio.Task[None]) -> None:
+    # A second cancel would end the graph's own cleaning up, and leave its tasks behind.
+    if not task.cancelling():
+        task.cancel()
 
 
 def redacted(event: Event, redact: Callable[[Any], Any]) -> Event:

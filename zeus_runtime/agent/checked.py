@@ -12,11 +12,10 @@ from zeus_runtime.config import load
 from zeus_runtime.plugins import discover, installed_schema, search_path
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.plan import PlannedComponent
-    from zeus_runtime.config import Config, Diagnostic, Document, Ref
+    from zeus_runtime.config import Config, Diagnostic, Document
     from zeus_runtime.config.nodes import Path as ConfigPath
     from zeus_runtime.events import Notice
-    from zeus_runtime.plugins import Kind, PluginProblem, Registry
+    from zeus_runtime.plugins import PluginProblem, Registry
 
 
 @dataclass(frozen=True)
@@ -40,19 +39,6 @@ class Checked:
     directory: Path
     environ: Mapping[str, str]
     notices: tuple[Notice, ...] = ()
-
-    def component(self, kind: Kind, ref: Ref, path: ConfigPath) -> PlannedComponent:
-        """The component that ``ref`` names, with its options typed and defaults filled in.
-
-        Args:
-            path: where the Ref stands in the config.
-
-        Raises:
-            MissingError: its plugin, or what its plugin needs, is not there.
-        """
-        from zeus_runtime.agent.plan import planned_component
-
-        return planned_component(self, kind, ref, path)
 
     def diagnostic(self, code: str, message: str, path: ConfigPath, *, hint: str | None = None) -> Diagnostic:
         """A problem with the value at ``path``, with its place."""
@@ -105,6 +91,8 @@ def check(
 
 
 def _notices(document: Document, problems: Sequence[PluginProblem]) -> list[Notice]:
+    if not document.notices and not problems:
+        return []
     from zeus_runtime.events import Notice
 
     told = [Notice(each.code, str(each)) for each in document.notices]

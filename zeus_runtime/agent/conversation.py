@@ -193,8 +193,13 @@ class Conversation:
         self._ahead[seq] = message
         while (following := self._ahead.pop(len(self._line) + 1, None)) is not None:
             self._line.append(following)
-        if message.type == "tool" and (kept := getattr(message, "artifact", None)) and "state" in kept:
-            self._state.update(kept["state"])
+            # In the log's order, not in that of finishing: a resumed run must find the same values.
+            if (
+                following.type == "tool"
+                and (kept := getattr(following, "artifact", None))
+                and "state" in kept
+            ):
+                self._state.update(kept["state"])
 
 
 def calls_of(message: BaseMessage) -> Sequence[Mapping[str, Any]]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
+from langgraph.errors import GraphBubbleUp
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Send
@@ -41,6 +44,28 @@ class RunContext:
     run: Run
 
 
+class StepFailedError(Exception):
+    """What a checkpointer may keep of a failed step: that it failed. A provider's words may hold a key or a prompt.
+
+    Args:
+        failure: the error itself, for whoever drives the graph.
+    """
+
+    def __init__(self, failure: Exception) -> None:
+        super().__init__()
+        self.failure = failure
+
+
+@contextmanager
+def _unspoken() -> Iterator[None]:
+    try:
+        yield
+    except GraphBubbleUp:
+        raise
+    except Exception as error:
+        raise StepFailedError(error) from error
+
+
 class Dispatch(TypedDict):
     """What a Send carries: where the call stands in the log's last answer, and where its result goes."""
 
@@ -55,7 +80,8 @@ def build_graph(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[Any, Any,
     async def model(state: State, runtime: Runtime[RunContext]) -> Command[Any]:
         run = runtime.context.run
         seq = state["cursor"] + 1
-        message = await run.answer(seq, state["run_id"])
+        with _unspoken():
+            message = await run.answer(seq, state["run_id"])
         if run.steps % PRUNE_EVERY_STEPS == 0:
             await run.prune()
         calls = calls_of(message)
@@ -68,7 +94,8 @@ def build_graph(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[Any, Any,
     async def tool(state: Dispatch, runtime: Runtime[RunContext]) -> State:
         answer, index = state["answer"], state["index"]
         seq = answer + 1 + index
-        await runtime.context.run.result(answer, index, seq, state["run_id"])
+        with _unspoken():
+            await runtime.context.run.result(answer, index, seq, state["run_id"])
         return {"cursor": seq}
 
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(State, context_schema=RunContext)

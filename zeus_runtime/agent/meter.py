@@ -39,12 +39,14 @@ class Meter:
         totals: all of the run.
         policies: of ``totals``, what policies' own calls took since ``take_policies``.
         emit: where usage events go.
+        unpriced: whether a call's cost could not be told, so that no money limit can be kept.
     """
 
     profile: ModelProfile
     totals: Totals = field(default_factory=Totals)
     policies: Totals = field(default_factory=Totals)
     emit: Callable[[Event], None] | None = None
+    unpriced: bool = False
 
     def count(self, response: ModelResponse, profile: ModelProfile | None = None) -> float | None:
         """Add a finished call.
@@ -58,6 +60,7 @@ class Meter:
         usage, cost = response.usage, response.cost_usd
         if cost is None and usage is not None:
             cost = cost_usd(profile or self.profile, usage)
+        self.unpriced = self.unpriced or cost is None
         self.totals.add(usage, cost)
         if usage is not None and self.emit is not None:
             self.emit(

@@ -31,8 +31,7 @@ def open_model(plan: Plan) -> Model:
 def fresh_outfit(plan: Plan, model: Model, session: str) -> Outfit:
     """What one run on ``session`` works with: shared parts, and middlewares of its own."""
     meter = Meter(plan.profile)
-    theirs = {planned.name for planned in plan.middlewares}
-    tools: list[Tool] = [planned.tool for planned in plan.tools if planned.component not in theirs]
+    tools: list[Tool] = [planned.tool for planned in plan.tools if planned.kind == "tool"]
     by_name = {tool.name: tool for tool in tools}
     counter = counter_for(plan.profile)
     archive = Archive(plan.build.workspace, session)

@@ -15,6 +15,7 @@ from zeus_runtime.models.profiles import ModelProfile, lookup, notices
 from zeus_runtime.prompt import Section, stable_sections
 from zeus_runtime.tools import Tool, WorkspaceFiles, check_tools, visible
 from zeus_runtime.tools.modes import showing
+from zeus_runtime.tools.workspace import WorkspaceConfigError
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -56,12 +57,13 @@ class PlannedComponent:
 
 @dataclass(frozen=True)
 class PlannedTool:
-    """A tool, how the mode shows it, and whose it is."""
+    """A tool, how the mode shows it, and whose it is: the component's name and kind, a toolset or a middleware."""
 
     tool: Tool
     showing: Showing
     component: str
     plugin: Plugin
+    kind: Kind = "tool"
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         MissingError: a component, its plugin or its dependency is not there.
     """
     config = checked.config if mode is None else replace(checked.config, mode=mode)
-    model = checked.component("model", config.model, ("model",))
+    model = planned_component(checked, "model", config.model, ("model",))
     profile = _profile(model, checked)
     build = Build(
         config=config,
@@ -111,17 +113,9 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         homes=checked.homes,
         environ=checked.environ,
         profile=profile,
-        workspace=WorkspaceFiles(
-            checked.directory / config.workspace.root,
-            {
-                prefix: checked.directory / target
-                for prefix, target in _routes(config.workspace.routes).items()
-            },
-            quiet=frozenset(ARCHIVE_ROUTES) - config.workspace.routes.keys(),
-        ),
+        workspace=_workspace(checked),
         profile_of=lambda name: lookup(name, overrides=config.profiles, homes=checked.homes),
     )
-    build.workspace.check()
     bare = build
     build = replace(build, open_model=lambda ref: _opened(checked, bare, ref))
     toolsets = _components(checked, "tool", config.tools, "tools")
@@ -135,7 +129,7 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         model=model,
         toolsets=toolsets,
         middlewares=middlewares,
-        checkpointer=checked.component("checkpointer", config.checkpointer, ("checkpointer",)),
+        checkpointer=planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",)),
         tools=tools,
         stable=stable_sections(
             config.prompt,
@@ -170,7 +164,7 @@ def _opened(checked: Checked, build: Build, ref: str | Ref) -> Model:
     from zeus_runtime.models.retry import with_retry
 
     chosen = Ref("litellm", {"model": ref}) if isinstance(ref, str) else ref
-    model: Model = checked.component("model", chosen, ("middlewares",)).create(build)
+    model: Model = planned_component(checked, "model", chosen, ("middlewares",)).create(build)
     return with_retry(model, build.config.retry)
 
 
@@ -205,7 +199,20 @@ def _as_json(value: Any) -> Any:
 
 
 def _components(checked: Checked, kind: Kind, refs: Sequence[Ref], key: str) -> tuple[PlannedComponent, ...]:
-    return tuple(checked.component(kind, ref, (key, index)) for index, ref in enumerate(refs))
+    return tuple(planned_component(checked, kind, ref, (key, index)) for index, ref in enumerate(refs))
+
+
+def _workspace(checked: Checked) -> WorkspaceFiles:
+    workspace = checked.config.workspace
+    routes = {prefix: checked.directory / target for prefix, target in _routes(workspace.routes).items()}
+    quiet = frozenset(ARCHIVE_ROUTES) - workspace.routes.keys()
+    try:
+        files = WorkspaceFiles(checked.directory / workspace.root, routes, quiet=quiet)
+        files.check()
+    except WorkspaceConfigError as error:
+        place = ("workspace", *error.key)
+        raise ConfigError([checked.diagnostic(error.code, error.message, place, hint=error.remedy)]) from None
+    return files
 
 
 def _profile(model: PlannedComponent, checked: Checked) -> ModelProfile:
@@ -229,7 +236,7 @@ def _tools(
     for planned in middlewares:
         for tool in planned.create(replace(build, tools=known)).tools():
             known.setdefault(tool.name, tool)
-            yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin)
+            yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin, planned.kind)
 
 
 def _refuse_misfits(

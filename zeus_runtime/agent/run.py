@@ -119,6 +119,7 @@ class Run:
         self.emit = emit
         self.prune = prune
         self.steps = 0
+        self._asked_cost_usd: float | None = None
         self._outfit = outfit
         outfit.meter.emit = emit
         self._tools = {tool.name: tool for tool in outfit.tools}
@@ -156,8 +157,9 @@ class Run:
 
     @property
     def answer_text(self) -> str:
-        """The text of the thread's last message, which is the run's answer once it has ended."""
-        return text_of(self.conversation[self.conversation.last])
+        """The text of the thread's last message, the run's answer once it has ended; empty if no model was asked."""
+        last = self.conversation[self.conversation.last]
+        return text_of(last) if last.type == "ai" else ""
 
     async def answer(self, seq: int, run_id: str) -> BaseMessage:
         """The model's answer at ``seq``: from the log if this run already has it, else by a model call."""
@@ -200,7 +202,7 @@ class Run:
     async def _asked(self, cursor: int, run_id: str) -> tuple[ModelResponse, Step, Mapping[str, str]]:
         """The model's answer to the messages up to ``cursor``, planned again when the request did not fit."""
         decisions: tuple[Decision, ...] = ()
-        retries, failure = 0, None
+        retries, failure, self._asked_cost_usd = 0, None, None
         while True:
             request, fixed, planned = await self._request(cursor, forced=retries > 0)
             decisions += planned.decisions
@@ -219,7 +221,7 @@ class Run:
                 if error.kind == "context_overflow":
                     told = too_large(error, planned, fixed, self._planning.limit_tokens)
                 step = self._step(cursor, run_id, planned, fixed, decisions, started)
-                await self.conversation.append_step(step.override(error=told.message), fixed.texts)
+                await self.conversation.append_step(step.override(error=told.code), fixed.texts)
                 raise told from error
             step = self._step(cursor, run_id, planned, fixed, decisions, started)
             return response, self._answered(step, planned, response), fixed.texts
@@ -259,14 +261,15 @@ class Run:
 
     def _answered(self, step: Step, planned: Planned, response: ModelResponse) -> Step:
         usage = response.usage
-        cost = self._outfit.meter.count(response)
         self._planning.sent(planned, None if usage is None else usage.input_tokens)
         reported = None
         if usage is not None:
             reported = StepUsage(
                 usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
             )
-        return step.override(usage=reported, cost_usd=cost, finish_reason=response.finish_reason)
+        return step.override(
+            usage=reported, cost_usd=self._asked_cost_usd, finish_reason=response.finish_reason
+        )
 
     async def _request(self, cursor: int, *, forced: bool) -> tuple[ModelRequest, Fixed, Planned]:
         prompt = assemble(await self._sections())
@@ -317,6 +320,10 @@ class Run:
                 self.emit(_event_of(piece))
         if response is None:
             raise ModelError("the model's stream ended without an answer", kind="network")
+        # Here and not once per step: a middleware may ask the model twice, or for a summary, and each call is paid.
+        cost = self._outfit.meter.count(response)
+        if cost is not None:
+            self._asked_cost_usd = (self._asked_cost_usd or 0.0) + cost
         return response
 
     async def _run_call(self, call: Mapping[str, Any]) -> ToolResult:
@@ -359,6 +366,11 @@ class Run:
             raise LimitError(
                 f"the run reached limits.max_steps = {limits.max_steps}",
                 remedy="Go on with --continue, or raise limits.max_steps.",
+            )
+        if limits.max_cost_usd is not None and self._outfit.meter.unpriced:
+            raise LimitError(
+                f"limits.max_cost_usd = {limits.max_cost_usd} cannot be kept: the provider does not report its usage",
+                remedy="Drop limits.max_cost_usd, or use a provider that reports usage; go on with --continue.",
             )
         spent = self.totals.cost_usd
         if limits.max_cost_usd is not None and spent is not None and spent >= limits.max_cost_usd:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.chain import chain
 from zeus_runtime.agent.conversation import Conversation
-from zeus_runtime.agent.graph import RunContext
+from zeus_runtime.agent.graph import RunContext, StepFailedError
 from zeus_runtime.agent.middleware import Turn
 from zeus_runtime.agent.run import Outfit, Run
 from zeus_runtime.context.ledger import Decision, Step
@@ -112,18 +113,17 @@ class Session:
                 cost_usd=run.totals.cost_usd,
             )
         except asyncio.CancelledError:
-            ending = self._failure(
-                CancelledRunError("the run was interrupted", remedy="Go on with --continue."), run
-            )
+            ending = interrupted(self._thread.session, _details(run))
         except ZeusError as error:
-            ending = self._failure(error, run)
+            ending = _failure(error, self._thread.session, _details(run))
         except Exception as error:  # noqa: BLE001 - the edge of a run: its stream must end with a terminal event
             _log.exception("the run of %s failed inside the runtime", self._thread.session)
             ending = RunFailed(
                 self._thread.session, "internal", f"{type(error).__name__}: {error}", details=_details(run)
             )
         finally:
-            await asyncio.shield(self._tidy(completed=run is not None))
+            if run is not None:
+                await _to_its_end(self._tidy())
         emit(ending)
 
     async def compact(self, mode: Mode, outfit: Outfit, emit: Callable[[Event], None]) -> Compaction:
@@ -177,12 +177,13 @@ class Session:
     async def _take_up(self, conversation: Conversation) -> tuple[dict[str, Any] | None, str]:
         state = await self._graph.aget_state(self._config)
         last = conversation.last
-        # `state.next` leaves out tasks whose writes are saved; after a kill between those and the checkpoint, all are.
-        if state.tasks:
-            return None, conversation.run_of_last
+        # A prompt that no checkpoint knows yet is newer than whatever an earlier run left to do.
         if last > state.values.get("cursor", 0) and conversation[last].type == "human":
             run_id = conversation.run_of_last
             return {"cursor": last, "run_id": run_id}, run_id
+        # `state.next` leaves out tasks whose writes are saved; after a kill between those and the checkpoint, all are.
+        if state.tasks:
+            return None, conversation.run_of_last
         raise UsageError(
             f"the last run of {self._thread.session} ended; there is nothing to take up",
             remedy="Give a prompt to go on with the conversation.",
@@ -197,10 +198,16 @@ class Session:
                 "recursion_limit": 2 * limits.max_steps + 3,
                 "max_concurrency": limits.max_parallel_tools,
             }
-            async for _ in self._graph.astream(
-                start, config, context=RunContext(run), durability="sync", stream_mode="custom"
-            ):
-                pass
+            failure: Exception | None = None
+            try:
+                async for _ in self._graph.astream(
+                    start, config, context=RunContext(run), durability="sync", stream_mode="custom"
+                ):
+                    pass
+            except StepFailedError as error:
+                failure = error.failure
+            if failure is not None:
+                raise failure
 
         call: Callable[[Turn], Awaitable[None]] = chain(run.middlewares, "wrap_run", steps)
         try:
@@ -222,19 +229,35 @@ class Session:
         await self._saver.aprune([self._thread.session])
         await self._database.checkpoint()
 
-    async def _tidy(self, *, completed: bool) -> None:
-        if not completed:
-            return
+    async def _tidy(self) -> None:
         try:
             await self._prune()
             await self._log.touch(self._thread)
             await self._database.compact()
+        except ZeusError as error:
+            _log.warning("the session %s could not be tidied: %s", self._thread.session, error.message)
         except Exception:  # noqa: BLE001 - the run has ended; tidying again next time loses nothing
             _log.warning("the session %s could not be tidied", self._thread.session, exc_info=True)
 
-    def _failure(self, error: ZeusError, run: Run | None) -> RunFailed:
-        message = f"{error.message}. {error.remedy}" if error.remedy else error.message
-        return RunFailed(self._thread.session, error.code, message, error.exit_code, _details(run))
+
+def interrupted(session: str, details: Mapping[str, Any]) -> RunFailed:
+    """How a run ends that was cancelled."""
+    return _failure(
+        CancelledRunError("the run was interrupted", remedy="Go on with --continue."), session, details
+    )
+
+
+def _failure(error: ZeusError, session: str, details: Mapping[str, Any]) -> RunFailed:
+    message = f"{error.message}. {error.remedy}" if error.remedy else error.message
+    return RunFailed(session, error.code, message, error.exit_code, details)
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Await ``work`` whole: whoever cancels a second time waits for it too."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
 
 
 def _details(run: Run | None) -> dict[str, Any]:

@@ -120,6 +120,7 @@ def _loop(chat: Chat, lines: Any) -> int:
             text = lines.read(f"{chat.mode}> ")
         except KeyboardInterrupt:
             if interrupted:
+                complain("")
                 return 130
             interrupted = True
             complain("\nCtrl-C again, or /exit, leaves")
@@ -248,10 +249,22 @@ class Chat:
             agent = self._made(mode)
             self._wait(self._agent.aclose())
             self._agent = agent
+            self._keep_session()
         elif mode and mode not in MODES:
             complain(f"there is no mode {printable(mode)!r}; the modes are {', '.join(MODES)}", "yellow")
             return
         complain(f"the mode is {self.mode}")
+
+    def _keep_session(self) -> None:
+        """A database in memory ended with the former agent."""
+        from zeus_runtime.errors import UsageError
+
+        if self._session is not None:
+            try:
+                self._wait(self._history(self._session))
+            except UsageError:
+                self._session = None
+                complain("the session was in memory only; the next prompt begins a new one", "yellow")
 
     def _show_session(self, session: str) -> None:
         if session:

@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
-from contextlib import aclosing, contextmanager
-from typing import TYPE_CHECKING, cast
+from contextlib import aclosing, contextmanager, suppress
+from typing import TYPE_CHECKING, Any, cast
 
 from zeus_runtime.cli.streams import complain
 from zeus_runtime.events import Event, RunCompleted, RunFailed, RunStarted
@@ -79,12 +79,16 @@ def _interruptible(stop: Callable[[], None], view: View) -> Iterator[Callable[[]
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    before: dict[signal.Signals, Any] = {}
     try:
-        for number in _SIGNALS:
-            loop.add_signal_handler(number, receive, number)
+        # Where the loop cannot listen (Windows), Ctrl-C is a KeyboardInterrupt as ever.
+        with suppress(NotImplementedError):
+            for number in _SIGNALS:
+                former = signal.getsignal(number)
+                loop.add_signal_handler(number, receive, number)
+                before[number] = former
         yield lambda: bool(came)
     finally:
-        for number, handler in before.items():
+        for number, former in before.items():
             loop.remove_signal_handler(number)
-            signal.signal(number, handler)
+            signal.signal(number, former)

@@ -53,10 +53,7 @@ def _guarded(words: Sequence[str], process: Process) -> int:
     from zeus_runtime.cli.group import zeus
     from zeus_runtime.errors import ZeusError
 
-    for stream in (sys.stdout, sys.stderr):
-        # An answer may hold what the terminal's encoding cannot: it is shown escaped, not refused.
-        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
-            reconfigure(errors="backslashreplace")
+    _prepare_streams()
     try:
         code = zeus.main(words, prog_name="zeus", standalone_mode=False, obj=process)
         sys.stdout.flush()
@@ -70,6 +67,8 @@ def _guarded(words: Sequence[str], process: Process) -> int:
         return 130
     except BrokenPipeError:
         return _broken_pipe()
+    except OSError as error:
+        return _failed_system(error, process)
     except Exception:  # noqa: BLE001 - the edge: it is printed, redacted
         return _bug(process)
 
@@ -83,13 +82,40 @@ def _failed(error: Exception, process: Process) -> int:
     return int(getattr(error, "exit_code", 1))
 
 
+def _prepare_streams() -> None:
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        # Closed by whoever started the process: there is nothing to read and nobody to write to.
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
+    for stream in (sys.stdout, sys.stderr):
+        # An answer may hold what the terminal's encoding cannot: it is shown escaped, not refused.
+        if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
+            reconfigure(errors="backslashreplace")
+
+
 def _broken_pipe() -> int:
-    """Leave quietly; what is still buffered has no reader, and must not fail once more when Python exits."""
     from zeus_runtime.cli.group import READER_GONE
 
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _drop_output()
     return READER_GONE
+
+
+def _failed_system(error: OSError, process: Process) -> int:
+    """The disk is full, a file may not be read: the user's to repair, and no bug."""
+    from zeus_runtime.cli.streams import complain
+
+    _drop_output()
+    complain(f"error: {process.redact(str(error))}")
+    return 1
+
+
+def _drop_output() -> None:
+    """What is still buffered cannot be written, and must not fail once more when Python exits."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        with suppress(OSError, ValueError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _bug(process: Process) -> int:

@@ -23,7 +23,6 @@ MODEL_BY_KEY: Final[Mapping[str, str]] = {
     "GEMINI_API_KEY": "gemini/gemini-2.5-pro",
     "DEEPSEEK_API_KEY": "deepseek/deepseek-chat",
     "MISTRAL_API_KEY": "mistral/mistral-large-latest",
-    "OPENROUTER_API_KEY": "openrouter/openai/gpt-5",
 }
 """The model that is proposed where this key is set; the first one counts."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, Self
 
-from zeus_runtime.cli.streams import is_terminal
+from zeus_runtime.cli.streams import complain, is_terminal
 
 MOST_REMEMBERED: Final = 1000
 
@@ -66,6 +66,7 @@ class Lines:
             try:
                 return input(prompt)
             except EOFError:
+                complain("")
                 return None
         if self.interactive:
             sys.stderr.write(prompt)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.command("plan")
 @config_argument
 @click.option("--explain", metavar="PATH", help="Only where one value comes from, such as limits.max_steps.")
-@click.option("--prompt", is_flag=True, help="Only the system prompt as the first call of a run sends it.")
+@click.option("--prompt", is_flag=True, help="Only the system prompt, without what middlewares add in a run.")
 @mode_option
 @env_option
 @set_option

@@ -87,7 +87,7 @@ class Request:
 @click.option(
     "--record",
     metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="Write the model's answers to a cassette that model: replay plays back.",
 )
 @click.option(
@@ -127,6 +127,9 @@ def command(
 
     Ctrl-C stops the run so that --continue can go on with it; twice, it ends at once.
     """
+    if prompt is None and config is not None and " " in config and not (process.directory / config).exists():
+        message = f"CONFIG comes first, and there is no file {config!r}; a prompt alone is given with -p"
+        raise click.UsageError(message, ctx)
     limits = {
         "limits.max_steps": max_steps,
         "limits.timeout_seconds": timeout,
@@ -159,7 +162,7 @@ def _prompt(
         raise click.UsageError("give the prompt once: PROMPT or -p", ctx)
     piped = prompt is None and text is None and not continues and config != "-" and not is_terminal(sys.stdin)
     if prompt == "-" or piped:
-        read = sys.stdin.read().strip()
+        read = _read_input(ctx)
         found: str | None = f"{text}\n\n{read}" if text is not None and read else (text or read)
     else:
         found = text if text is not None else prompt
@@ -167,7 +170,19 @@ def _prompt(
         return None
     if found is None or not found.strip():
         raise click.UsageError("there is no prompt: give PROMPT, -p TEXT, or pipe it in", ctx)
+    try:
+        found.encode()
+    except UnicodeEncodeError:
+        raise click.UsageError("the prompt is not UTF-8 text", ctx) from None
     return found
+
+
+def _read_input(ctx: click.Context) -> str:
+    data = sys.stdin.buffer.read()
+    try:
+        return data.decode("utf-8-sig").strip()
+    except UnicodeDecodeError as error:
+        raise click.UsageError(f"standard input is not UTF-8 text (byte {error.start})", ctx) from None
 
 
 def _converse(ctx: click.Context, process: Process, request: Request) -> int:

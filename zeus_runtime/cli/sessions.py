@@ -24,7 +24,7 @@ config_option = click.option(
     "--config",
     metavar="CONFIG",
     shell_complete=complete_config,
-    help="Whose database: a file or preset; zeus.yaml by default.",
+    help="Whose database: a file or preset; zeus.yaml by default, and without one the default preset.",
 )
 json_option = click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
 
@@ -54,8 +54,8 @@ def list_sessions(
     as_object: bool,
 ) -> None:
     """List the agent's sessions, last used first."""
-    checked = read_config(process, config, env=env, sets=sets)
-    agent = None if every else checked.config.name
+    checked, own = _read(process, config, env, sets)
+    agent = None if every or not own else checked.config.name
     found = _with_log(process, checked, lambda log: log.sessions(agent=agent, limit=limit)) or ()
     if as_object:
         answer(as_json([asdict(session) for session in found]))
@@ -66,7 +66,7 @@ def list_sessions(
 
 
 @command.command("show")
-@click.argument("session", shell_complete=complete_session)
+@click.argument("session", required=False, shell_complete=complete_session)
 @config_option
 @env_option
 @set_option
@@ -74,28 +74,35 @@ def list_sessions(
 @click.pass_obj
 def show_session(
     process: Process,
-    session: str,
+    session: str | None,
     config: str | None,
     env: str | None,
     sets: tuple[str, ...],
     as_object: bool,
 ) -> None:
-    """Print a session's conversation, whole, as it was before any context policy."""
+    """Print a session's conversation, whole, as it was before any context policy; the last used one by default."""
     import json
 
     from zeus_runtime.errors import UsageError
 
-    checked = read_config(process, config, env=env, sets=sets)
+    checked, own = _read(process, config, env, sets)
+    agent = checked.config.name if own else None
 
-    async def payloads(log: ThreadLog) -> list[dict[str, Any]]:
-        return [json.loads(entry.payload) for entry in await log.read(await log.find(session))]
+    async def payloads(log: ThreadLog) -> tuple[str, list[dict[str, Any]]] | None:
+        latest = await log.sessions(agent=agent, limit=1) if session is None else ()
+        name = session or (latest[0].session if latest else None)
+        if name is None:
+            return None
+        return name, [json.loads(entry.payload) for entry in await log.read(await log.find(name))]
 
-    stored = _with_log(process, checked, payloads)
-    if stored is None:
-        raise UsageError(f"there is no session {session!r}", remedy="There is no database yet.")
+    found = _with_log(process, checked, payloads)
+    if found is None:
+        which = f"no session {session!r}" if session else "no session yet"
+        raise UsageError(f"there is {which}", remedy="`zeus run` begins one.")
+    name, stored = found
     redact = checked.document.redactor
     if as_object:
-        answer(as_json({"session": session, "messages": redact.json(stored)}))
+        answer(as_json({"session": name, "messages": redact.json(stored)}))
         return
     from zeus_runtime.cli.transcript import transcript
     from zeus_runtime.models.messages import from_payload
@@ -125,7 +132,7 @@ def delete_sessions(
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.errors import UsageError
 
-    checked = read_config(process, config, env=env, sets=sets)
+    checked, _ = _read(process, config, env, sets)
     if not yes:
         if not is_terminal(sys.stdin):
             raise UsageError("nothing is deleted unasked", remedy="Say --yes.")
@@ -133,6 +140,15 @@ def delete_sessions(
     with prepared(process):
         asyncio.run(_delete(checked, sessions))
     complain(f"deleted {', '.join(sessions)}")
+
+
+def _read(process: Process, config: str | None, env: str | None, sets: Sequence[str]) -> tuple[Checked, bool]:
+    """The config whose database is meant, and whether the user named it or has it here.
+
+    A folder where only presets ran has sessions and no zeus.yaml: they are in the default place.
+    """
+    own = config is not None or (process.directory / "zeus.yaml").exists()
+    return read_config(process, config if own else "default", env=env, sets=sets), own
 
 
 def session_table(sessions: Sequence[SessionInfo]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def prepared(process: Process) -> Iterator[None]:
-    """Collect garbage again, and write the libraries' warnings to standard error with secrets masked."""
+    """Collect garbage again; libraries log to standard error with secrets masked, and warn their authors elsewhere.
+
+    Python's warnings are for developers: ``python -W`` and ``PYTHONWARNINGS`` show them.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setLevel(logging.WARNING)
     handler.setFormatter(_Redacting(process.redact))
@@ -24,7 +28,10 @@ def prepared(process: Process) -> Iterator[None]:
     collecting = gc.isenabled()
     gc.enable()
     try:
-        yield
+        with warnings.catch_warnings():
+            if not sys.warnoptions:
+                warnings.simplefilter("ignore")
+            yield
     finally:
         if not collecting:
             gc.disable()

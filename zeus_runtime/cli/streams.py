@@ -42,7 +42,7 @@ def shows_colours(stream: TextIO) -> bool:
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Whether a person is at the other end; a closed stream has nobody."""
+    """Whether a person is at the other end; at a closed stream there is nobody."""
     try:
         return stream.isatty()
     except ValueError:

@@ -28,6 +28,7 @@ from zeus_runtime.events import (
 )
 
 TAIL_LINES: Final = 12
+TAIL_CHARACTERS: Final = 4000
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
@@ -49,12 +50,10 @@ class TerminalView:
     def show(self, event: Event) -> None:
         if isinstance(event, Text):
             self._aside = ""
-            blocks, self._growing = split_blocks(self._growing + printable(event.text))
-            for block in blocks:
-                self._print(block)
+            self._grow(event.text)
             self._redraw()
         elif isinstance(event, Reasoning):
-            self._aside += printable(event.text)
+            self._aside += event.text
             self._redraw()
         elif isinstance(event, ToolCallChunk):
             self._aside = f"writing a call of {event.tool_name} …" if event.tool_name else self._aside
@@ -78,6 +77,15 @@ class TerminalView:
         """Print what has grown and show the cursor again."""
         self._settle()
 
+    def _grow(self, text: str) -> None:
+        # A block ends where a line begins: looking at every piece would take a long block's length squared.
+        may_end = "\n" in text or self._growing.endswith("\n")
+        self._growing += text
+        if may_end:
+            blocks, self._growing = split_blocks(self._growing)
+            for block in blocks:
+                self._print(block)
+
     def _tell(self, event: Event) -> None:
         self._still()
         self._aside = ""
@@ -92,11 +100,12 @@ class TerminalView:
         console = self._live.console if self._live else self._console
         if self._printed:
             console.print()
-        console.print(Markdown(block))
+        console.print(Markdown(printable(block)))
         self._printed = True
 
     def _redraw(self) -> None:
-        text = self._growing or self._aside
+        # Cleaned as a whole: an escape sequence may come in two pieces.
+        text = printable((self._growing or self._aside)[-TAIL_CHARACTERS:])
         if not text:
             self._still()
             return

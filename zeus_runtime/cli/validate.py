@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.config import Diagnostic
     from zeus_runtime.config.diagnostics import Format
+    from zeus_runtime.config.nodes import Mark
 
 
 @click.command("validate")
@@ -83,10 +84,20 @@ def _check(
     except ConfigError as error:
         return _Outcome(name or "zeus.yaml", error.exit_code, error.diagnostics)
     except ZeusError as error:
-        only = Diagnostic(error.code, process.redact(error.message), hint=error.remedy)
+        only = Diagnostic(
+            error.code, process.redact(error.message), position=_mark(error.where), hint=error.remedy
+        )
         return _Outcome(name or "zeus.yaml", error.exit_code, (only,))
     failed = strict and any(diagnostic.severity == "warning" for diagnostic in found)
     return _Outcome(checked.document.source, 3 if failed else 0, found)
+
+
+def _mark(where: str | None) -> Mark | None:
+    """The place that an error tells as ``file:line:column``."""
+    from zeus_runtime.config.nodes import Mark
+
+    source, line, column = (where or "").rsplit(":", 2) if (where or "").count(":") > 1 else ("", "", "")
+    return Mark(source, int(line), int(column)) if line.isdigit() and column.isdigit() else None
 
 
 def _warnings(checked: Checked, plan: Plan) -> tuple[Diagnostic, ...]:

@@ -54,12 +54,24 @@ class Layers:
         """
         if source is None:
             return self._discover()
-        named = Path(source).expanduser()
-        path = self.directory / named
-        if path.is_dir():
-            path = path / DISCOVERED
-        if path.exists():
-            return path
+        if source == "":
+            raise _lost(
+                "file-not-found", "the config's name is empty", "name a file, a preset, or leave it out"
+            )
+        path = self.directory / Path(source).expanduser()
+        try:
+            if path.is_dir():
+                path = path / DISCOVERED
+            if path.exists():
+                return path
+            dangles = path.is_symlink()
+        except OSError as error:
+            message = f"{str(source)[:200]!r} names no file: {error.strerror}"
+            raise _lost("file-not-found", message, "correct the name") from None
+        if dangles:
+            raise _lost(
+                "file-not-found", f"{self.shown(path)} is a link to a file that is not there", "repair it"
+            )
         if isinstance(source, str) and _is_name(source):
             return self._preset(source, self.homes, None, also=self.shown(path))
         raise _lost("file-not-found", f"there is no file {self.shown(path)}", _siblings(path))
@@ -227,7 +239,7 @@ def _siblings(path: Path) -> str:
         present = sorted(other.name for other in path.parent.iterdir() if other.suffix in (".yaml", ".yml"))
     except OSError:
         return "the folder is not there either" if not path.parent.exists() else "the folder cannot be read"
-    near = did_you_mean(path.name, present)
+    near = did_you_mean(path.name, [name for name in present if name != path.name])
     if near:
         return f"did you mean {near!r}?"
     return f"YAML files there: {listing(present)}" if present else "there is no YAML file in that folder"

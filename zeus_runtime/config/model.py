@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias
 
-from zeus_runtime.config.markers import Doc, FileRelative, Maximum, Minimum, RefTo
+from zeus_runtime.config.markers import Doc, FileRelative, Maximum, Minimum, Pattern, RefTo
 from zeus_runtime.config.ref import Ref as Ref
 
 _SQLITE = Ref("sqlite")
@@ -122,7 +122,11 @@ class Storage:
 
     url: Annotated[
         str,
-        Doc("SQLAlchemy URL of the database; a relative SQLite path is relative to the working directory."),
+        Pattern(r"^[A-Za-z][A-Za-z0-9_+.-]*://"),
+        Doc(
+            "SQLAlchemy URL of the database, such as sqlite:///.zeus/zeus.db; a relative SQLite path is relative to "
+            "the working directory."
+        ),
     ] = "sqlite:///.zeus/zeus.db"
 
 

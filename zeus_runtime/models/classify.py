@@ -86,6 +86,7 @@ _LABELS: Final[Mapping[ErrorClass, str]] = {
 _REMEDIES: Final[Mapping[ErrorClass, str]] = {
     "auth": "Check the API key and that it may use this model",
     "context_overflow": "Shorten the request, or use a model with a larger window",
+    "network": "Check the network and, where one is set, api_base",
 }
 _BY_STATUS_REMEDIES: Final[Mapping[int, str]] = {
     402: "The account has no credit left: see the provider's billing page",
@@ -115,7 +116,7 @@ def classify(
     kind = _kind(text, status, names)
     overflow = find_overflow(text) if kind == "context_overflow" else None
     return ModelError(
-        f"{_LABELS[kind]}{f' ({status})' if status else ''}: {readable(text)}",
+        f"{_LABELS[kind]}{f' ({status})' if status and kind != 'network' else ''}: {readable(text)}",
         kind=kind,
         status=status,
         retry_after_seconds=retry_after(headers or {}, text, now),
@@ -138,6 +139,9 @@ def _kind(text: str, status: int | None, names: tuple[str, ...]) -> ErrorClass:
         return "rate_limit"
     if named in _NAME_BEFORE_STATUS:
         return named
+    if status == 500 and said == "network":
+        # litellm gives a refused connection the status 500.
+        return said
     if status is not None and status >= 400:
         return _BY_STATUS.get(status) or ("server" if status >= 500 else "bad_request")
     return said or named or "server"

@@ -132,6 +132,9 @@ class Model(Protocol):
 
     ``stream`` is called afresh for every request, may run concurrently, closes its connection when the iterator
     is closed or its task cancelled, and raises only ``ModelError`` for what the provider did.
+
+    A model may also have ``async check() -> None``, which raises a ``ModelError`` when no call could succeed (a key is
+    missing) and calls nobody; ``zeus doctor`` asks it.
     """
 
     @property

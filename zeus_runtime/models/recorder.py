@@ -7,7 +7,15 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.models.cassette import call_line, cassette_model, header, normalised, read_cassette
+from zeus_runtime.errors import RunError
+from zeus_runtime.models.cassette import (
+    CassetteError,
+    call_line,
+    cassette_model,
+    header,
+    normalised,
+    read_cassette,
+)
 from zeus_runtime.models.interface import Model, ModelPiece, ModelRequest, ModelResponse, Retrying
 
 if TYPE_CHECKING:
@@ -26,7 +34,7 @@ class Recorder:
         redact: removes secrets from a text.
 
     Raises:
-        CassetteError: the file exists and is no cassette: it is not overwritten.
+        CassetteError: the file cannot be written, or exists and is no cassette: it is not overwritten.
     """
 
     def __init__(self, model: Model, path: Path, redact: Callable[[str], str]) -> None:
@@ -34,13 +42,22 @@ class Recorder:
         self._path = path
         self._redact = redact
         self._previous: Sequence[Any] = ()
-        if path.exists() and path.stat().st_size:
-            cassette_model(path)
+        try:
+            self._begin()
+        except OSError as error:
+            raise CassetteError(
+                f"the cassette {path} cannot be written: {error.strerror}",
+                remedy="Name another file to record to.",
+            ) from error
+
+    def _begin(self) -> None:
+        if self._path.exists() and self._path.stat().st_size:
+            cassette_model(self._path)
             self._end_last_line()
-            read_cassette(path)
+            read_cassette(self._path)
         else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(header(model.name), "utf-8")
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            self._path.write_text(header(self._model.name), "utf-8")
 
     def _end_last_line(self) -> None:
         """Cut off a line that a killed recording left unfinished."""
@@ -68,6 +85,12 @@ class Recorder:
     def _append(self, request: ModelRequest, pieces: Sequence[ModelPiece], response: ModelResponse) -> None:
         asked = normalised(request)
         line = call_line(asked, self._previous, pieces, response, self._redact)
-        with self._path.open("a", encoding="utf-8") as file:
-            file.write(line)
+        try:
+            with self._path.open("a", encoding="utf-8") as file:
+                file.write(line)
+        except OSError as error:
+            raise RunError(
+                f"the cassette {self._path} cannot be written: {error.strerror}",
+                remedy="Make room, or go on with --continue and without --record.",
+            ) from error
         self._previous = asked["messages"]

@@ -11,7 +11,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
 from sqlalchemy.pool import NullPool
 
-from zeus_runtime.errors import MissingError, RunError
+from zeus_runtime.errors import MissingError, RunError, UsageError
+from zeus_runtime.store.claims import claim
 from zeus_runtime.store.transactions import Transactions, retry_while_locked
 
 T = TypeVar("T")
@@ -43,6 +44,7 @@ class Database:
             if file is not None:
                 file.parent.mkdir(parents=True, exist_ok=True)
             is_sqlite = make_url(url).get_backend_name() == "sqlite"
+            self._file = file
             self._is_file = file is not None
             target = f"sqlite:///{file}" if file is not None else url
 
@@ -55,7 +57,12 @@ class Database:
 
             if not is_sqlite:
                 create_engine(target, poolclass=NullPool)
-        except (ArgumentError, NoSuchModuleError, ImportError, OSError) as error:
+        except OSError as error:
+            raise MissingError(
+                f"the folder of the database {self._name!r} cannot be made: {error.strerror}: {error.filename}",
+                remedy="Make it, or set storage.url to another place.",
+            ) from error
+        except (ArgumentError, NoSuchModuleError, ImportError) as error:
             raise MissingError(
                 f"the database {self._name!r} cannot be used: {error}",
                 remedy="Set storage.url to a SQLAlchemy URL such as sqlite:///.zeus/zeus.db, and install its driver.",
@@ -67,6 +74,33 @@ class Database:
             inline=is_sqlite,
             shared=is_sqlite and not self._is_file,
         )
+
+    def claim(self, session: str) -> Callable[[], None]:
+        """Keep other processes, and other agents of this one, from running ``session`` until the claim is given back.
+
+        Between processes this holds for a SQLite file; a database in memory has one process only.
+
+        Returns:
+            a function that gives the claim back.
+
+        Raises:
+            UsageError: somebody else runs it.
+        """
+        if self._file is None:
+            return lambda: None
+        try:
+            given_back = claim(self._file.with_name(f"{self._file.name}-{session}.lock"))
+        except OSError as error:
+            raise RunError(
+                f"the folder of the database {self._name!r} cannot be written: {error.strerror}",
+                remedy="Make it writable, or set storage.url to another place.",
+            ) from error
+        if given_back is None:
+            raise UsageError(
+                f"the session {session} is running elsewhere",
+                remedy="Wait for it, stop it there, or use another session.",
+            )
+        return given_back
 
     async def run(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` in one transaction on a worker thread and return what it returns.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlmodel import SQLModel
+from sqlalchemy.schema import CreateIndex, CreateTable
 
 from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.store.database import Database
@@ -97,8 +97,11 @@ class ThreadLog:
         """Make the tables that are not there yet."""
 
         def create(connection: Connection) -> None:
-            tables = [_thread, _message, _edit, _step, _text]
-            SQLModel.metadata.create_all(connection, tables=tables)
+            # `create_all` looks first and creates then; a process that starts at the same moment comes in between.
+            for table in (_thread, _message, _edit, _step, _text):
+                connection.execute(CreateTable(table, if_not_exists=True))
+                for index in table.indexes:
+                    connection.execute(CreateIndex(index, if_not_exists=True))
 
         await self._database.run(create)
 
@@ -132,6 +135,8 @@ class ThreadLog:
         """
 
         def work(connection: Connection) -> int | None:
+            if not session.isprintable():
+                return None
             return connection.execute(select(_thread.c.key).where(_thread.c.session == session)).scalar()
 
         key = await self._database.run(work)

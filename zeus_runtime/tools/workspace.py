@@ -27,10 +27,18 @@ Guard: TypeAlias = Callable[[str], str | None]
 
 
 class WorkspaceConfigError(ZeusError):
-    """The config's ``workspace`` cannot be used (exit 3)."""
+    """The config's ``workspace`` cannot be used (exit 3).
+
+    Args:
+        key: which of its values is wrong, as a path of keys.
+    """
 
     exit_code = 3
     code = "workspace"
+
+    def __init__(self, message: str, *, remedy: str, key: tuple[str, ...]) -> None:
+        super().__init__(message, remedy=remedy)
+        self.key = key
 
 
 _MAX_LINKS = 40
@@ -97,16 +105,14 @@ class WorkspaceFiles:
                 remedy="Run Zeus on Linux or macOS (on Windows: in WSL).",
             )
         self.root = root.absolute()
-        self.routes: Mapping[str, Path] = {
-            _route(prefix): host.absolute() for prefix, host in (routes or {}).items()
-        }
+        self.routes: Mapping[str, Path] = _routes(routes or {})
         self._mounts = {split(prefix): host for prefix, host in self.routes.items()}
         self._quiet = {split(prefix): host for prefix, host in self.routes.items() if prefix in quiet}
         self._locks: WeakValueDictionary[tuple[int, int, str], threading.Lock] = WeakValueDictionary()
         self._locks_lock = threading.Lock()
 
     def check(self) -> None:
-        """Whether the root is a folder that can be listed.
+        """Whether the root is a folder that can be listed, and each route a folder or not made yet.
 
         Raises:
             WorkspaceConfigError: it is not.
@@ -115,9 +121,17 @@ class WorkspaceFiles:
             os.close(os.open(self.root, os.O_RDONLY | os.O_DIRECTORY))
         except OSError as error:
             raise WorkspaceConfigError(
-                f"The workspace {self.root} cannot be used: {error.strerror}.",
-                remedy="Create the folder or change workspace.root.",
+                f"the workspace {self.root} cannot be used: {error.strerror}",
+                remedy="create the folder, or change workspace.root",
+                key=("root",),
             ) from None
+        for prefix, host in self.routes.items():
+            if host.exists() and not host.is_dir():
+                raise WorkspaceConfigError(
+                    f"the route {prefix} leads to {host}, which is no folder",
+                    remedy="name a folder; it is made at the first write",
+                    key=("routes",),
+                )
 
     def normalize(self, path: str) -> str:
         """``path`` as an absolute virtual path; links are not resolved and the disk is not touched."""
@@ -518,6 +532,18 @@ def _replaceable(place: _Place, parts: tuple[str, ...]) -> os.stat_result | None
     return status
 
 
+def _routes(given: Mapping[str, Path]) -> dict[str, Path]:
+    routes: dict[str, Path] = {}
+    for written, host in given.items():
+        prefix = _route(written)
+        if prefix in routes:
+            raise WorkspaceConfigError(
+                f"the route {prefix} is given twice", remedy="keep one of the two", key=("routes", written)
+            )
+        routes[prefix] = host.absolute()
+    return routes
+
+
 def _route(prefix: str) -> str:
     try:
         parts = split(prefix)
@@ -525,8 +551,9 @@ def _route(prefix: str) -> str:
         parts = ()
     if not parts or not prefix.startswith("/"):
         raise WorkspaceConfigError(
-            f"workspace.routes: {prefix!r} is not a route.",
-            remedy="A route is a prefix such as /memory/; workspace.root is where / goes.",
+            f"{prefix!r} is not a route",
+            remedy="a route is a prefix such as /memory/; workspace.root is where / goes",
+            key=("routes", prefix),
         )
     return join(parts) + "/"
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from langgraph.checkpoint.conformance import checkpointer_test, validate
-
 from zeus_plugins.checkpointers.sqlite.saver import SqliteSaver
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ async def test_at_most_thirty_earlier_messages_are_sent_and_all_are_stored(tmp_p
 async def test_the_prefix_moves_rarely(tmp_path: Path) -> None:
     model = await talk(tmp_path, "middlewares: [history]\n", 60)
     firsts = [str(request.messages[0].content) for request in model.requests]
-    moves = sum(one != other for one, other in zip(firsts, firsts[1:], strict=False))
+    moves = sum(one != other for one, other in pairwise(firsts))
     assert moves == (60 * 2 - 30) // 10
 
 
@@ -47,7 +48,7 @@ async def test_both_options_do_what_they_say(tmp_path: Path, maximum: int, chunk
     earlier = [len(request.messages) - 1 for request in model.requests]
     assert max(earlier) <= maximum
     assert max(earlier) == maximum - maximum % 2
-    drops = [one + 2 - other for one, other in zip(earlier, earlier[1:], strict=False) if other < one + 2]
+    drops = [one + 2 - other for one, other in pairwise(earlier) if other < one + 2]
     assert all(drop >= chunk for drop in drops)
 
 

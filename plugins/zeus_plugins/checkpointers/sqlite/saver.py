@@ -22,9 +22,10 @@ from langgraph.checkpoint.base import (
     writes_sort_key,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from zeus_plugins.checkpointers.sqlite.options import Options
-from zeus_runtime import Build, MissingError, Transactions, retry_while_locked
+from zeus_runtime import Build, MissingError, RunError, Transactions, retry_while_locked
 
 T = TypeVar("T")
 
@@ -48,11 +49,13 @@ class SqliteSaver(BaseCheckpointSaver[int]):
 
     Args:
         file: the database; made with its folder if it is not there. ``:memory:`` for none.
-        serde: how values become bytes; LangGraph's msgpack by default.
+        serde: how values become bytes; LangGraph's msgpack by default, which makes no objects but known harmless ones.
     """
 
     def __init__(self, file: Path | str, *, serde: SerializerProtocol | None = None) -> None:
-        super().__init__(serde=serde)
+        # Said here and not by LANGGRAPH_STRICT_MSGPACK: that is without effect where LangGraph is already imported.
+        super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
+        self._file = file
         self._transactions = Transactions(
             lambda timeout_seconds: _connect(file, timeout_seconds),
             _transact,
@@ -77,7 +80,7 @@ class SqliteSaver(BaseCheckpointSaver[int]):
             ).fetchone()
             return self._tuple(connection, row) if row else None
 
-        return await self._transactions.run(work)
+        return await self._run(work)
 
     async def alist(
         self,
@@ -97,7 +100,7 @@ class SqliteSaver(BaseCheckpointSaver[int]):
                     found.append(self._tuple(connection, row))
             return found
 
-        for found in await self._transactions.run(work):
+        for found in await self._run(work):
             yield found
 
     async def aput(
@@ -120,7 +123,7 @@ class SqliteSaver(BaseCheckpointSaver[int]):
             value,
             json.dumps(full, ensure_ascii=False),
         )
-        await self._transactions.write(
+        await self._write(
             lambda connection: connection.execute(
                 "INSERT OR REPLACE INTO checkpoint (thread_id, ns, id, parent_id, run_id, type, value, metadata)"
                 " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -149,7 +152,7 @@ class SqliteSaver(BaseCheckpointSaver[int]):
             )
             for index, (channel, value) in enumerate(writes)
         ]
-        await self._transactions.write(
+        await self._write(
             lambda connection: connection.executemany(
                 f"INSERT OR {'REPLACE' if special else 'IGNORE'} INTO checkpoint_write"
                 " (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, type, value)"
@@ -159,16 +162,14 @@ class SqliteSaver(BaseCheckpointSaver[int]):
         )
 
     async def adelete_thread(self, thread_id: str) -> None:
-        await self._transactions.run(
-            lambda connection: _delete(connection, "thread_id = ?", (str(thread_id),))
-        )
+        await self._run(lambda connection: _delete(connection, "thread_id = ?", (str(thread_id),)))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         def work(connection: sqlite3.Connection) -> None:
             for run_id in run_ids:
                 _delete(connection, "run_id = ?", (run_id,))
 
-        await self._transactions.run(work)
+        await self._run(work)
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         def work(connection: sqlite3.Connection) -> None:
@@ -182,7 +183,7 @@ class SqliteSaver(BaseCheckpointSaver[int]):
                     (target_thread_id, source_thread_id),
                 )
 
-        await self._transactions.run(work)
+        await self._run(work)
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Drop all but the newest checkpoint of each namespace (``keep_latest``) or all (``delete``)."""
@@ -207,7 +208,25 @@ class SqliteSaver(BaseCheckpointSaver[int]):
                         where,
                     )
 
-        await self._transactions.run(work)
+        await self._run(work)
+
+    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return await self._transactions.run(work)
+        except (sqlite3.Error, OSError) as error:
+            raise self._explained(error) from error
+
+    async def _write(self, work: Callable[[sqlite3.Connection], object]) -> None:
+        try:
+            await self._transactions.write(work)
+        except (sqlite3.Error, OSError) as error:
+            raise self._explained(error) from error
+
+    def _explained(self, error: Exception) -> RunError:
+        return RunError(
+            f"the checkpoints' database {self._file} failed: {error}",
+            remedy="Check that it is a database, reachable, writable and not full; then go on with --continue.",
+        )
 
     def _tuple(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> CheckpointTuple:
         thread_id, ns, checkpoint_id, parent_id, kind, value, metadata = row

@@ -45,7 +45,7 @@ def credentials(litellm: Any, options: Options, environ: Mapping[str, str]) -> d
     Raises:
         ModelError: (auth) a key is missing; the error names the variables.
     """
-    found = _from_dotenv(_provider(litellm, options.model), environ)
+    found = _from_dotenv(litellm, options.model, environ)
     if options.api_key is not None:
         found["api_key"] = options.api_key.reveal()
     if options.api_base is not None:
@@ -74,7 +74,36 @@ def _provider(litellm: Any, model: str) -> str:
         return model.partition("/")[0]
 
 
-def _from_dotenv(provider: str, environ: Mapping[str, str]) -> dict[str, Any]:
+def refused_key(litellm: Any, options: Options, environ: Mapping[str, str]) -> str:
+    """What to do about a key that the provider refused, naming the place it came from."""
+    if options.api_key is not None:
+        return "Check the key in model.litellm.api_key, and that it may use this model"
+    given = [
+        name for name in _variables(litellm, options.model) if name.endswith(_KEYS) and environ.get(name)
+    ]
+    if given:
+        return f"Check the key in {' or '.join(given)}, and that it may use this model"
+    unset = [
+        name for name in litellm.validate_environment(options.model)["missing_keys"] if name.endswith(_KEYS)
+    ]
+    if unset:
+        return f"No key was sent: set {unset[0]} in the environment or in .env, or model.litellm.api_key in the YAML"
+    return "Check the provider's credential, and that it may use this model"
+
+
+def _from_dotenv(litellm: Any, model: str, environ: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        argument: environ[name]
+        for name in _variables(litellm, model)
+        if environ.get(name) and not os.environ.get(name)
+        for end, argument in _ARGUMENTS
+        if name.endswith(end)
+    }
+
+
+def _variables(litellm: Any, model: str) -> list[str]:
+    """The variables that say who calls the model's provider, and where; sorted."""
+    provider = _provider(litellm, model)
     prefix = provider.upper()
     own = {f"{prefix}{end}" for end, _ in _ARGUMENTS if end.startswith("_")}
     named = {
@@ -85,10 +114,4 @@ def _from_dotenv(provider: str, environ: Mapping[str, str]) -> dict[str, Any]:
         "together_ai": {"TOGETHERAI_API_KEY"},
         "perplexity": {"PERPLEXITYAI_API_KEY"},
     }.get(provider, set())
-    return {
-        argument: environ[name]
-        for name in sorted(own | named)
-        if environ.get(name) and not os.environ.get(name)
-        for end, argument in _ARGUMENTS
-        if name.endswith(end)
-    }
+    return sorted(own | named)

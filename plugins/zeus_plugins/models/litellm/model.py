@@ -70,23 +70,39 @@ class LitellmModel:
     def name(self) -> str:
         return self._options.model
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
-        from zeus_plugins.models.litellm.assembly import Assembly, call_ids, seed_of
+    async def check(self) -> None:
+        """See whether a call could be made at all, without making one.
+
+        Raises:
+            ModelError: (auth) a key is missing.
+        """
         from zeus_plugins.models.litellm.credentials import credentials
         from zeus_plugins.models.litellm.library import library
-        from zeus_runtime import ModelResponse, cost_usd
+
+        credentials(await library(), self._options, self._environ)
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        from zeus_plugins.models.litellm.assembly import Assembly, call_ids, seed_of
+        from zeus_plugins.models.litellm.credentials import credentials, refused_key
+        from zeus_plugins.models.litellm.library import library
+        from zeus_runtime import ModelError, ModelResponse, cost_usd
 
         litellm = await library()
         arguments = {**credentials(litellm, self._options, self._environ), **self._arguments(request)}
         assembly = Assembly(taken=call_ids(request.messages), seed=seed_of(request.messages))
         finish_reason, model, usage = "stop", "", None
-        async with aclosing(self._chunks(litellm, arguments)) as chunks:
-            async for chunk in chunks:
-                for piece in assembly.add(chunk.get("delta") or {}):
-                    yield piece
-                finish_reason = chunk.get("finish_reason") or finish_reason
-                model = chunk.get("model") or model
-                usage = chunk.get("usage") or usage
+        try:
+            async with aclosing(self._chunks(litellm, arguments)) as chunks:
+                async for chunk in chunks:
+                    for piece in assembly.add(chunk.get("delta") or {}):
+                        yield piece
+                    finish_reason = chunk.get("finish_reason") or finish_reason
+                    model = chunk.get("model") or model
+                    usage = chunk.get("usage") or usage
+        except ModelError as error:
+            if error.kind == "auth":
+                error.remedy = refused_key(litellm, self._options, self._environ)
+            raise
         yield ModelResponse(
             message=assembly.message(),
             usage=usage,

@@ -1,0 +1,115 @@
+"""``zeus`` on a pseudo-terminal: what a person sees, and keys to press."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Self
+
+from tests.cli.conftest import command
+
+_ESCAPE = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07]*\x07|[=>])")
+
+
+class PseudoTerminal:
+    """A process whose three streams are one terminal of 100 columns.
+
+    Args:
+        words: after ``zeus``.
+        folder: the working directory.
+        environ: further environment variables.
+    """
+
+    def __init__(self, words: Sequence[str], folder: Path, environ: Mapping[str, str] | None = None) -> None:
+        self._terminal, side = pty.openpty()
+        given = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30", **(environ or {})}
+        self._process = subprocess.Popen(
+            command(*words),
+            cwd=folder,
+            stdin=side,
+            stdout=side,
+            stderr=side,
+            env=given,
+            start_new_session=True,
+            preexec_fn=_take_terminal,
+        )
+        os.close(side)
+        self.raw = ""
+        self._seen = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        os.close(self._terminal)
+
+    @property
+    def screen(self) -> str:
+        """All that was written so far, without escape sequences."""
+        return _ESCAPE.sub("", self.raw).replace("\r\n", "\n")
+
+    def until(self, text: str, seconds: float = 60) -> str:
+        """Read until ``text`` comes after what the last call waited for; give what came up to it."""
+        deadline = time.monotonic() + seconds
+        while text not in (new := self.screen[self._seen :]):
+            assert self._read(deadline - time.monotonic()), f"no {text!r} came: {new!r}"
+        end = self.screen.index(text, self._seen) + len(text)
+        came, self._seen = self.screen[self._seen : end], end
+        return came
+
+    def interrupt_until(self, text: str) -> None:
+        """Press Ctrl-C at a prompt until ``text`` comes.
+
+        Python sees a signal that arrives just before its readline waits only with the next key or signal.
+        """
+        for _ in range(60):
+            self.press("\x03")
+            if self._read(1) and text in self.screen[self._seen :]:
+                break
+        self.until(text)
+
+    def interrupt_to_the_end(self) -> int:
+        """Press Ctrl-C at a prompt until the process ends; the exit code."""
+        for _ in range(60):
+            self.press("\x03")
+            while self._read(1):
+                pass
+            with suppress(subprocess.TimeoutExpired):
+                return self._process.wait(timeout=1)
+        raise AssertionError(f"it goes on: {self.screen!r}")
+
+    def press(self, keys: str) -> None:
+        """Type."""
+        os.write(self._terminal, keys.encode())
+
+    def end(self) -> int:
+        """Read to the end; the exit code."""
+        while self._read(60):
+            pass
+        return self._process.wait(timeout=60)
+
+    def _read(self, seconds: float) -> bool:
+        ready, _, _ = select.select([self._terminal], [], [], max(0, seconds))
+        try:
+            data = os.read(self._terminal, 65536) if ready else b""
+        except OSError:
+            # Linux's way to say that the other side is closed.
+            data = b""
+        self.raw += data.decode(errors="replace")
+        return bool(data)
+
+
+def _take_terminal() -> None:
+    import fcntl
+    import termios
+
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)

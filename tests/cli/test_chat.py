@@ -1,0 +1,109 @@
+"""``zeus chat`` with its lines piped in."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Project, Zeus
+
+
+def sessions(zeus: Zeus) -> list[tuple[str, int]]:
+    return [(each["title"], each["messages"]) for each in zeus("sessions", "list", "--json").json]
+
+
+def test_lines_are_prompts_of_one_session(zeus: Zeus, project: Project) -> None:
+    project.agent("first", "second")
+    result = zeus("chat", "zeus.yaml", "--quiet", stdin="hello\n\nand you?\n")
+    assert (result.exit_code, result.out, result.err) == (0, "first\nsecond\n", "")
+    assert sessions(zeus) == [("hello", 4)]
+
+
+def test_a_line_that_ends_with_a_backslash_goes_on(zeus: Zeus, project: Project) -> None:
+    project.agent("one")
+    zeus("chat", stdin="a\\\nb\\\nc\n")
+    assert sessions(zeus) == [("a\nb\nc", 2)]
+
+
+def test_new_begins_another_session_and_session_goes_back(zeus: Zeus, project: Project) -> None:
+    project.agent("one", "two")
+    zeus("chat", stdin="a\n/new\nb\n/exit\nnever read\n")
+    assert sorted(sessions(zeus)) == [("a", 2), ("b", 2)]
+    old = zeus("sessions", "list", "--json").json[1]["session"]
+    result = zeus("chat", stdin=f"/session {old}\nc\n/session\n")
+    assert "you: a" in result.err
+    assert result.err.rstrip().endswith(old)
+    assert sorted(sessions(zeus)) == [("a", 4), ("b", 2)]
+
+
+def test_continue_goes_on_with_the_latest(zeus: Zeus, project: Project) -> None:
+    project.agent("one", "two")
+    zeus("chat", stdin="a\n")
+    zeus("chat", "--continue", stdin="b\n")
+    assert sessions(zeus) == [("a", 4)]
+    assert zeus("chat", "--session", "session_000000000000", stdin="c\n").exit_code == 2
+
+
+def test_the_mode_changes_and_the_session_stays(zeus: Zeus, project: Project) -> None:
+    call = {"call": "shout", "args": {"text": "hey"}}
+    project.agent("one", call, "two", call, "three")
+    result = zeus("chat", stdin="a\n/mode ask\nb\n/mode\n/mode agent\nc\n/mode chef\n")
+    assert result.exit_code == 0
+    assert "shout cannot be called in ask mode" in result.err
+    assert "← shout: HEY (+1 lines)" in result.err
+    assert "there is no mode 'chef'" in result.err
+    assert len(sessions(zeus)) == 1
+
+
+def test_a_session_in_memory_does_not_outlive_a_change_of_mode(zeus: Zeus, project: Project) -> None:
+    project.agent("one", "two", more="storage: {url: 'sqlite://'}\ncheckpointer: memory\n")
+    result = zeus("chat", stdin="a\n/mode ask\nb\n")
+    assert (result.exit_code, result.out) == (0, "one\none\n")
+    assert "the session was in memory only" in result.err
+
+
+def test_resume_takes_up_the_interrupted_run(zeus: Zeus, project: Project) -> None:
+    project.agent({"call": "echo", "args": {"text": "ahoy"}}, "done")
+    assert zeus("run", "zeus.yaml", "go", "--max-steps", "1").exit_code == 6
+    result = zeus("chat", "--continue", stdin="/resume\n")
+    assert (result.exit_code, result.out) == (0, "done\n")
+    assert "no session yet" in zeus("chat", stdin="/resume\n").err
+
+
+def test_commands_explain_themselves(zeus: Zeus, project: Project) -> None:
+    project.agent("one")
+    result = zeus("chat", stdin="/help\n/tools\n/sessions\n/hepl\n//not a command\n")
+    for word in ("/mode", "/resume", "echo", "shout", "no session yet"):
+        assert word in result.err
+    assert "there is no /hepl; did you mean '/help'?" in result.err
+    assert sessions(zeus) == [("/not a command", 2)]
+
+
+def test_a_failed_run_ends_a_piped_conversation_with_its_exit_code(zeus: Zeus, project: Project) -> None:
+    project.agent({"raise": "auth"})
+    result = zeus("chat", stdin="a\nb\n")
+    assert result.exit_code == 4
+    assert sessions(zeus)[0][0] == "a"
+    assert len(sessions(zeus)) == 1
+
+
+def test_an_error_of_a_command_does_not_end_a_traceback(zeus: Zeus, project: Project) -> None:
+    project.agent("one")
+    result = zeus("chat", stdin="/session session_000000000000\n")
+    assert result.exit_code == 2
+    assert "there is no session" in result.err
+    assert "Traceback" not in result.err
+
+
+def test_a_conversation_has_no_json_and_no_cassette(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.agent("one")
+    monkeypatch.setattr("zeus_runtime.cli.run.is_terminal", lambda _stream: True)
+    for words in (["-o", "json"], ["--record", "tape.jsonl"]):
+        result = zeus("run", "zeus.yaml", *words, stdin="a\n")
+        assert result.exit_code == 2
+        assert "need a prompt" in result.err
+
+
+def test_the_config_of_a_conversation_is_a_file(zeus: Zeus, project: Project) -> None:
+    assert zeus("chat", "-", stdin="a\n").exit_code == 2

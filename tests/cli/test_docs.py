@@ -1,0 +1,73 @@
+"""docs/cli.md says what the command line says. ``ZEUS_GOLDEN=1`` writes the help texts and the exit codes anew."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.cli.conftest import Zeus
+from zeus_runtime.cli.chat import HELP
+from zeus_runtime.cli.entry import EXIT_CODES
+from zeus_runtime.cli.group import VERBS
+from zeus_runtime.cli.group import zeus as group
+
+DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
+_HELP = re.compile(r"```console\n\$ (zeus[^\n]*) --help\n(.*?)\n```", re.DOTALL)
+_CODES = re.compile(r"(\| code \| meaning \|\n\|---\|---\|\n)((?:\|[^\n]*\|\n)+)")
+_SLASHES = re.compile(r"(\| line \| what it does \|\n\|---\|---\|\n)((?:\|[^\n]*\|\n)+)")
+
+
+def commands() -> list[str]:
+    found = ["zeus"]
+    for verb in VERBS:
+        command = group.get_command(click.Context(group), verb)
+        inner = list(command.commands) if isinstance(command, click.Group) else []
+        found += [f"zeus {verb}", *(f"zeus {verb} {name}" for name in inner)]
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _width(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def test_the_help_texts_are_the_real_ones(zeus: Zeus) -> None:
+    text = DOCS.read_text("utf-8")
+
+    def real(command: str) -> str:
+        return zeus(*command.split()[1:], "--help").out.rstrip()
+
+    if os.environ.get("ZEUS_GOLDEN"):
+        written = _HELP.sub(lambda match: f"```console\n$ {match[1]} --help\n{real(match[1])}\n```", text)
+        DOCS.write_text(written, "utf-8")
+        text = written
+    shown = dict(_HELP.findall(text))
+    assert list(shown) == commands()
+    for command, help_text in shown.items():
+        assert help_text == real(command), f"`ZEUS_GOLDEN=1` writes the help of {command} anew"
+
+
+def test_the_commands_of_a_conversation_are_the_real_ones() -> None:
+    text = DOCS.read_text("utf-8")
+    rows = "".join(f"| `{name.replace('|', ', ')}` | {meaning} |\n" for name, meaning in HELP.items())
+    if os.environ.get("ZEUS_GOLDEN"):
+        text = _SLASHES.sub(lambda match: match[1] + rows, text)
+        DOCS.write_text(text, "utf-8")
+    match = _SLASHES.search(text)
+    assert match is not None
+    assert match[2] == rows
+
+
+def test_the_exit_codes_are_the_real_ones() -> None:
+    text = DOCS.read_text("utf-8")
+    rows = "".join(f"| {code} | {meaning} |\n" for code, meaning in EXIT_CODES.items())
+    if os.environ.get("ZEUS_GOLDEN"):
+        text = _CODES.sub(lambda match: match[1] + rows, text)
+        DOCS.write_text(text, "utf-8")
+    match = _CODES.search(text)
+    assert match is not None
+    assert match[2] == rows

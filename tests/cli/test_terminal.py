@@ -1,0 +1,121 @@
+"""What a person sees on a terminal, and keys that are pressed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.conftest import Project, Zeus
+from tests.cli.pseudo_terminal import PseudoTerminal
+
+CALL = {"call": "echo", "args": {"text": "ahoy"}}
+ANSWER = "# Heading\n\nSome **bold** words.\n\n```python\nx = 1\n\ny = 2\n```\n\nThe end."
+
+
+def test_the_answer_is_shown_as_markdown_once(project: Project) -> None:
+    project.agent(CALL, ANSWER)
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
+        assert terminal.end() == 0
+        screen = terminal.screen
+        assert '→ echo(text="ahoy")' in screen
+        assert "Some bold words." in screen
+        assert screen.index("x = 1") < screen.index("y = 2") < screen.rindex("The end.")
+        assert "\x1b[1mbold" in terminal.raw
+        assert "2 steps" in screen
+        assert terminal.raw.count("\x1b[?25l") == terminal.raw.count("\x1b[?25h"), "the cursor is shown again"
+
+
+def test_no_color_is_respected(project: Project) -> None:
+    project.agent(CALL, ANSWER)
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder, {"NO_COLOR": "1"}) as terminal:
+        assert terminal.end() == 0
+        assert "\x1b[3" not in terminal.raw.replace("\x1b[3m", "")
+        assert "Some bold words." in terminal.screen
+
+
+def test_a_dumb_terminal_gets_plain_text_as_it_comes(project: Project) -> None:
+    project.agent(CALL, ANSWER)
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder, {"TERM": "dumb"}) as terminal:
+        assert terminal.end() == 0
+        assert "\x1b" not in terminal.raw
+        assert ANSWER in terminal.screen
+        assert terminal.screen.count("The end.") == 1
+
+
+def test_what_a_model_writes_cannot_control_the_terminal(project: Project) -> None:
+    project.agent(
+        {"call": "echo", "args": {"text": "\x1b]0;owned\x07\x1b[2Jhidden\x9b31m"}},
+        "before \x1b[2J\x1b]52;c;aGk=\x07after\x08",
+    )
+    for term in ("xterm", "dumb"):
+        with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder, {"TERM": term}) as terminal:
+            assert terminal.end() == 0
+            assert "\x1b[2J" not in terminal.raw
+            assert "\x1b]" not in terminal.raw
+            assert "\x9b" not in terminal.raw
+            assert "after" in terminal.screen
+            assert term == "dumb" or "before after" in terminal.screen
+
+
+def test_ctrl_c_stops_the_answer_and_shows_the_cursor_again(project: Project) -> None:
+    project.agent({"hang": "I am thinking hard"})
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
+        terminal.until("thinking hard")
+        terminal.press("\x03")
+        assert terminal.end() == 130
+        assert "go on with: zeus run zeus.yaml --continue" in terminal.screen
+        assert terminal.raw.rindex("\x1b[?25h") > terminal.raw.rindex("\x1b[?25l")
+
+
+def test_without_a_prompt_a_terminal_gets_a_conversation(project: Project) -> None:
+    project.agent("I am well.", {"hang": "Let me think"}, "Never mind.")
+    with PseudoTerminal(["run", "zeus.yaml"], project.folder) as terminal:
+        terminal.until("agent> ")
+        terminal.press("how are you?\r")
+        terminal.until("I am well.")
+        terminal.until("agent> ")
+        terminal.press("really?\r")
+        terminal.until("Let me think")
+        terminal.press("\x03")
+        terminal.until("interrupted")
+        terminal.until("agent> ")
+        terminal.press("/mode ask\r")
+        terminal.until("ask> ")
+        terminal.press("\x1b[A\x1b[A\r")
+        terminal.until("really?")
+        terminal.until("Let me think")
+        terminal.press("\x03")
+        terminal.until("ask> ")
+        terminal.interrupt_until("Ctrl-C again, or /exit, leaves")
+        terminal.until("ask> ")
+        assert terminal.interrupt_to_the_end() == 130
+
+
+def test_ctrl_d_leaves_and_the_history_is_kept_for_the_user_alone(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = project.folder / "state"
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    project.agent("fine")
+    with PseudoTerminal(["chat"], project.folder) as terminal:
+        terminal.until("agent> ")
+        terminal.press("remember me\r")
+        terminal.until("agent> ")
+        terminal.press("\x04")
+        assert terminal.end() == 0
+    history = state / "zeus" / "chat_history"
+    assert "remember me" in history.read_text()
+    assert history.stat().st_mode & 0o077 == 0
+
+
+def test_init_asks_on_a_terminal(zeus: Zeus, project: Project) -> None:
+    project.write(".zeus/configs/bare.yaml", "version: 1\n")
+    with PseudoTerminal(["init"], project.folder) as terminal:
+        terminal.until("Name of the agent [project]: ")
+        terminal.press("asker\r")
+        terminal.until("Preset to extend")
+        terminal.press("bare\r")
+        terminal.until("Model [openai/gpt-5.2]: ")
+        terminal.press("gpt-4o\r")
+        assert terminal.end() == 0
+    plan = zeus("plan", "--format", "json").json
+    assert (plan["agent"], plan["model"]["options"]["model"]) == ("asker", "gpt-4o")

@@ -1,0 +1,71 @@
+"""A session that runs is claimed: nobody else runs it meanwhile, and a killed process claims nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import call, calling, events_of, play, script, write_agent
+from zeus_runtime import Agent
+from zeus_runtime.errors import UsageError
+from zeus_runtime.events import RunCompleted
+from zeus_runtime.store.claims import claim
+
+HOLDER = """
+import sys
+from pathlib import Path
+from zeus_runtime.store.claims import claim
+assert claim(Path(sys.argv[1])) is not None
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_claim_excludes_every_other_until_it_is_given_back(tmp_path: Path) -> None:
+    file = tmp_path / "lock"
+    give_back = claim(file)
+    assert give_back is not None
+    assert claim(file) is None
+    give_back()
+    again = claim(file)
+    assert again is not None
+    again()
+    assert not file.exists()
+
+
+def test_another_process_holds_it_until_it_is_killed(tmp_path: Path) -> None:
+    file = tmp_path / "lock"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        assert claim(file) is None
+        holder.kill()
+        holder.wait()
+    assert file.exists()
+    give_back = claim(file)
+    assert give_back is not None
+    give_back()
+
+
+async def test_a_session_that_runs_elsewhere_is_left_alone(tmp_path: Path) -> None:
+    config = write_agent(tmp_path)
+    answers = (calling(call("echo", "a", text="x")), "done", "next")
+    async with (
+        Agent.from_config(config, directory=tmp_path, model=script(*answers)) as here,
+        Agent.from_config(config, directory=tmp_path, model=script(*answers)) as elsewhere,
+    ):
+        stream = elsewhere.stream("go")
+        session = (await anext(stream)).session  # type: ignore[union-attr]
+        for attempt in (here.run("too", session=session), here.delete_session(session)):
+            with pytest.raises(UsageError, match="is running elsewhere"):
+                await attempt
+        with pytest.raises(UsageError, match="is running elsewhere"):
+            await events_of(here.resume(session))
+        assert isinstance((await events_of(stream))[-1], RunCompleted)
+        assert isinstance((await play(here, "and now", session))[-1], RunCompleted)
+    assert not list((tmp_path / ".zeus").glob("*.lock"))
