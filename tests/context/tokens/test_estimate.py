@@ -61,7 +61,7 @@ def test_nothing_is_nothing_and_anything_is_at_least_one(estimate: Callable[[str
     assert estimate("half \ud83d an emoji") > 1
 
 
-@settings(max_examples=80)
+@settings(max_examples=80, deadline=None)
 @given(st.text(max_size=300), st.text(max_size=300))
 def test_features_of_two_texts_add_up_but_for_the_seam(first: str, second: str) -> None:
     together = features(f"{first}\n{second}")
