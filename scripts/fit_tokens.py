@@ -32,19 +32,26 @@ from zeus_runtime.context.tokens.terms import fixed_terms, message_terms, tools_
 CHECKOUT = Path(__file__).parents[1]
 TEXTS = Path(__file__).with_name("token_texts")
 
+ATTACHMENT: Final = 1000.0
+"""Between what the providers' manuals say of images: Gemini 258 to 1,120, OpenAI 85 to 1,105, Claude up to 1,600."""
+
 OPENAI: Final = {
+    "attachment": ATTACHMENT,
     "request": 3.0, "system": 4.0, "text": 1.0, "user": 4.0, "assistant": 4.0, "call": 6.0, "call_text": 1.0,
     "result": 6.0, "tools": 16.0, "tool": 1.0, "schema_text": 1.0, "output": 10.0, "output_text": 1.0,
 }  # fmt: skip
 CLAUDE: Final = {
+    "attachment": ATTACHMENT,
     "request": 4.0, "system": 0.0, "text": 1.08, "user": 4.0, "assistant": 4.0, "call": 30.0, "call_text": 1.0,
     "argument": 12.0, "result": 15.0, "reasoning_text": 1.0, "tools": 440.0, "tool": 30.0, "schema_text": 1.0,
     "parameter": 8.0, "forced": 90.0, "output": 150.0, "output_text": 1.0,
 }  # fmt: skip
 GEMINI: Final = {
+    "attachment": ATTACHMENT,
     "request": 1.0, "text": 1.0, "call": 3.0, "call_text": 1.0, "result": 4.0, "tool": 2.0, "schema_text": 0.9,
 }  # fmt: skip
 OTHER: Final = {
+    "attachment": ATTACHMENT,
     "request": 3.0, "system": 4.0, "text": 1.0, "user": 4.0, "assistant": 4.0, "call": 10.0, "call_text": 1.0,
     "result": 6.0, "reasoning_text": 1.0, "tools": 60.0, "tool": 10.0, "schema_text": 1.0, "output_text": 1.0,
 }  # fmt: skip

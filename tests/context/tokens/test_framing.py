@@ -129,6 +129,14 @@ def test_signed_reasoning_counts_as_the_provider_counted_it() -> None:
     )
 
 
+def test_an_image_counts_as_an_image_and_not_as_the_letters_it_is_sent_as() -> None:
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "iVBORw0KGgo" * 10_000}}
+    for profile in (CLAUDE, GEMINI, GPT):
+        counter = counter_for(profile)
+        seen = counter.message(HumanMessage([{"type": "text", "text": "What is this?"}, image]))
+        assert 200 < seen - counter.message(HumanMessage("What is this?")) < 2000
+
+
 def test_the_users_tokenizer_counts_text_as_it_is() -> None:
     chosen = counter_for(ModelProfile("dashscope/qwen3-max", provider="dashscope", tokenizer="o200k_base"))
     assert chosen.exact

@@ -23,6 +23,7 @@ TERMS: Final = {
     "request": "every request",
     "system": "a system prompt, around its text",
     "text": "each token of text: system prompt, messages, results",
+    "attachment": "each image, sound or file in a message, whatever its size",
     "user": "each user message, around its text",
     "assistant": "each answer, around its text and calls",
     "call": "each tool call, around name and arguments",
@@ -47,6 +48,8 @@ def message_terms(message: BaseMessage, count: Count) -> Terms:
     """The quantities of one message."""
     text = content_text(message.content)
     terms: Terms = {"text": count(text) if text else 0.0}
+    if not isinstance(message.content, str):
+        terms["attachment"] = sum(map(_is_attachment, message.content))
     if message.type == "human" or message.type == "HumanMessageChunk":
         terms["user"] = 1
     elif message.type == "tool":
@@ -141,14 +144,25 @@ def fixed_terms(system: str, settings: Mapping[str, Any], count: Count, *, tools
     return terms
 
 
+_ATTACHED: Final = ("image", "image_url", "input_image", "audio", "input_audio", "video", "file", "document")
+_UNSHOWN: Final = ("thinking", "redacted_thinking", *_ATTACHED)
+
+
+def _is_attachment(block: str | Mapping[str, Any]) -> bool:
+    return not isinstance(block, str) and block.get("type") in _ATTACHED and "text" not in block
+
+
 def content_text(content: str | Sequence[str | Mapping[str, Any]]) -> str:
-    """The texts of a message's content, joined; blocks that are not text are written as JSON."""
+    """The texts of a message's content, joined.
+
+    Attachments and reasoning are left out: they have costs of their own. Other blocks are written as JSON.
+    """
     if isinstance(content, str):
         return content
     return "".join(
         block if isinstance(block, str) else str(block["text"]) if "text" in block else compact(block)
         for block in content
-        if isinstance(block, str) or block.get("type") not in ("thinking", "redacted_thinking")
+        if isinstance(block, str) or "text" in block or block.get("type") not in _UNSHOWN
     )
 
 
