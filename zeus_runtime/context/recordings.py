@@ -136,10 +136,14 @@ def chained(name: str, recordings: Sequence[Recording], length: int) -> Recordin
     Args:
         name: what reports call it.
         recordings: at least one that is not empty.
-        length: how many messages; a few fewer where a call would lose its results.
+        length: how many messages; a few fewer, so that it ends with an answer.
     """
     stream = (message for each in cycle(recordings) for message in _closed(each.messages))
-    return recording(name, islice(stream, length))
+    found = recording(name, islice(stream, length))
+    whole = len(found.messages)
+    while whole and (found.messages[whole - 1].type != "ai" or _calls(found.messages[whole - 1])):
+        whole -= 1
+    return Recording(name, found.messages[:whole], found.at_seconds[:whole])
 
 
 def _closed(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
