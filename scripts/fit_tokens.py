@@ -37,22 +37,22 @@ ATTACHMENT: Final = 1000.0
 
 OPENAI: Final = {
     "attachment": ATTACHMENT,
-    "request": 3.0, "system": 4.0, "text": 1.0, "user": 4.0, "assistant": 4.0, "call": 6.0, "call_text": 1.0,
+    "request": 3.0, "system": 4.0, "text": 1.0, "user": 4.0, "assistant": 4.0, "call": 6.0,
     "result": 6.0, "tools": 16.0, "tool": 1.0, "schema_text": 1.0, "output": 10.0, "output_text": 1.0,
 }  # fmt: skip
 CLAUDE: Final = {
     "attachment": ATTACHMENT,
-    "request": 4.0, "system": 0.0, "text": 1.08, "user": 4.0, "assistant": 4.0, "call": 30.0, "call_text": 1.0,
-    "argument": 12.0, "result": 15.0, "reasoning_text": 1.0, "tools": 440.0, "tool": 30.0, "schema_text": 1.0,
+    "request": 4.0, "system": 0.0, "text": 1.08, "user": 4.0, "assistant": 4.0, "call": 30.0,
+    "argument": 12.0, "result": 15.0, "reasoning_text": 1.08, "tools": 440.0, "tool": 30.0, "schema_text": 1.0,
     "parameter": 8.0, "forced": 90.0, "output": 150.0, "output_text": 1.0,
 }  # fmt: skip
 GEMINI: Final = {
     "attachment": ATTACHMENT,
-    "request": 1.0, "text": 1.0, "call": 3.0, "call_text": 1.0, "result": 4.0, "tool": 2.0, "schema_text": 0.9,
+    "request": 1.0, "text": 1.0, "call": 3.0, "result": 4.0, "tool": 2.0, "schema_text": 0.9,
 }  # fmt: skip
 OTHER: Final = {
     "attachment": ATTACHMENT,
-    "request": 3.0, "system": 4.0, "text": 1.0, "user": 4.0, "assistant": 4.0, "call": 10.0, "call_text": 1.0,
+    "request": 3.0, "system": 4.0, "text": 1.0, "user": 4.0, "assistant": 4.0, "call": 10.0,
     "result": 6.0, "reasoning_text": 1.0, "tools": 60.0, "tool": 10.0, "schema_text": 1.0, "output_text": 1.0,
 }  # fmt: skip
 
@@ -104,7 +104,7 @@ FAMILIES: Final = (
             {**OPENAI, "request": 2.0, "tools": 98.0}, _OPENAI_FREE, notation="typescript"),
     _family("openai", r"(^|[/.:])(chat)?gpt-[34]", OPENAI, _OPENAI_FREE, notation="typescript"),
     _family("claude, newest", r"claude-(opus-(4-[789]|[5-9])|sonnet-[5-9]|haiku-[5-9]|fable|mythos)",
-            {**CLAUDE, "text": 1.5, "tools": 270.0}, {**_CLAUDE_FREE, "text": 0.05}),
+            {**CLAUDE, "text": 1.5, "reasoning_text": 1.5, "tools": 270.0}, {**_CLAUDE_FREE, "text": 0.05}),
     _family("claude 4.5", r"claude-(opus-4[-.][56]|sonnet-4[-.][56]|haiku-4[-.]5)", CLAUDE, _CLAUDE_FREE),
     _family("claude", r"claude", {**CLAUDE, "tools": 290.0}, _CLAUDE_FREE),
     _family("gemini 2.0", r"gemini-(1|2\.0)", {**GEMINI, "request": 0.0, "schema_text": 0.4}, _GEMINI_FREE,

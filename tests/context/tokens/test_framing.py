@@ -83,10 +83,37 @@ def test_a_request_is_its_fixed_part_and_its_messages() -> None:
         assert request_tokens(counter, request) == parts > counter.fixed()
 
 
-def test_a_call_counts_its_arguments_also_where_they_are_no_json() -> None:
-    counter = counter_for(GPT)
-    broken = {"id": "1", "name": "get_weather", "args": '{"city": "Tu', "error": "cut off"}
-    assert counter.message(AIMessage("", invalid_tool_calls=[broken])) > counter.message(AIMessage("")) + 5
+@pytest.mark.parametrize("profile", [CLAUDE, GEMINI, GPT], ids=lambda profile: profile.name)
+def test_a_call_counts_its_arguments_also_where_they_are_no_json(profile: ModelProfile) -> None:
+    counter = counter_for(profile)
+    script = "print('rain and wind')\n" * 40
+
+    def calling(arguments: str) -> AIMessage:
+        return AIMessage("", tool_calls=[{"id": "1", "name": "run", "args": {"code": arguments}}])
+
+    def broken(arguments: str) -> AIMessage:
+        call = {"id": "1", "name": "run", "args": f'{{"code": "{arguments}', "error": "cut off"}
+        return AIMessage("", invalid_tool_calls=[call])
+
+    assert counter.message(calling(script)) - counter.message(calling("")) > 0.8 * counter.text(script)
+    assert counter.message(broken(script)) - counter.message(broken("")) > 0.8 * counter.text(script)
+
+
+@pytest.mark.parametrize("profile", [CLAUDE, GEMINI, GPT], ids=lambda profile: profile.name)
+def test_texts_count_wherever_they_stand(profile: ModelProfile) -> None:
+    counter = counter_for(profile)
+    text = "The harbour freezes in January, and the ferries stop. " * 30
+    tokens = counter.text(text)
+    described = ToolSchema("look", text, {"type": "object", "properties": {"a": {"type": "string"}}})
+    bare = ToolSchema("look", "", {"type": "object", "properties": {"a": {"type": "string"}}})
+    assert counter.fixed(text) - counter.fixed("x") == pytest.approx(tokens, rel=0.05)
+    for message, empty in (
+        (HumanMessage(text), HumanMessage("")),
+        (AIMessage(text), AIMessage("")),
+        (ToolMessage(text, tool_call_id="1"), ToolMessage("", tool_call_id="1")),
+    ):
+        assert counter.message(message) - counter.message(empty) == pytest.approx(tokens, rel=0.05)
+    assert counter.tools([described]) - counter.tools([bare]) == pytest.approx(tokens, rel=0.25)
 
 
 def test_a_requirement_to_call_and_a_schema_for_the_answer_take_tokens() -> None:

@@ -22,12 +22,11 @@ Terms: TypeAlias = dict[str, float]
 TERMS: Final = {
     "request": "every request",
     "system": "a system prompt, around its text",
-    "text": "each token of text: system prompt, messages, results",
+    "text": "each token of text: system prompt, messages, results, a call's name and its arguments as JSON",
     "attachment": "each image, sound or file in a message, whatever its size",
     "user": "each user message, around its text",
     "assistant": "each answer, around its text and calls",
     "call": "each tool call, around name and arguments",
-    "call_text": "each token of a call's name and arguments as JSON",
     "argument": "each argument of a call",
     "result": "each tool result, around its text",
     "reasoning_text": "each token of readable reasoning that goes back with a call",
@@ -69,7 +68,7 @@ def _add_calls(terms: Terms, message: Any, count: Count) -> None:
         terms["argument"] = sum(len(call["args"]) for call in calls) + len(invalid)
         written = [call["name"] + compact(call["args"]) for call in calls]
         written += [f"{call['name'] or ''}{call['args'] or ''}" for call in invalid]
-        terms["call_text"] = sum(map(count, written))
+        terms["text"] += sum(map(count, written))
     if extra:
         reasoning = _reasoning(extra) if calls else ""
         if reasoning:
@@ -82,8 +81,7 @@ def _add_signatures(terms: Terms, message: Any, characters: int) -> None:
     if not characters:
         return
     if usage := message.usage_metadata:
-        readable = terms["text"] + terms.get("call_text", 0.0)
-        terms["hidden_reasoning"] = max(0.0, usage["output_tokens"] - readable)
+        terms["hidden_reasoning"] = max(0.0, usage["output_tokens"] - terms["text"])
     else:
         terms["signature"] = characters
 
