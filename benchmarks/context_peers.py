@@ -1,4 +1,4 @@
-"""One engine on one session, as one JSON line: ``python -m benchmarks.context_peers ENGINE SESSION WINDOW MODEL [FILE]``.
+"""One engine on one session: ``python -m benchmarks.context_peers ENGINE SESSION WINDOW MODEL [FILE]`` prints JSON.
 
 Both engines get the same recorded answers and results, the same window, the same counter, cache rules and prices, and
 the recorded tools beside their own. Breakpoints: deepagents is charged as if it set them (after its system prompt and
