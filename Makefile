@@ -36,6 +36,8 @@ golden: $(VENV)/.installed-dev  ## Write the golden files anew; look at the diff
 bench: $(VENV)/.installed-bench  ## Measure beside peers.
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.loop
+	$(BIN)/python -m benchmarks.context
+	$(BIN)/python -m benchmarks.tokens
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

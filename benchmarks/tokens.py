@@ -1,7 +1,7 @@
 """How far counted tokens are from what providers reported: Zeus, litellm and LangChain, in one run.
 
-``python -m benchmarks.tokens DATA.jsonl [--json] [--worst N]``: one recorded request per line, as
-``benchmarks/wire.py`` reads them.
+``python -m benchmarks.tokens [DATA.jsonl] [--json] [--worst N]``: one recorded request per line, as
+``benchmarks/wire.py`` reads them; by default what ``ZEUS_TOKEN_USAGE`` names, or the tests' sample.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from zeus_runtime.models.messages import to_chat
 from zeus_runtime.models.profiles import ModelProfile
 
 GROUPS: Final = ("OpenAI", "Anthropic", "Google", "other")
+SAMPLE: Final = Path(__file__).parents[1] / "tests" / "data" / "token-usage.jsonl"
 SMALLEST: Final = 200
 """Requests below are measured in ``all`` only: a share of a small number says little."""
 
@@ -185,11 +186,11 @@ def speed(requests: Sequence[Recorded]) -> dict[str, float]:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    options.add_argument("data", type=Path, help="recorded requests, one JSON object per line")
+    options.add_argument("data", type=Path, nargs="?", help="recorded requests, one JSON object per line")
     options.add_argument("--json", action="store_true", help="print JSON")
     options.add_argument("--worst", type=int, default=0, metavar="N", help="list Zeus's N worst requests too")
     given = options.parse_args()
-    requests = read(given.data)
+    requests = read(given.data or Path(os.environ.get("ZEUS_TOKEN_USAGE", SAMPLE)))
     table = measure(requests)
     if given.json:
         print(json.dumps(table, default=vars, indent=1))

@@ -32,20 +32,27 @@ from zeus_runtime.context.tokens.terms import fixed_terms, message_terms, tools_
 CHECKOUT = Path(__file__).parents[1]
 TEXTS = Path(__file__).with_name("token_texts")
 
+ATTACHMENT: Final = 1000.0
+"""Between what the providers' manuals say of images: Gemini 258 to 1,120, OpenAI 85 to 1,105, Claude up to 1,600."""
+
 OPENAI: Final = {
-    "request": 3.0, "system": 4.0, "text": 1.0, "user": 4.0, "assistant": 4.0, "call": 6.0, "call_text": 1.0,
+    "attachment": ATTACHMENT,
+    "request": 3.0, "system": 4.0, "text": 1.0, "user": 4.0, "assistant": 4.0, "call": 6.0,
     "result": 6.0, "tools": 16.0, "tool": 1.0, "schema_text": 1.0, "output": 10.0, "output_text": 1.0,
 }  # fmt: skip
 CLAUDE: Final = {
-    "request": 4.0, "system": 0.0, "text": 1.08, "user": 4.0, "assistant": 4.0, "call": 30.0, "call_text": 1.0,
-    "argument": 12.0, "result": 15.0, "reasoning_text": 1.0, "tools": 440.0, "tool": 30.0, "schema_text": 1.0,
+    "attachment": ATTACHMENT,
+    "request": 4.0, "system": 0.0, "text": 1.08, "user": 4.0, "assistant": 4.0, "call": 30.0,
+    "argument": 12.0, "result": 15.0, "reasoning_text": 1.08, "tools": 440.0, "tool": 30.0, "schema_text": 1.0,
     "parameter": 8.0, "forced": 90.0, "output": 150.0, "output_text": 1.0,
 }  # fmt: skip
 GEMINI: Final = {
-    "request": 1.0, "text": 1.0, "call": 3.0, "call_text": 1.0, "result": 4.0, "tool": 2.0, "schema_text": 0.9,
+    "attachment": ATTACHMENT,
+    "request": 1.0, "text": 1.0, "call": 3.0, "result": 4.0, "tool": 2.0, "schema_text": 0.9,
 }  # fmt: skip
 OTHER: Final = {
-    "request": 3.0, "system": 4.0, "text": 1.0, "user": 4.0, "assistant": 4.0, "call": 10.0, "call_text": 1.0,
+    "attachment": ATTACHMENT,
+    "request": 3.0, "system": 4.0, "text": 1.0, "user": 4.0, "assistant": 4.0, "call": 10.0,
     "result": 6.0, "reasoning_text": 1.0, "tools": 60.0, "tool": 10.0, "schema_text": 1.0, "output_text": 1.0,
 }  # fmt: skip
 
@@ -84,6 +91,8 @@ _CLAUDE_FREE: Final = {
 _GEMINI_FREE: Final = {
     "request": 1.0, "text": 0.1, "call": 5.0, "result": 5.0, "tool": 5.0, "schema_text": 0.3, "parameter": 3.0,
 }  # fmt: skip
+_VERTEX_FREE: Final = {"request": 1.0, "text": 0.1, "call": 5.0, "result": 5.0, "tool": 5.0}
+"""Not the schemas: on record are only tools without parameters."""
 _OTHER_FREE: Final = {
     "request": 20.0, "text": 0.1, "call": 10.0, "result": 10.0, "tools": 100.0, "tool": 15.0, "schema_text": 0.2,
 }  # fmt: skip
@@ -97,14 +106,15 @@ FAMILIES: Final = (
             {**OPENAI, "request": 2.0, "tools": 98.0}, _OPENAI_FREE, notation="typescript"),
     _family("openai", r"(^|[/.:])(chat)?gpt-[34]", OPENAI, _OPENAI_FREE, notation="typescript"),
     _family("claude, newest", r"claude-(opus-(4-[789]|[5-9])|sonnet-[5-9]|haiku-[5-9]|fable|mythos)",
-            {**CLAUDE, "text": 1.5, "tools": 270.0}, {**_CLAUDE_FREE, "text": 0.05}),
+            {**CLAUDE, "text": 1.5, "reasoning_text": 1.5, "schema_text": 1.4, "tools": 250.0},
+            {**_CLAUDE_FREE, "text": 0.05}),
     _family("claude 4.5", r"claude-(opus-4[-.][56]|sonnet-4[-.][56]|haiku-4[-.]5)", CLAUDE, _CLAUDE_FREE),
     _family("claude", r"claude", {**CLAUDE, "tools": 290.0}, _CLAUDE_FREE),
     _family("gemini 2.0", r"gemini-(1|2\.0)", {**GEMINI, "request": 0.0, "schema_text": 0.4}, _GEMINI_FREE,
             notation="declaration"),
     _family("gemini 2.5", r"gemini-2", GEMINI, _GEMINI_FREE, notation="declaration"),
-    _family("gemini on vertex", r"gemini", {**GEMINI, "schema_text": 0.3}, _GEMINI_FREE,
-            providers=("vertex_ai",), notation="declaration"),
+    _family("gemini on vertex", r"gemini", GEMINI, _VERTEX_FREE, providers=("vertex_ai",),
+            notation="declaration"),
     _family("gemini", r"gemini", {**GEMINI, "signature": 0.2, "hidden_reasoning": 1.0},
             {**_GEMINI_FREE, "signature": 0.05}, notation="declaration"),
     _family("llama", r"llama", OTHER, _OTHER_FREE),

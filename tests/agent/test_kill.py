@@ -33,7 +33,7 @@ def test_fifty_runs_survive_sigkill_at_random_points(tmp_path: Path) -> None:
 
 def test_edits_survive_sigkill_and_no_step_decides_twice(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "tests.support.killing", str(tmp_path), "12", "7", "edits"],
+        [sys.executable, "-m", "tests.support.killing", str(tmp_path), "6", "7", "edits"],
         cwd=CHECKOUT,
         capture_output=True,
         text=True,
@@ -42,7 +42,7 @@ def test_edits_survive_sigkill_and_no_step_decides_twice(tmp_path: Path) -> None
     )
     assert done.returncode == 0, done.stderr[-3000:]
     reports = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(reports) == 12
+    assert len(reports) == 6
     for report in reports:
         assert report.get("ending") == "done", (report, done.stderr[-2000:])
         assert report["repeated"] == []
@@ -51,4 +51,4 @@ def test_edits_survive_sigkill_and_no_step_decides_twice(tmp_path: Path) -> None
         assert report["decided_once"]
         assert report["answers_in_ledger"]
         assert report["recovered"]
-    assert sum(report["kills"] for report in reports) >= 12
+    assert sum(report["kills"] for report in reports) >= 6

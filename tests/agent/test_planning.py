@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 from langchain_core.messages import AIMessage
@@ -319,8 +320,6 @@ async def test_compact_sheds_at_once_through_the_same_planner(tmp_path: Path) ->
 
 
 async def test_deleting_a_session_takes_its_ledger_along(tmp_path: Path) -> None:
-    import sqlite3
-
     async with Agent.from_config(write_planned(tmp_path), directory=tmp_path, model=looping(2)) as agent:
         session = (await agent.run("go")).session
         await agent.delete_session(session)
@@ -328,3 +327,24 @@ async def test_deleting_a_session_takes_its_ledger_along(tmp_path: Path) -> None
     for table in ("context_step", "context_text", "context_edit", "message"):
         assert connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone() == (0,)
     connection.close()
+
+
+async def test_a_corrupt_edit_or_ledger_entry_is_named_and_the_rest_goes_on(tmp_path: Path) -> None:
+    yaml = "middlewares: [shed: {trigger: {messages: 7}, keep: 4}]\n"
+    config = write_planned(tmp_path, yaml)
+    async with Agent.from_config(config, directory=tmp_path, model=looping(6)) as agent:
+        session = (await agent.run("go")).session
+    connection = sqlite3.connect(tmp_path / ".zeus" / "zeus.db")
+    connection.execute("UPDATE context_edit SET payload = '{broken' WHERE number = 1")
+    connection.execute("UPDATE context_step SET payload = '{broken'")
+    connection.commit()
+    connection.close()
+    model = looping(6)
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        events = await play(agent, "more", session)
+    assert isinstance(events[-1], RunCompleted)
+    told = [event.message for event in events if isinstance(event, Notice)]
+    assert any(f"edit 1 of {session} cannot be read" in message for message in told)
+    for request in model.requests:
+        assert_paired(list(request.messages))
+        assert len(request.messages) < 9

@@ -224,6 +224,12 @@ def test_a_truncated_argument_is_found_as_replaced() -> None:
     )
 
 
+def test_a_text_of_several_lines_in_an_argument_is_found() -> None:
+    written = calling(call("write_file", "9", path="/a.txt", content="one line\nand another"))
+    trace = replace(trace_of([(1, [])]), history=[HISTORY[0], written])
+    assert [each.name for each in why_missing(trace, "line\nand")] == ["2"]
+
+
 def test_a_text_that_is_sent_or_comes_later_or_never_was_is_told_apart() -> None:
     assert [each.status for each in why_missing(WHOLE, "blue boat")] == ["shown"]
     assert [each.status for each in why_missing(WHOLE, "what next", 2)] == ["later"]

@@ -44,6 +44,7 @@ class Replayed:
         steps: the ledger.
         edits: what was admitted, each with the last message it could know.
         cpu_seconds: of each step, from one answer to the next request.
+        provider: as it stood at the end.
     """
 
     outcome: Outcome
@@ -51,6 +52,7 @@ class Replayed:
     steps: Sequence[Step]
     edits: Sequence[tuple[int, Edit]]
     cpu_seconds: Sequence[float]
+    provider: SimulatedProvider
 
 
 async def replay(
@@ -95,7 +97,7 @@ async def replay(
         needles=(sum(map(provider.holds, needles)), len(needles)),
         failure=failure,
     )
-    return Replayed(found, provider.calls, steps, edits, player.cpu_seconds)
+    return Replayed(found, provider.calls, steps, edits, player.cpu_seconds, provider)
 
 
 class _Player:

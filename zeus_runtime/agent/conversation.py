@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.context import Edit, View, edit_from_json, edit_to_json, fold
+from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.models.messages import from_payload, to_payload
 
@@ -32,6 +32,9 @@ class Conversation:
         last_step: the ledger's last entry, where there is one.
         counter: counts tokens.
         replayable: names of tools whose results can be fetched again.
+
+    Attributes:
+        problems: what of the stored edits cannot be read; the messages they took out are shown again.
     """
 
     def __init__(
@@ -52,7 +55,8 @@ class Conversation:
         self._ids: dict[int, str] = {}
         self._written_ms: dict[int, int] = {}
         self._state: dict[str, Any] = {}
-        self._edits = [edit_from_json(edit) for edit in edits]
+        self.problems: list[str] = []
+        self._edits = [self._edit(number, text) for number, text in enumerate(edits, 1)]
         self._counter = counter
         self._replayable = frozenset(replayable)
         self._view: View | None = None
@@ -90,6 +94,14 @@ class Conversation:
 
     def __getitem__(self, seq: int) -> BaseMessage:
         return self._line[seq - 1] if seq <= len(self._line) else self._ahead[seq]
+
+    def _edit(self, number: int, text: str) -> Edit:
+        """The stored edit; one that cannot be read keeps its number and changes nothing."""
+        try:
+            return edit_from_json(text)
+        except (ValueError, KeyError, TypeError) as error:
+            self.problems.append(f"edit {number} of {self._thread.session} cannot be read ({error})")
+            return Pin("", "unreadable", 0)
 
     def view(self, seq: int) -> View:
         """What the admitted edits leave of the messages 1 to ``seq``; it costs what is new since the last one."""

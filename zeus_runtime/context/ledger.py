@@ -117,8 +117,14 @@ class Step:
         return replace(self, **changes)
 
     def to_json(self) -> str:
-        """As the store keeps it; what is empty is left out."""
+        """As the store keeps it; what is empty, or the sum of other fields, is left out."""
         filled = {name: value for name, value in vars(self).items() if value not in (None, "", (), 0)}
+        if self.cause == "turn":
+            del filled["cause"]
+        if self.expected_tokens == self.estimate_tokens:
+            filled.pop("expected_tokens", None)
+        if self.estimate_tokens == self.fixed_tokens + self.view_tokens:
+            filled.pop("estimate_tokens", None)
         if self.decisions:
             filled["decisions"] = [asdict(each) for each in self.decisions]
         if self.usage is not None:
@@ -138,6 +144,8 @@ class Step:
             known = {each.name for each in fields(cls)}
             values: dict[str, Any] = {"number": 0, "cursor": 0, "edits": 0, "run_id": ""}
             values.update({name: item for name, item in value.items() if name in known})
+            total = values.get("fixed_tokens", 0) + values.get("view_tokens", 0)
+            values.setdefault("expected_tokens", values.setdefault("estimate_tokens", total))
             values["decisions"] = tuple(_decision(each) for each in value.get("decisions", ()))
             if "usage" in value:
                 values["usage"] = StepUsage(**value["usage"])

@@ -136,10 +136,14 @@ def chained(name: str, recordings: Sequence[Recording], length: int) -> Recordin
     Args:
         name: what reports call it.
         recordings: at least one that is not empty.
-        length: how many messages; a few fewer where a call would lose its results.
+        length: how many messages; a few fewer, so that it ends with an answer.
     """
     stream = (message for each in cycle(recordings) for message in _closed(each.messages))
-    return recording(name, islice(stream, length))
+    found = recording(name, islice(stream, length))
+    whole = len(found.messages)
+    while whole and (found.messages[whole - 1].type != "ai" or _calls(found.messages[whole - 1])):
+        whole -= 1
+    return Recording(name, found.messages[:whole], found.at_seconds[:whole])
 
 
 def _closed(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
@@ -152,8 +156,19 @@ def text_of(message: BaseMessage) -> str:
     """All that a model reads of a message: its text, and the names and arguments of its calls."""
     content = message.content
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    calls = [f"{call['name']} {json.dumps(call['args'], ensure_ascii=False)}" for call in _calls(message)]
+    calls = [f"{call['name']} {_argument_text(call['args'])}" for call in _calls(message)]
     return "\n".join([text, *calls]) if calls else text
+
+
+def _argument_text(arguments: Any) -> str:
+    """The arguments of a call with their texts as they are, line breaks and all; what is no object, as it came."""
+    if not isinstance(arguments, Mapping):
+        return str(arguments or "")
+    shown = (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for value in arguments.values()
+    )
+    return " ".join(f"{name}: {value}" for name, value in zip(arguments, shown, strict=True))
 
 
 def _groups(messages: Sequence[BaseMessage]) -> Iterator[list[int]]:

@@ -30,7 +30,7 @@ def test_no_text_is_no_token(counter: Counter) -> None:
     assert counter.tools([]) == 0
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.text(), st.text())
 def test_a_text_counts_no_less_than_its_beginning_and_no_more_than_its_parts(first: str, second: str) -> None:
     for profile in PROFILES:

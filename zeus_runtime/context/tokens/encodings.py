@@ -34,9 +34,8 @@ class EncodingMissingError(ZeusError):
     code = "encoding-missing"
 
 
-@cache
 def exact(encoding: str) -> Callable[[str], int]:
-    """What counts a text's tokens exactly; loading an encoding takes about 0.4 s, once per process.
+    """What counts a text's tokens exactly. The first count loads the encoding, about 0.4 s, once per process.
 
     Args:
         encoding: ``o200k_base`` or ``cl100k_base``.
@@ -44,15 +43,13 @@ def exact(encoding: str) -> Callable[[str], int]:
     Raises:
         EncodingMissingError: neither litellm's folder nor ``TIKTOKEN_CACHE_DIR`` holds it.
     """
-    encode = _load(encoding).encode_ordinary
+    _folder(encoding)
 
     def count(text: str) -> int:
+        encode = _load(encoding).encode_ordinary
         if len(text) <= _PIECE_CHARACTERS:
-            return len(_encoded(text))
-        return sum(len(_encoded(piece)) for piece in _pieces(text))
-
-    def _encoded(text: str) -> list[int]:
-        return encode(text)
+            return len(encode(text))
+        return sum(len(encode(piece)) for piece in _pieces(text))
 
     return count
 
@@ -71,17 +68,22 @@ def _pieces(text: str) -> Iterator[str]:
     yield text[start:]
 
 
+@cache
 def _load(encoding: str) -> Encoding:
-    folder = next((each for each in _folders() if (each / _FILES[encoding]).is_file()), None)
-    if folder is None:
-        raise EncodingMissingError(
-            f"the encoding {encoding!r} is not on this machine",
-            remedy="Install litellm, which carries it, or set profiles.models.NAME.tokenizer to estimate",
-        )
     import tiktoken
 
-    with _environment(_VARIABLE, str(folder)):
+    with _environment(_VARIABLE, str(_folder(encoding))):
         return tiktoken.get_encoding(encoding)
+
+
+def _folder(encoding: str) -> Path:
+    for folder in _folders():
+        if (folder / _FILES[encoding]).is_file():
+            return folder
+    raise EncodingMissingError(
+        f"the encoding {encoding!r} is not on this machine",
+        remedy="Install litellm, which carries it, or set profiles.models.NAME.tokenizer to estimate",
+    )
 
 
 def _folders() -> Iterator[Path]:

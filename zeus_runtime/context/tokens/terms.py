@@ -22,11 +22,11 @@ Terms: TypeAlias = dict[str, float]
 TERMS: Final = {
     "request": "every request",
     "system": "a system prompt, around its text",
-    "text": "each token of text: system prompt, messages, results",
+    "text": "each token of text: system prompt, messages, results, a call's name and its arguments as JSON",
+    "attachment": "each image, sound or file in a message, whatever its size",
     "user": "each user message, around its text",
     "assistant": "each answer, around its text and calls",
     "call": "each tool call, around name and arguments",
-    "call_text": "each token of a call's name and arguments as JSON",
     "argument": "each argument of a call",
     "result": "each tool result, around its text",
     "reasoning_text": "each token of readable reasoning that goes back with a call",
@@ -47,6 +47,8 @@ def message_terms(message: BaseMessage, count: Count) -> Terms:
     """The quantities of one message."""
     text = content_text(message.content)
     terms: Terms = {"text": count(text) if text else 0.0}
+    if not isinstance(message.content, str):
+        terms["attachment"] = sum(map(_is_attachment, message.content))
     if message.type == "human" or message.type == "HumanMessageChunk":
         terms["user"] = 1
     elif message.type == "tool":
@@ -66,7 +68,7 @@ def _add_calls(terms: Terms, message: Any, count: Count) -> None:
         terms["argument"] = sum(len(call["args"]) for call in calls) + len(invalid)
         written = [call["name"] + compact(call["args"]) for call in calls]
         written += [f"{call['name'] or ''}{call['args'] or ''}" for call in invalid]
-        terms["call_text"] = sum(map(count, written))
+        terms["text"] += sum(map(count, written))
     if extra:
         reasoning = _reasoning(extra) if calls else ""
         if reasoning:
@@ -79,8 +81,7 @@ def _add_signatures(terms: Terms, message: Any, characters: int) -> None:
     if not characters:
         return
     if usage := message.usage_metadata:
-        readable = terms["text"] + terms.get("call_text", 0.0)
-        terms["hidden_reasoning"] = max(0.0, usage["output_tokens"] - readable)
+        terms["hidden_reasoning"] = max(0.0, usage["output_tokens"] - terms["text"])
     else:
         terms["signature"] = characters
 
@@ -141,14 +142,25 @@ def fixed_terms(system: str, settings: Mapping[str, Any], count: Count, *, tools
     return terms
 
 
+_ATTACHED: Final = ("image", "image_url", "input_image", "audio", "input_audio", "video", "file", "document")
+_UNSHOWN: Final = ("thinking", "redacted_thinking", *_ATTACHED)
+
+
+def _is_attachment(block: str | Mapping[str, Any]) -> bool:
+    return not isinstance(block, str) and block.get("type") in _ATTACHED and "text" not in block
+
+
 def content_text(content: str | Sequence[str | Mapping[str, Any]]) -> str:
-    """The texts of a message's content, joined; blocks that are not text are written as JSON."""
+    """The texts of a message's content, joined.
+
+    Attachments and reasoning are left out: they have costs of their own. Other blocks are written as JSON.
+    """
     if isinstance(content, str):
         return content
     return "".join(
         block if isinstance(block, str) else str(block["text"]) if "text" in block else compact(block)
         for block in content
-        if isinstance(block, str) or block.get("type") not in ("thinking", "redacted_thinking")
+        if isinstance(block, str) or "text" in block or block.get("type") not in _UNSHOWN
     )
 
 

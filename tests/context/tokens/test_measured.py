@@ -1,0 +1,91 @@
+"""What was fitted still fits: on recorded requests, and to the texts it was fitted to."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks import tokens as benchmark
+from benchmarks.wire import Recorded, read
+from scripts import fit_tokens
+from zeus_runtime.context.tokens.framing import FITTED
+
+SAMPLE = Path(__file__).parents[2] / "data" / "token-usage.jsonl"
+WHOLE = os.environ.get("ZEUS_TOKEN_USAGE")
+"""A file of recorded requests like the sample; all of them are measured where it is named."""
+
+
+@pytest.fixture(scope="module")
+def requests() -> list[Recorded]:
+    return read(Path(WHOLE) if WHOLE else SAMPLE)
+
+
+@pytest.mark.parametrize(("group", "most"), [("OpenAI", 0.03), ("Anthropic", 0.08), ("Google", 0.08)])
+def test_the_median_error_keeps_the_target(group: str, most: float, requests: list[Recorded]) -> None:
+    mine = [
+        (benchmark.zeus(each), each.input_tokens)
+        for each in requests
+        if each.group == group and not each.server_side and each.input_tokens >= 200
+    ]
+    assert len(mine) >= 8
+    assert benchmark.errors(mine).median <= most
+
+
+def test_few_requests_are_counted_more_than_a_tenth_too_small(requests: list[Recorded]) -> None:
+    mine = [
+        (benchmark.zeus(each), each.input_tokens)
+        for each in requests
+        if not each.server_side and each.input_tokens >= 200
+    ]
+    assert benchmark.errors(mine).under_10_percent <= (0.05 if WHOLE else 0.08)
+
+
+def test_anchored_the_median_error_keeps_the_target(requests: list[Recorded]) -> None:
+    pairs = [
+        (benchmark.anchored(benchmark.zeus, first, second), second.input_tokens)
+        for first, second in benchmark.growing_pairs(requests)
+        if not second.server_side and second.input_tokens >= 200
+    ]
+    assert len(pairs) >= 8
+    measured = benchmark.errors(pairs)
+    assert measured.median <= (0.01 if WHOLE else 0.025)
+    assert measured.under_10_percent == 0
+
+
+def test_an_anchor_that_is_exact_corrects_any_counter(requests: list[Recorded]) -> None:
+    first = requests[0]
+    assert benchmark.anchored(lambda _: 1, first, replace(first)) == first.input_tokens
+
+
+def test_the_texts_costs_are_what_the_script_fits() -> None:
+    fitted = json.loads(FITTED.read_text("utf-8"))["text"]
+    again = fit_tokens.fit_texts(fit_tokens.corpus())
+    assert again == pytest.approx(fitted, abs=0.01), "run scripts/fit_tokens.py --write"
+
+
+def test_the_families_are_the_scripts_and_no_cost_is_off_its_free_range() -> None:
+    fitted = json.loads(FITTED.read_text("utf-8"))["families"]
+    assert [row["name"] for row in fitted] == [family.framing.name for family in fit_tokens.FAMILIES]
+    for row, family in zip(fitted, fit_tokens.FAMILIES, strict=True):
+        framing = family.framing
+        assert (row["models"], row["mode"], row["notation"]) == (
+            framing.models,
+            framing.mode,
+            framing.notation,
+        )
+        assert tuple(row["providers"]) == tuple(framing.providers)
+        settled = {name: cost for name, cost in framing.costs.items() if name not in family.free and cost}
+        assert settled.items() <= row["costs"].items(), row["name"]
+
+
+@pytest.mark.skipif(not WHOLE, reason="ZEUS_TOKEN_USAGE names no file of recorded requests")
+def test_the_whole_table_is_what_the_script_fits(requests: list[Recorded]) -> None:
+    fitted = json.loads(FITTED.read_text("utf-8"))
+    again = json.loads(json.dumps(fit_tokens.fitted(requests)))
+    assert [row["costs"] for row in again["families"]] == [
+        pytest.approx(row["costs"], rel=0.01, abs=0.05) for row in fitted["families"]
+    ]

@@ -1,0 +1,75 @@
+"""The presets that ship: they load, for models known and unknown, and hold the numbers they promise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zeus_runtime import Agent, ConfigError
+
+PRESETS = ("default", "zeus", "economy", "deepagents")
+
+
+def middlewares(folder: Path, preset: str, model: str = "openai/gpt-5.2") -> dict[str, dict[str, Any]]:
+    """Name to options of each of the preset's middlewares, in order."""
+    plan = Agent.from_config(preset, directory=folder, environ={"ZEUS_MODEL": model}).plan
+    return {planned.name: dict(planned.options) for planned in plan.middlewares}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_loads_with_the_policies_in_the_order_of_their_cost(tmp_path: Path, preset: str) -> None:
+    order = ["history", "pins", "eviction", "dedupe", "truncation", "summarization", "recall", "caching"]
+    found = list(middlewares(tmp_path, preset))
+    assert found == [name for name in order if name in found]
+    assert {"eviction", "truncation", "summarization", "caching"} <= set(found)
+
+
+@pytest.mark.parametrize("preset", ["default", "zeus"])
+def test_a_model_nobody_knows_works_with_the_recommended_and_the_specified_preset(
+    tmp_path: Path, preset: str
+) -> None:
+    assert middlewares(tmp_path, preset, "acme/unknown")
+
+
+@pytest.mark.parametrize("preset", ["economy", "deepagents"])
+def test_a_fraction_of_an_unknown_window_is_an_error_with_its_place(tmp_path: Path, preset: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        middlewares(tmp_path, preset, "acme/unknown")
+    places = {diagnostic.path for diagnostic in caught.value.diagnostics}
+    assert all(path[0] == "middlewares" and path[-1] in ("trigger", "keep") for path in places)
+
+
+def test_zeus_has_the_numbers_of_the_specification(tmp_path: Path) -> None:
+    found = middlewares(tmp_path, "zeus")
+    assert found["history"] == {"max_messages": 30, "chunk": 1}
+    assert found["eviction"]["max_tokens"] == 20_000
+    assert found["eviction"]["preview_lines"] == 10
+    never = {"ls", "glob", "grep", "read_file", "write_file", "edit_file", "write_todos"}
+    assert set(found["eviction"]["exclude"]) == never
+    assert (found["truncation"]["max_chars"], found["truncation"]["keep_chars"]) == (2_000, 20)
+    assert found["summarization"]["keep"]["messages"] == 5
+    plan = Agent.from_config("zeus", directory=tmp_path, environ={}).plan
+    options = {planned.name: planned.value for planned in plan.middlewares}
+    for name in ("summarization", "truncation"):
+        trigger, keep = options[name].sizes(plan.profile)
+        assert trigger.fraction == 0.85
+        assert (keep.fraction, keep.messages) == ((None, 5) if name == "summarization" else (0.10, None))
+
+
+def test_zeus_summarizes_an_unknown_model_at_54_400_tokens(tmp_path: Path) -> None:
+    plan = Agent.from_config("zeus", directory=tmp_path, environ={"ZEUS_MODEL": "acme/unknown"}).plan
+    options = {planned.name: planned.value for planned in plan.middlewares}
+    assert options["summarization"].sizes(plan.profile)[0].tokens == 54_400
+    trigger, keep = options["truncation"].sizes(plan.profile)
+    assert (trigger.messages, keep.messages) == (20, 20)
+
+
+def test_deepagents_has_the_numbers_of_its_defaults(tmp_path: Path) -> None:
+    found = middlewares(tmp_path, "deepagents")
+    for name in ("summarization", "truncation"):
+        assert found[name]["trigger"]["fraction"] == 0.85
+        assert found[name]["keep"]["fraction"] == 0.10
+    assert found["eviction"]["max_tokens"] == 20_000
+    assert found["truncation"]["max_chars"] == 2_000
