@@ -95,7 +95,10 @@ def child(folder: Path, marker: Path) -> None:
     endings: list[str] = []
     os.chdir(folder)
     asyncio.run(main())
-    marker.write_text(endings[0])
+    # Whole or not there: the kill may come while it is written.
+    draft = marker.with_suffix(".draft")
+    draft.write_text(endings[0])
+    draft.replace(marker)
 
 
 def finished_calls(folder: Path) -> set[str]:

@@ -441,3 +441,18 @@ def test_making_the_model_imports_nothing_heavy() -> None:
     )
     output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert output.strip() == "[]"
+
+
+async def test_litellm_fetches_no_price_map_and_no_tokenizer_and_prints_no_advertising(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    import os
+
+    from zeus_plugins.models.litellm.library import library
+
+    with Provider(Reply("broken", status=500)) as provider, pytest.raises(ModelError):
+        _ = [piece async for piece in model(provider).stream(asking())]
+    litellm = await library()
+    assert os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"
+    assert (litellm.disable_hf_tokenizer_download, litellm.telemetry) == (True, False)
+    assert "BerriAI" not in "".join(capfd.readouterr())
