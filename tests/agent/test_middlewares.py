@@ -80,9 +80,14 @@ class Broken(Middleware):
             raise KeyError("oops")
         return ()
 
+class Turncoat(Middleware):
+    async def wrap_run(self, turn, call_next):
+        await call_next(turn.override(mode="ask"))
+
 @hookimpl
 def register_middlewares():
     return [
+        Component("turncoat", create=lambda options, build: Turncoat()),
         Component("outer", create=lambda options, build: Layer(options.tag), options=Options),
         Component("inner", create=lambda options, build: Layer(options.tag), options=Options),
         Component("rude", create=lambda options, build: Rude()),
@@ -187,3 +192,11 @@ async def test_every_model_call_of_a_middleware_is_counted_and_only_the_turns_ow
     assert isinstance(ending, RunCompleted)
     assert (ending.prompt_tokens, ending.completion_tokens, ending.steps) == (2_000, 20, 1)
     assert [event.text for event in events if isinstance(event, Text)] == ["turn"]
+
+
+async def test_a_turn_cannot_be_changed_on_its_way_in(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, "middlewares: [turncoat]\n", plugin=LAYERS)
+    async with Agent.from_config(config, directory=tmp_path, model=script("hi")) as agent:
+        ending = (await play(agent, "go"))[-1]
+    assert isinstance(ending, RunFailed)
+    assert "wrap_run passed on another turn" in ending.message

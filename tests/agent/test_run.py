@@ -384,3 +384,19 @@ def register_tools():
         events = await play(agent, "go")
     results = {event.call_id: event.content for event in events if isinstance(event, ToolCallResult)}
     assert results["c"] == "was second"
+
+
+async def test_the_database_is_its_owners_alone(tmp_path: Path) -> None:
+    async with Agent.from_config(write_agent(tmp_path), directory=tmp_path, model=script("hi")) as agent:
+        await agent.run("go")
+        modes = {file.name: file.stat().st_mode & 0o777 for file in (tmp_path / ".zeus").glob("zeus.db*")}
+    assert "zeus.db" in modes
+    assert set(modes.values()) == {0o600}
+
+
+async def test_the_digest_changes_with_what_decides_the_run(tmp_path: Path) -> None:
+    config = write_agent(tmp_path)
+    sets = ([], ["limits.max_steps=7"], ["workspace.routes./notes/=notes"], ["prompt.time.precision=none"])
+    digests = [Agent.from_config(config, directory=tmp_path, sets=each).plan.digest for each in sets]
+    assert len(set(digests)) == len(sets)
+    assert Agent.from_config(config, directory=tmp_path).plan.digest == digests[0]

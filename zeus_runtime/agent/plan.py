@@ -287,6 +287,11 @@ def _digest(plan: Plan) -> str:
         ],
         "middlewares": [[each.name, each.options] for each in plan.middlewares],
         "stable": plan.stable,
+        "prompt": _as_json(plan.config.prompt),
+        "workspace": _as_json(plan.config.workspace),
+        "limits": _as_json(plan.config.limits),
+        "retry": _as_json(plan.config.retry),
+        "window": plan.profile.max_input_tokens,
     }
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.agent.chain import chain
+from zeus_runtime.agent.chain import MiddlewareError, chain
 from zeus_runtime.agent.conversation import Conversation
 from zeus_runtime.agent.graph import RunContext, StepFailedError
 from zeus_runtime.agent.middleware import Turn
@@ -192,7 +192,12 @@ class Session:
     async def _drive(self, run: Run, start: dict[str, Any] | None) -> None:
         limits = run.limits
 
-        async def steps(_turn: Turn) -> None:
+        async def steps(turn: Turn) -> None:
+            if turn != run.turn:
+                raise MiddlewareError(
+                    "a middleware's wrap_run passed on another turn than it was given",
+                    remedy="A run's session, mode and prompt are settled before it begins: pass the same turn on.",
+                )
             config: RunnableConfig = {
                 **self._config,
                 "recursion_limit": 2 * limits.max_steps + 3,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -42,7 +43,7 @@ class Database:
         try:
             file = sqlite_file(url, directory)
             if file is not None:
-                file.parent.mkdir(parents=True, exist_ok=True)
+                make_private(file)
             is_sqlite = make_url(url).get_backend_name() == "sqlite"
             self._file = file
             self._is_file = file is not None
@@ -144,6 +145,16 @@ class Database:
             f"the database {self._name!r} failed: {error.orig}",
             remedy="Check that it is a database, reachable, writable and not full; then go on with --continue.",
         )
+
+
+def make_private(file: Path) -> None:
+    """Make a database file that is not there yet, for its owner alone: it holds whole conversations.
+
+    SQLite gives the files beside it (WAL, shared memory) the same permissions. A file that is there is left as it is.
+    """
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not file.exists():
+        os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
 
 
 def without_password(url: str) -> str:

@@ -25,7 +25,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from zeus_plugins.checkpointers.sqlite.options import Options
-from zeus_runtime import Build, MissingError, RunError, Transactions, retry_while_locked
+from zeus_runtime import Build, MissingError, RunError, Transactions, make_private, retry_while_locked
 
 T = TypeVar("T")
 
@@ -277,7 +277,7 @@ async def create(options: Options, build: Build) -> AsyncIterator[SqliteSaver]:
 
 def _connect(file: Path | str, timeout_seconds: float) -> sqlite3.Connection:
     if isinstance(file, Path):
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private(file)
     connection = sqlite3.connect(file, timeout=timeout_seconds, check_same_thread=False)
 
     def prepare() -> None:
