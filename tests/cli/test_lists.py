@@ -186,3 +186,4 @@ def test_a_folder_where_only_a_preset_ran_shows_its_last_session(zeus: Zeus, pro
     assert (project.folder / "zeus-quickstart" / "report.md").exists()
     assert "quickstart" in zeus("sessions", "list").out
     assert "Show me what you can do" in zeus("sessions", "show").out
+    assert "write_file" in zeus("context", "show").out

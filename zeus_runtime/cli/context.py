@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zeus_runtime.cli.completion import complete_config, complete_session
-from zeus_runtime.cli.options import env_option, read_config, set_option
+from zeus_runtime.cli.options import env_option, read_config, read_owner, set_option
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ def backtest(
     if sessions:
         from zeus_runtime.cli.context_store import read_recordings
 
-        checked = read_config(process, config, env=env, sets=sets)
+        checked, _ = read_owner(process, config, env=env, sets=sets)
         recordings += read_recordings(process, checked, sessions)
     if trajectories is not None:
         recordings += _trajectories(process, trajectories, chain)
@@ -382,8 +382,8 @@ def _read(
 ) -> tuple[Checked, Trace]:
     from zeus_runtime.cli.context_store import read_trace
 
-    checked = read_config(process, config, env=env, sets=sets)
-    trace = read_trace(process, checked, session)
+    checked, own = read_owner(process, config, env=env, sets=sets)
+    trace = read_trace(process, checked, session, agent=checked.config.name if own else None)
     for problem in trace.problems:
         complain(f"warning: {problem}", "yellow")
     return checked, trace

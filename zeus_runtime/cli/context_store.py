@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def read_trace(process: Process, checked: Checked, session: str | None) -> Trace:
-    """A session with its ledger; the agent's latest by default.
+def read_trace(process: Process, checked: Checked, session: str | None, *, agent: str | None) -> Trace:
+    """A session with its ledger; the latest of ``agent`` (of any, if None) by default.
 
     Raises:
         UsageError: there is no such session.
     """
 
     async def work(log: ThreadLog) -> Trace:
-        return await _trace(log, checked, session)
+        return await _trace(log, checked, session, agent)
 
     return _with_log(process, checked, work)
 
@@ -59,17 +59,18 @@ async def _recording(log: ThreadLog, session: str) -> Recording:
     return recording(session, messages, [entry.created_ms / 1000 for entry in entries])
 
 
-async def _trace(log: ThreadLog, checked: Checked, session: str | None) -> Trace:
+async def _trace(log: ThreadLog, checked: Checked, session: str | None, agent: str | None) -> Trace:
     from zeus_runtime.context.inspect import Trace
     from zeus_runtime.context.tokens import counter_for
     from zeus_runtime.models.messages import from_payload
     from zeus_runtime.models.profiles import lookup
 
     if session is None:
-        latest = await log.sessions(agent=checked.config.name, limit=1)
+        latest = await log.sessions(agent=agent, limit=1)
         if not latest:
+            whose = "there is no session yet" if agent is None else f"the agent {agent!r} has no session yet"
             raise UsageError(
-                f"the agent {checked.config.name!r} has no session yet",
+                whose,
                 remedy="Run it once, or name one with --session.",
             )
         session = latest[0].session

@@ -49,3 +49,14 @@ def read_config(
     checked = check(config, env=env, sets=sets, directory=process.directory, environ=process.environ)
     process.learn(checked.document.redactor)
     return checked
+
+
+def read_owner(
+    process: Process, config: str | None, *, env: str | None = None, sets: Sequence[str] = ()
+) -> tuple[Checked, bool]:
+    """The config whose database is meant, and whether the user named it or has it here.
+
+    A folder where only presets ran has sessions and no zeus.yaml: they are in the default place.
+    """
+    own = config is not None or (process.directory / "zeus.yaml").exists()
+    return read_config(process, config if own else "default", env=env, sets=sets), own

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from zeus_runtime.cli.completion import complete_config, complete_session
-from zeus_runtime.cli.options import env_option, read_config, set_option
+from zeus_runtime.cli.options import env_option, read_owner, set_option
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def list_sessions(
     as_object: bool,
 ) -> None:
     """List the agent's sessions, last used first."""
-    checked, own = _read(process, config, env, sets)
+    checked, own = read_owner(process, config, env=env, sets=sets)
     agent = None if every or not own else checked.config.name
     found = _with_log(process, checked, lambda log: log.sessions(agent=agent, limit=limit)) or ()
     if as_object:
@@ -85,7 +85,7 @@ def show_session(
 
     from zeus_runtime.errors import UsageError
 
-    checked, own = _read(process, config, env, sets)
+    checked, own = read_owner(process, config, env=env, sets=sets)
     agent = checked.config.name if own else None
 
     async def payloads(log: ThreadLog) -> tuple[str, list[dict[str, Any]]] | None:
@@ -132,7 +132,7 @@ def delete_sessions(
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.errors import UsageError
 
-    checked, _ = _read(process, config, env, sets)
+    checked, _ = read_owner(process, config, env=env, sets=sets)
     if not yes:
         if not is_terminal(sys.stdin):
             raise UsageError("nothing is deleted unasked", remedy="Say --yes.")
@@ -140,15 +140,6 @@ def delete_sessions(
     with prepared(process):
         asyncio.run(_delete(checked, sessions))
     complain(f"deleted {', '.join(sessions)}")
-
-
-def _read(process: Process, config: str | None, env: str | None, sets: Sequence[str]) -> tuple[Checked, bool]:
-    """The config whose database is meant, and whether the user named it or has it here.
-
-    A folder where only presets ran has sessions and no zeus.yaml: they are in the default place.
-    """
-    own = config is not None or (process.directory / "zeus.yaml").exists()
-    return read_config(process, config if own else "default", env=env, sets=sets), own
 
 
 def session_table(sessions: Sequence[SessionInfo]) -> str:
