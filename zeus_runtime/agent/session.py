@@ -96,6 +96,8 @@ class Session:
         run: Run | None = None
         try:
             conversation = await self._conversation(outfit)
+            for problem in conversation.problems:
+                emit(Notice("edit_unreadable", f"{problem}; what it took out is sent again."))
             start, run_id = await (
                 self._take_up(conversation) if prompt is None else self._begin(conversation, prompt, emit)
             )
