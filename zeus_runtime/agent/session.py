@@ -17,6 +17,7 @@ from zeus_runtime.agent.run import Outfit, Run
 from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
+from zeus_runtime.tools.threads import in_thread
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
     from zeus_runtime.config.model import Mode
+    from zeus_runtime.context.archive import Archive
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import StepEntry, Thread, ThreadLog
 
@@ -125,7 +127,7 @@ class Session:
                 self._thread.session, "internal", f"{type(error).__name__}: {error}", details=_details(run)
             )
         finally:
-            await asyncio.shield(self._tidy(completed=run is not None))
+            await asyncio.shield(self._tidy(outfit.archive, completed=run is not None))
         emit(ending)
 
     async def compact(self, mode: Mode, outfit: Outfit, emit: Callable[[Event], None]) -> Compaction:
@@ -224,13 +226,15 @@ class Session:
         await self._saver.aprune([self._thread.session])
         await self._database.checkpoint()
 
-    async def _tidy(self, *, completed: bool) -> None:
+    async def _tidy(self, archive: Archive, *, completed: bool) -> None:
         if not completed:
             return
         try:
             await self._prune()
             await self._log.touch(self._thread)
             await self._database.compact()
+            if archive.written:
+                await in_thread(archive.collect)
         except Exception:  # noqa: BLE001 - the run has ended; tidying again next time loses nothing
             _log.warning("the session %s could not be tidied", self._thread.session, exc_info=True)
 
