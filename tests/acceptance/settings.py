@@ -85,7 +85,7 @@ class Seen(Middleware):
     async def edits(self, view, budget):
         seen = {
             "input": budget.input_limit_tokens,
-            "output": budget.output_reserve_tokens,
+            "output": self.build.profile.max_output_tokens,
             "metadata": dict(self.build.config.metadata),
             "tokenizer": self.build.profile.tokenizer,
         }

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import os
 import re
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
@@ -18,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 
 from tests.acceptance.context_settings import (
     CACHED,
@@ -335,6 +338,25 @@ def shown_results(*calls: tuple[str, Mapping[str, Any]], prompt: str = "go") -> 
     return see
 
 
+EVICTING = {
+    "plugins": {"files": ["probe.py"]},
+    "tools": ["gauge"],
+    "middlewares": [{"eviction": {"max_tokens": 50}}],
+}
+
+
+async def archived(scene: Scene) -> list[str]:
+    """Which archived files are left after a run that archives one more."""
+    for name, days in (("old", 40), ("new", 20)):
+        scene.write(f".zeus/large_tool_results/{name}", "x" * 2_000)
+        path = scene.folder / ".zeus/large_tool_results" / name
+        moment = time.time() - days * 86_400
+        os.utime(path, (moment, moment))
+    given = [AIMessage("", tool_calls=[{"name": "speak", "args": {"words": 100}, "id": "s"}]), "done"]
+    assert (await scene.play(*given)).ending == "complete"
+    return sorted(path.name for path in (scene.folder / ".zeus/large_tool_results").iterdir())
+
+
 def preview(call: tuple[str, Mapping[str, Any]]) -> See:
     """How many lines an evicted result's preview has, and the first of them."""
 
@@ -453,6 +475,8 @@ CORE = (
         ["elsewhere/a.txt"],
         FILES,
     ),
+    Flip("archive.max_age_days", None, archived, ["new", "s"], ["new", "old", "s"], EVICTING),
+    Flip("archive.max_megabytes", 0.002, archived, ["new", "s"], ["s"], EVICTING),
     Flip("storage.url", "sqlite:///other.db", databases, [".zeus/zeus.db"], ["other.db"]),
     Flip(
         "checkpointer",

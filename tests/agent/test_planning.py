@@ -348,3 +348,27 @@ async def test_a_corrupt_edit_or_ledger_entry_is_named_and_the_rest_goes_on(tmp_
     for request in model.requests:
         assert_paired(list(request.messages))
         assert len(request.messages) < 9
+
+
+async def test_a_refusal_that_repeats_at_every_step_is_told_once(tmp_path: Path) -> None:
+    plugin = """
+class Greedy(Middleware):
+    async def edits(self, view, budget):
+        return [DropBefore("greedy", "why", view.upto + 1), Evict("greedy", "why", 900 + view.upto, "", "/x")]
+
+@hookimpl
+def register_models():
+    return []
+"""
+    config = write_planned(tmp_path, "middlewares: [greedy]\n")
+    file = tmp_path / "probe.py"
+    more = '        Component("greedy", create=lambda options, build: Greedy()),\n    ]\n'
+    text = file.read_text()
+    file.write_text(text[: text.rindex("    ]\n")] + more + plugin)
+    async with Agent.from_config(config, directory=tmp_path, model=looping(5)) as agent:
+        events = await play(agent, "go")
+    assert isinstance(events[-1], RunCompleted)
+    told = [event.message for event in events if isinstance(event, Notice) and event.code == "edit_refused"]
+    assert len(told) == 2
+    refused = [each for step in await steps_of(tmp_path, events[-1].session) for each in step.decisions]
+    assert len(refused) == 2 * 6

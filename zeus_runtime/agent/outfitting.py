@@ -34,7 +34,10 @@ def fresh_outfit(plan: Plan, model: Model, session: str) -> Outfit:
     tools: list[Tool] = [planned.tool for planned in plan.tools if planned.kind == "tool"]
     by_name = {tool.name: tool for tool in tools}
     counter = counter_for(plan.profile)
-    archive = Archive(plan.build.workspace, session)
+    kept = plan.config.archive
+    archive = Archive(
+        plan.build.workspace, session, max_age_days=kept.max_age_days, max_megabytes=kept.max_megabytes
+    )
     build = replace(
         plan.build,
         session=session,

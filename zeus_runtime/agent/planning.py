@@ -6,6 +6,7 @@ goes on under another model.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
     from zeus_runtime.models.errors import ModelError
     from zeus_runtime.models.profiles import ModelProfile
+
+_NUMBER: Final = re.compile(r"\d[\d,]*")
 
 ROOM: Final = 0.95
 """Share of the window below which a request that did not fit is tried again."""
@@ -238,8 +241,9 @@ class Planning:
         for (kind, reason), edits in by_reason.items():
             seqs = [edit.seq for edit in edits]
             decisions.append(Decision(name, kind, False, reason, len(edits), (min(seqs), max(seqs))))
-            if (name, reason) not in self._told:
-                self._told.add((name, reason))
+            told = (name, _NUMBER.sub("N", reason))
+            if told not in self._told:
+                self._told.add(told)
                 self._emit(Notice("edit_refused", f"An edit of {name} was refused: {reason}."))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.chain import blamed, chain, overrides
@@ -275,6 +275,12 @@ class Run:
         prompt = assemble(await self._sections())
         fixed = self._fixed.measure(prompt.parts, prompt.text)
         planned = await self._planning.plan(cursor, fixed, forced=forced)
+        if planned.admitted:
+            # The prefix is broken anyway: a section that follows what left the view changes now, not one step later.
+            renewed = assemble(await self._sections())
+            if renewed.text != prompt.text:
+                prompt, fixed = renewed, self._fixed.measure(renewed.parts, renewed.text)
+                planned = replace(planned, estimate_tokens=fixed.tokens + planned.view.tokens)
         request = ModelRequest(
             system=prompt.text,
             messages=planned.view,

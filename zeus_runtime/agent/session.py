@@ -18,6 +18,7 @@ from zeus_runtime.agent.run import Outfit, Run
 from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
+from zeus_runtime.tools.threads import in_thread
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
     from zeus_runtime.config.model import Mode
+    from zeus_runtime.context.archive import Archive
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import StepEntry, Thread, ThreadLog
 
@@ -97,6 +99,8 @@ class Session:
         run: Run | None = None
         try:
             conversation = await self._conversation(outfit)
+            for problem in conversation.problems:
+                emit(Notice("edit_unreadable", f"{problem}; what it took out is sent again."))
             start, run_id = await (
                 self._take_up(conversation) if prompt is None else self._begin(conversation, prompt, emit)
             )
@@ -123,7 +127,7 @@ class Session:
             )
         finally:
             if run is not None:
-                await _to_its_end(self._tidy())
+                await _to_its_end(self._tidy(outfit.archive))
         emit(ending)
 
     async def compact(self, mode: Mode, outfit: Outfit, emit: Callable[[Event], None]) -> Compaction:
@@ -234,11 +238,13 @@ class Session:
         await self._saver.aprune([self._thread.session])
         await self._database.checkpoint()
 
-    async def _tidy(self) -> None:
+    async def _tidy(self, archive: Archive) -> None:
         try:
             await self._prune()
             await self._log.touch(self._thread)
             await self._database.compact()
+            if archive.written:
+                await in_thread(archive.collect)
         except ZeusError as error:
             _log.warning("the session %s could not be tidied: %s", self._thread.session, error.message)
         except Exception:  # noqa: BLE001 - the run has ended; tidying again next time loses nothing

@@ -117,6 +117,22 @@ class Workspace:
 
 
 @dataclass(frozen=True)
+class ArchiveLimits:
+    """How long what left the window stays in files; the database keeps the messages themselves."""
+
+    max_age_days: Annotated[
+        float | None,
+        Doc("Archived files that were not written to for longer are removed; null keeps any age."),
+        Minimum(0),
+    ] = 30
+    max_megabytes: Annotated[
+        float | None,
+        Doc("What all archived files may take; the oldest go first, the newest stays. null for any size."),
+        Minimum(0),
+    ] = 1_000
+
+
+@dataclass(frozen=True)
 class Storage:
     """Where threads live."""
 
@@ -163,6 +179,9 @@ class Config:
     ] = ()
     workspace: Annotated[Workspace, Doc("The agent's files.")] = field(default_factory=Workspace)
     storage: Annotated[Storage, Doc("The threads' database.")] = field(default_factory=Storage)
+    archive: Annotated[ArchiveLimits, Doc("The files of what left the model's window.")] = field(
+        default_factory=ArchiveLimits
+    )
     checkpointer: Annotated[Ref, RefTo("checkpointer"), Doc("A Ref to a checkpointer component.")] = _SQLITE
     limits: Annotated[Limits, Doc("When a run stops by itself.")] = field(default_factory=Limits)
     retry: Annotated[Retry, Doc("How a failed model call is repeated.")] = field(default_factory=Retry)

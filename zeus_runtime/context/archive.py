@@ -16,9 +16,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.context.edits import DropBefore, Edit, Evict, Pin, Summarize, TruncateArguments, edit_kind
+from zeus_runtime.context.retention import claim, collect
 from zeus_runtime.errors import RunError
 from zeus_runtime.models.messages import from_payload, to_payload
 from zeus_runtime.tools import WorkspaceError
@@ -64,14 +66,24 @@ class Archive:
         files: the workspace with its routes.
         session: the thread's id, which names its file.
         now: the clock, for the dates of sections.
+        max_age_days, max_megabytes: how long archived files stay and what they may take; None for no limit.
     """
 
     def __init__(
-        self, files: WorkspaceFiles, session: str, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        files: WorkspaceFiles,
+        session: str,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        max_age_days: float | None = None,
+        max_megabytes: float | None = None,
     ) -> None:
         self._files = files
         self._session = session
         self._now = now
+        self._max_age_days = max_age_days
+        self._max_megabytes = max_megabytes
+        self._written = False
 
     @property
     def history_handle(self) -> str:
@@ -105,6 +117,8 @@ class Archive:
             ArchiveError: the workspace refused; nothing may be edited.
         """
         try:
+            if any(not isinstance(edit, Pin) for edit in edits):
+                self._claim()
             return [self._saved(edit, originals(edit)) for edit in edits]
         except (WorkspaceError, OSError) as error:
             raise ArchiveError(
@@ -112,6 +126,35 @@ class Archive:
                 remedy="Make the folders of /large_tool_results/ and /conversation_history/ writable"
                 " (workspace.routes says where they are).",
             ) from error
+
+    @property
+    def written(self) -> bool:
+        """Whether anything was archived here."""
+        return self._written
+
+    def collect(self) -> int:
+        """Remove archived files beyond the limits. Blocks on the disk.
+
+        Returns:
+            how many files went.
+        """
+        return collect(
+            self._folders,
+            self._now().timestamp(),
+            max_age_days=self._max_age_days,
+            max_megabytes=self._max_megabytes,
+        )
+
+    @property
+    def _folders(self) -> Sequence[Path]:
+        routes = self._files.routes
+        return [routes[route] for route in (RESULTS_ROUTE, HISTORY_ROUTE) if route in routes]
+
+    def _claim(self) -> None:
+        if not self._written:
+            for folder in self._folders:
+                claim(folder)
+            self._written = True
 
     def _saved(self, edit: Edit, originals: Mapping[int, BaseMessage]) -> Edit:
         if isinstance(edit, Pin):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 from collections.abc import Mapping
@@ -16,7 +17,8 @@ from zeus_plugins.middlewares.local_context.middleware import LocalContext, crea
 from zeus_plugins.middlewares.local_context.options import Options
 from zeus_plugins.middlewares.local_context.tree import tree
 
-from zeus_runtime import Build, ModelProfile, Section, Summarize, Turn, WorkspaceFiles
+from tests.support.agents import PositionModel, call, calling, write_agent
+from zeus_runtime import Agent, Build, ModelProfile, ModelRequest, Section, Summarize, Turn, WorkspaceFiles
 from zeus_runtime.context import Budget, View, fold
 from zeus_runtime.context.tokens import counter_for
 
@@ -201,3 +203,26 @@ def test_the_tree_counts_what_it_leaves_out(tmp_path: Path) -> None:
 def test_a_tree_ends_at_its_time(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("")
     assert tree(WorkspaceFiles(tmp_path), depth=2, entries=9, ignore=(), timeout_seconds=0) == []
+
+
+async def test_in_a_run_the_prompt_changes_with_a_compaction_and_at_no_other_step(tmp_path: Path) -> None:
+    def answer(request: ModelRequest) -> AIMessage | str:
+        if request.purpose == "summary":
+            return "the summary"
+        step = len(model.requests)
+        (tmp_path / f"made-{step}.txt").write_text("")
+        return calling(call("echo", f"c{step}", text="star " * 200)) if step < 40 else "done"
+
+    model = PositionModel(answer)
+    yaml = (
+        "middlewares: [summarization, local_context: {git: false, entries: 100, max_tokens: 2000}]\n"
+        "profiles: {models: {gpt-4o: {max_input_tokens: 8000}}}\n"
+    )
+    async with Agent.from_config(write_agent(tmp_path, yaml), directory=tmp_path, model=model) as agent:
+        await agent.run("go")
+    turns = [request for request in model.requests if request.purpose == "turn"]
+    summaries = len(model.requests) - len(turns)
+    assert summaries > 1
+    for before, now in itertools.pairwise(turns):
+        compacted = str(now.messages[0].content) != str(before.messages[0].content)
+        assert (now.system != before.system) is compacted

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from zeus_plugins.middlewares.caching.options import Options
-from zeus_plugins.middlewares.caching.providers import minimum_tokens
 from zeus_runtime import Build, CachePoints, Middleware, ModelRequest
 
 if TYPE_CHECKING:
@@ -71,7 +70,11 @@ def stable_ends(messages: Sequence[BaseMessage] | View) -> tuple[int, ...]:
 
 
 def create(options: Options, build: Build) -> Caching:
-    """The middleware; the model's profile says whether it has anything to do."""
+    """The middleware; the model's cache rules say whether it has anything to do."""
+    if build.counter is None:
+        return Caching(options, None, None)
+    from zeus_plugins.middlewares.caching.providers import minimum_tokens
+
     minimum = minimum_tokens(build.profile)
     if minimum is not None and options.minimum_tokens is not None:
         minimum = options.minimum_tokens

@@ -94,16 +94,21 @@ def paying(
     """
     read, write = prices
     newest_first = sorted(copies, key=lambda copy: -copy.seq)
+    most = sum(max(0, copy.tokens - pointer_tokens) for copy in copies)
+    loss = max(0.0, write - read)
+    reach = most * (1 + read * horizon_calls / loss) if loss else float("inf")
     best, best_gain = 0, 0.0
     saved = behind = 0
     place = len(view) - 1
     for count, copy in enumerate(newest_first, start=1):
-        while place >= 0 and (item := view.item(place)).seq > copy.seq:
+        while place >= 0 and behind <= reach and (item := view.item(place)).seq > copy.seq:
             behind += item.tokens
             place -= 1
+        if behind > reach:
+            break
         saved += copy.tokens - pointer_tokens
         rewritten = max(0, behind - (saved - copy.tokens + pointer_tokens))
-        gain = saved * read * horizon_calls - rewritten * max(0.0, write - read)
+        gain = saved * read * horizon_calls - rewritten * loss
         if gain > best_gain:
             best, best_gain = count, gain
     return newest_first[:best][::-1]

@@ -1,0 +1,82 @@
+"""Archived originals go by age and size, oldest first, and only where Zeus made the folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zeus_runtime.context.retention import Kept, claim, collect, expired, marker
+
+DAY = 86_400
+files = st.lists(
+    st.builds(
+        Kept,
+        st.from_regex(r"[a-z]{1,8}", fullmatch=True).map(Path),
+        st.integers(0, 10**7),
+        st.integers(0, 100),
+    ),
+    unique_by=lambda file: file.path,
+)
+
+
+@given(files, st.integers(0, 30) | st.none())
+def test_what_stays_fits_the_size_and_is_the_newest(kept: list[Kept], megabytes: int | None) -> None:
+    gone = expired(kept, 100, max_age_days=None, max_megabytes=megabytes)
+    stays = [file for file in kept if file not in gone]
+    assert len(stays) >= min(len(kept), 1)
+    if megabytes is None:
+        assert not gone
+    else:
+        assert len(stays) == 1 or sum(file.size_bytes for file in stays) <= megabytes * 10**6 or not stays
+
+
+@given(files, st.integers(0, 30))
+def test_what_is_older_than_the_age_goes_but_the_newest(kept: list[Kept], days: int) -> None:
+    aged = [Kept(file.path, file.size_bytes, file.changed_seconds * DAY) for file in kept]
+    gone = expired(aged, 100 * DAY, max_age_days=days, max_megabytes=None)
+    newest = min(aged, key=lambda file: (-file.changed_seconds, file.path), default=None)
+    for file in aged:
+        assert (file in gone) == (file is not newest and file.changed_seconds < (100 - days) * DAY)
+
+
+def written(folder: Path, *names: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for age, name in enumerate(names):
+        (folder / name).write_bytes(b"x" * 1_000_000)
+        os.utime(folder / name, (age * DAY, age * DAY))
+
+
+def test_old_files_go_from_a_folder_of_zeus(tmp_path: Path) -> None:
+    folder = tmp_path / ".zeus" / "large_tool_results"
+    written(folder, "oldest", "older", "new", "newest")
+    assert collect([folder, tmp_path / "missing"], 4 * DAY, max_age_days=2.5, max_megabytes=None) == 2
+    assert {path.name for path in folder.iterdir()} == {"new", "newest"}
+    assert collect([folder], 4 * DAY, max_age_days=None, max_megabytes=1) == 1
+
+
+def test_a_folder_of_the_user_is_never_touched(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    written(folder, "letter", "will")
+    claim(folder)
+    assert collect([folder], 10**9, max_age_days=0, max_megabytes=0) == 0
+    assert {path.name for path in folder.iterdir()} == {"letter", "will"}
+
+
+def test_a_folder_that_zeus_makes_is_marked_and_collected(tmp_path: Path) -> None:
+    folder = tmp_path / "kept"
+    claim(folder)
+    written(folder, "a", "b")
+    assert collect([folder], 10**9, max_age_days=0, max_megabytes=0) == 1
+    assert {path.name for path in folder.iterdir()} == {"b"}
+    assert {path.name for path in tmp_path.iterdir()} == {"kept", marker(folder).name}
+
+
+def test_links_and_folders_stay(tmp_path: Path) -> None:
+    folder = tmp_path / ".zeus" / "large_tool_results"
+    written(folder, "newest")
+    (folder / "inner").mkdir()
+    (folder / "link").symlink_to(tmp_path)
+    assert collect([folder], 10**9, max_age_days=0, max_megabytes=0) == 0
