@@ -218,9 +218,10 @@ async def test_without_an_archive_nothing_is_edited(tmp_path: Path) -> None:
     yaml = "middlewares: [shed: {trigger: {messages: 3}, keep: 2}]\n"
     config = write_planned(tmp_path, yaml)
     (tmp_path / ".zeus").mkdir()
-    (tmp_path / ".zeus" / "conversation_history").write_text("a file where a folder should be")
     model = looping(4)
     async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        # After the plan, which would refuse it.
+        (tmp_path / ".zeus" / "conversation_history").write_text("a file where a folder should be")
         events = await play(agent, "go")
     assert isinstance(events[-1], RunCompleted)
     assert len(model.requests[-1].messages) == 9

@@ -29,6 +29,7 @@ from zeus_runtime.context import edit_from_json, fold, read_archive
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.models.messages import from_payload
+from zeus_runtime.store.packed import unpack
 
 HEAVY = (
     "zeus_runtime.agent.graph",
@@ -126,7 +127,7 @@ def planning_of(folder: Path) -> dict[str, Any]:
     connection = sqlite3.connect(folder / ".zeus" / "zeus.db")
     rows = [json.loads(text) for (text,) in connection.execute("SELECT payload FROM message ORDER BY seq")]
     edits = connection.execute("SELECT at_seq, payload FROM context_edit ORDER BY number").fetchall()
-    steps = [Step.from_json(text) for (text,) in connection.execute("SELECT payload FROM context_step")]
+    steps = [Step.from_json(unpack(row)) for (row,) in connection.execute("SELECT payload FROM context_step")]
     connection.close()
     history = [from_payload(row) for row in rows]
     admitted = [edit_from_json(payload) for _, payload in edits]

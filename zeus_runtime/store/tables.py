@@ -5,6 +5,8 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, ForeignKey, Integer, Text
 from sqlmodel import Field, SQLModel
 
+from zeus_runtime.store.packed import Packed
+
 
 class ThreadRow(SQLModel, table=True):
     """A session: one thread of messages."""
@@ -63,7 +65,7 @@ class StepRow(SQLModel, table=True):
     number: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
     seq: int = Field(sa_column=Column(Integer, nullable=False))
     created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
-    payload: str = Field(sa_column=Column(Text, nullable=False))
+    payload: str = Field(sa_column=Column(Packed, nullable=False))
 
 
 class TextRow(SQLModel, table=True):
