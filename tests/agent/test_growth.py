@@ -12,7 +12,7 @@ from tests.support.agents import PositionModel, call, calling, script, write_age
 from zeus_runtime import Agent, ModelRequest
 
 MAX_CHECKPOINT_BYTES = 4096
-STEPS = 240
+STEPS = 190
 TEXT = "All happy families are alike; each unhappy family is unhappy in its own way. " * 6
 
 
@@ -45,7 +45,9 @@ async def test_a_checkpoint_stays_small_and_the_database_grows_with_the_conversa
         (messages,) = connection.execute("SELECT sum(length(payload)) FROM message").fetchone()
         (checkpoints,) = connection.execute("SELECT count(*) FROM checkpoint").fetchone()
         (writes,) = connection.execute("SELECT count(*) FROM checkpoint_write").fetchone()
+        (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     assert messages > 2 * STEPS * len(TEXT)
+    assert free == 0
     assert checkpoints == 1
     assert writes <= 4
     assert files <= 2 * messages
