@@ -331,7 +331,7 @@ def test_an_overflow_says_the_counts_and_is_not_tried_again(
     error = result.json["error"]
     assert error["code"] == "model_context_overflow"
     assert all(count in error["message"] for count in counts)
-    assert "Shorten the request" in error["message"]
+    assert "shorten the prompt files" in error["message"]
     assert "Traceback" not in result.err
 
 
