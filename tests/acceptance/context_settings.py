@@ -9,13 +9,27 @@ from typing import Any, Final
 from tests.acceptance.settings import Scene
 from tests.support.provider import Provider, Reply
 from zeus_runtime import ModelRequest
-from zeus_runtime.testing import ScriptedModel
+from zeus_runtime.testing import ScriptedModel, calling
 
 See = Callable[[Scene], Awaitable[Any]]
 
 SUMMARIZED: Final = {
     "middlewares": [{"summarization": {"trigger": {"messages": 5}, "keep": {"messages": 2}}}],
     "plugins": {"files": ["probe.py"]},
+}
+CHEAP_TO_REREAD: Final = {
+    "tools": ["gauge"],
+    "plugins": {"files": ["probe.py"]},
+    "middlewares": [{"summarization": {"trigger": {"messages": 9}, "keep": {"messages": 2}}}],
+    "profiles": {
+        "models": {
+            "gpt-4o": {
+                "max_input_tokens": 60_000,
+                "input_cost_per_token": 1.0,
+                "cache_read_cost_per_token": 0.1,
+            }
+        }
+    },
 }
 CACHED: Final = {
     "model": {
@@ -57,6 +71,17 @@ async def first_turn_is_summarized(scene: Scene) -> bool:
     """Whether the summarizer sees the first turn."""
     asked = next(request for request in await _turns(scene) if request.purpose == "summary")
     return "turn 0" in str(asked.messages[0].content)
+
+
+async def summary_is_asked_in_the_conversation(scene: Scene) -> bool:
+    """Whether the summary call goes on from the last request instead of showing a transcript."""
+    speaking = calling(("speak", {"words": 700}))
+    model = ScriptedModel([speaking] * 4 + ["so it was", "done"], usage=None)
+    async with scene.agent(model) as agent:
+        await agent.run("go")
+    place = next(place for place, asked in enumerate(model.requests) if asked.purpose == "summary")
+    before, asked = model.requests[place - 1 : place + 1]
+    return list(asked.messages[: len(before.messages)]) == list(before.messages)
 
 
 async def summary_is_cut(scene: Scene) -> bool:

@@ -24,11 +24,13 @@ from langchain_core.messages import AIMessage
 
 from tests.acceptance.context_settings import (
     CACHED,
+    CHEAP_TO_REREAD,
     LOOKED,
     SUMMARIZED,
     cache_marks,
     first_turn_is_summarized,
     summarizer,
+    summary_is_asked_in_the_conversation,
     summary_is_cut,
     summary_prompt,
     workspace_section,
@@ -701,6 +703,22 @@ COMPONENTS = (
         False,
         SUMMARIZED,
     ),
+    Flip(
+        "middleware:summarization.max_trigger_tokens",
+        2_000,
+        messages_of_turns,
+        [1, 3, 5, 7],
+        [1, 2, 2, 2],
+        {"middlewares": [{"summarization": {}}]},
+    ),
+    Flip(
+        "middleware:summarization.reuse_cache",
+        False,
+        summary_is_asked_in_the_conversation,
+        True,
+        False,
+        CHEAP_TO_REREAD,
+    ),
     Flip("middleware:summarization.max_summary_tokens", 100, summary_is_cut, False, True, SUMMARIZED),
     Flip("middleware:summarization.prompt", "OTHER.md", summary_prompt, "the usual", "another", SUMMARIZED),
     Flip(
@@ -755,6 +773,14 @@ COMPONENTS = (
             (
                 "eviction.max_tokens",
                 50,
+                shown_results(("speak", {"words": 100})),
+                ["whole"],
+                ["evicted"],
+                policy("eviction"),
+            ),
+            (
+                "eviction.max_fraction",
+                0.001,
                 shown_results(("speak", {"words": 100})),
                 ["whole"],
                 ["evicted"],

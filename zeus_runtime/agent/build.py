@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Config, Ref
     from zeus_runtime.context import Archive
     from zeus_runtime.context.tokens import Counter
-    from zeus_runtime.models import Model, ModelProfile
+    from zeus_runtime.models import Model, ModelProfile, ModelRequest
     from zeus_runtime.tools import Tool, WorkspaceFiles
 
 
@@ -30,6 +30,8 @@ class Build:
         model: the running model, for a policy's own calls (``ModelRequest(purpose="summary")``): they count in the
             run's totals and do not reach the user's stream. None while only planning.
         open_model: another model from its name or Ref, its calls counted too.
+        last_request: the run's last request that the running model answered, as it was sent: what the provider may
+            still have cached.
         profile_of: the limits and prices of a model by name.
         counter: counts tokens as the model's provider does; None while only planning.
         archive: the handles under which originals are kept; None while only planning.
@@ -46,6 +48,7 @@ class Build:
     session: str = ""
     model: Model | None = field(default=None, repr=False)
     open_model: Callable[[str | Ref], Model] | None = field(default=None, repr=False)
+    last_request: Callable[[], ModelRequest | None] | None = field(default=None, repr=False)
     profile_of: Callable[[str], ModelProfile] | None = field(default=None, repr=False)
     counter: Counter | None = field(default=None, repr=False)
     archive: Archive | None = field(default=None, repr=False)

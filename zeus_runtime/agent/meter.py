@@ -40,6 +40,7 @@ class Meter:
         policies: of ``totals``, what policies' own calls took since ``take_policies``.
         emit: where usage events go.
         unpriced: whether a call's cost could not be told, so that no money limit can be kept.
+        asked: the run's last request that was answered, as it was sent.
     """
 
     profile: ModelProfile
@@ -47,6 +48,7 @@ class Meter:
     policies: Totals = field(default_factory=Totals)
     emit: Callable[[Event], None] | None = None
     unpriced: bool = False
+    asked: ModelRequest | None = field(default=None, repr=False)
 
     def count(self, response: ModelResponse, profile: ModelProfile | None = None) -> float | None:
         """Add a finished call.

@@ -43,6 +43,7 @@ def fresh_outfit(plan: Plan, model: Model, session: str) -> Outfit:
         session=session,
         model=Metered(model, meter, plan.profile),
         open_model=lambda ref: _open_metered(plan.build, ref, meter),
+        last_request=lambda: meter.asked,
         counter=counter,
         archive=archive,
         tools=by_name,

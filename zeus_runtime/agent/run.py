@@ -328,6 +328,8 @@ class Run:
             raise ModelError("the model's stream ended without an answer", kind="network")
         # Here and not once per step: a middleware may ask the model twice, or for a summary, and each call is paid.
         cost = self._outfit.meter.count(response)
+        if shown:
+            self._outfit.meter.asked = request
         if cost is not None:
             self._asked_cost_usd = (self._asked_cost_usd or 0.0) + cost
         return response

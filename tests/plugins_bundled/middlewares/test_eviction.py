@@ -52,6 +52,15 @@ async def test_it_counts_tokens_not_characters(tmp_path: Path) -> None:
     assert "/large_tool_results/chinese" in chinese
 
 
+@pytest.mark.parametrize(("fraction", "whole"), [(0.04, False), (0.25, True)])
+async def test_a_limit_is_never_more_than_a_share_of_the_window(
+    tmp_path: Path, fraction: float, whole: bool
+) -> None:
+    yaml = f"middlewares: [eviction: {{max_tokens: 20000, max_fraction: {fraction}}}]\n" + SMALL
+    spoken = await talk(tmp_path, yaml, calling(call("give", "c", lines=120)), "done")
+    assert ("/large_tool_results/" not in texts(spoken.last)[-1]) is whole
+
+
 async def test_null_turns_it_off(tmp_path: Path) -> None:
     yaml = "middlewares: [eviction: {max_tokens: null}]\n"
     spoken = await talk(tmp_path, yaml, calling(call("give", "c", lines=8_000)), "done")

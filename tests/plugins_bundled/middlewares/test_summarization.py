@@ -19,7 +19,16 @@ from zeus_plugins.middlewares.summarization.transcript import chunks, end, head
 from zeus_plugins.middlewares.summarization.wording import request_in, summary_in
 
 from tests.support.agents import call, calling
-from zeus_runtime import Build, ModelError, ModelProfile, ModelRequest, ModelResponse, Summarize, Usage
+from zeus_runtime import (
+    Build,
+    ModelError,
+    ModelProfile,
+    ModelRequest,
+    ModelResponse,
+    Summarize,
+    ToolSchema,
+    Usage,
+)
 from zeus_runtime.context import Budget, View, fold, review
 from zeus_runtime.context.size import Size
 from zeus_runtime.context.tokens import counter_for
@@ -32,6 +41,10 @@ LARGE = replace(GPT, max_input_tokens=64_000)
 
 COUNTER = counter_for(GPT)
 SUMMARY = "## Intent\nCount the stars.\n\n## Next steps\nGo on."
+
+
+PRICED = replace(LARGE, input_cost_per_token=1.0, cache_read_cost_per_token=0.1)
+TOOLS = (ToolSchema("read_file", "Reads.", {"type": "object"}),)
 
 
 def history(steps: int, words: int = 120) -> list[BaseMessage]:
@@ -51,7 +64,9 @@ def budget_of(view: View, limit: int = 8_000, **changes: Any) -> Budget:
     return Budget(limit, 0, 300, 300 + view.tokens, len(view)).override(**changes)
 
 
-def policy(model: Any = None, profile: ModelProfile = LARGE, **options: Any) -> Summarization:
+def policy(
+    model: Any = None, profile: ModelProfile = LARGE, sent: ModelRequest | None = None, **options: Any
+) -> Summarization:
     build = SimpleNamespace(
         homes=(bundled_home(),),
         counter=COUNTER,
@@ -60,6 +75,7 @@ def policy(model: Any = None, profile: ModelProfile = LARGE, **options: Any) -> 
         session="session_1",
         archive=SimpleNamespace(history_handle="/conversation_history/session_1.md"),
         open_model=lambda ref: ref,
+        last_request=None if sent is None else lambda: sent,
         profile_of=lambda name: profile,
     )
     return create(Options(**options), cast(Build, build))
@@ -425,3 +441,90 @@ def test_head_and_end_keep_their_limit(text: str, limit: int) -> None:
     assert text.endswith(end(text, COUNTER.text, limit))
     for piece in (head(text, COUNTER.text, limit), end(text, COUNTER.text, limit)):
         assert len(piece) == 1 or COUNTER.text(piece) <= limit
+
+
+EARLY = Size(tokens=5_000)
+
+
+def sent_before(view: View, new: int = 2) -> ModelRequest:
+    """The request before ``view``'s last ``new`` messages were there."""
+    return ModelRequest("the system prompt", view[:-new], TOOLS, 10)
+
+
+async def test_the_summary_is_asked_for_in_the_conversation_whose_prefix_is_cached() -> None:
+    view = view_of(history(50))
+    model, before = ScriptedModel([SUMMARY]), sent_before(view)
+    edit = await proposed(policy(model, PRICED, before, trigger=EARLY), view, budget_of(view, 64_000))
+    (asked,) = model.requests
+    assert asked.purpose == "summary"
+    assert (asked.system, asked.tools, asked.stable_system_length) == (before.system, TOOLS, 10)
+    assert list(asked.messages[:-1]) == list(view)
+    assert "## Intent" in str(asked.messages[-1].content)
+    assert edit is not None
+    assert summary_in(edit.content) == SUMMARY
+    assert "of the conversation itself" in edit.reason
+
+
+@pytest.mark.parametrize(
+    ("profile", "options", "budget"),
+    [
+        (LARGE, {}, {}),
+        (PRICED, {"reuse_cache": False}, {}),
+        (PRICED, {"trim_tokens_to_summarize": 4_000}, {}),
+        (PRICED, {}, {"overflow": True}),
+        (replace(PRICED, cache_read_cost_per_token=1.0), {}, {}),
+    ],
+    ids=["no price", "switched off", "trimmed", "overflow", "no cheaper cache"],
+)
+async def test_a_transcript_is_shown_where_the_cache_cannot_be_used(
+    profile: ModelProfile, options: Any, budget: Any
+) -> None:
+    view = view_of(history(50))
+    model = ScriptedModel([SUMMARY])
+    assert await proposed(
+        policy(model, profile, sent_before(view), trigger=EARLY, **options),
+        view,
+        budget_of(view, 64_000, **budget),
+    )
+    (asked,) = model.requests
+    assert len(asked.messages) == 1
+    assert "<messages>" in str(asked.messages[0].content)
+
+
+async def test_a_transcript_is_shown_where_another_request_was_sent_or_the_question_does_not_fit() -> None:
+    view = view_of(history(50))
+    tight = budget_of(view, limit=budget_of(view).used_tokens + 50)
+    other = ModelRequest("the system prompt", history(50), TOOLS, 10)
+    for sent, budget in ((other, budget_of(view, 64_000)), (sent_before(view), tight)):
+        model = ScriptedModel([SUMMARY] * 3)
+        assert await proposed(policy(model, PRICED, sent, trigger=EARLY), view, budget)
+        assert all(len(asked.messages) == 1 for asked in model.requests)
+
+
+async def test_a_model_that_calls_a_tool_instead_of_summarizing_is_shown_a_transcript() -> None:
+    view = view_of(history(50))
+    model = ScriptedModel([calling(call("read_file", "c", path="/sky.txt")), SUMMARY])
+    edit = await proposed(
+        policy(model, PRICED, sent_before(view), trigger=EARLY), view, budget_of(view, 64_000)
+    )
+    assert [len(asked.messages) for asked in model.requests] == [len(view) + 1, 1]
+    assert edit is not None
+    assert summary_in(edit.content) == SUMMARY
+
+
+@pytest.mark.parametrize(("most", "fires"), [(2_000, True), (60_000, False)])
+async def test_it_fires_at_max_trigger_tokens_of_messages_however_large_the_window(
+    most: int, fires: bool
+) -> None:
+    view = view_of(history(50))
+    edit = await proposed(policy(max_trigger_tokens=most), view, budget_of(view, limit=1_000_000))
+    assert (edit is not None) is fires
+    if edit is not None:
+        assert f"{most:,} tokens of messages" in edit.reason
+        assert view.applied(edit).tokens < most
+
+
+async def test_a_large_prompt_does_not_count_for_max_trigger_tokens() -> None:
+    view = view_of(history(10))
+    budget = budget_of(view, limit=200_000, fixed_tokens=90_000, used_tokens=90_000 + view.tokens)
+    assert await proposed(policy(max_trigger_tokens=50_000), view, budget) is None

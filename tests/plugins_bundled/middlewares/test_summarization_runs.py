@@ -229,12 +229,12 @@ async def test_a_thread_that_goes_on_under_a_smaller_window_is_summarized_before
     path = config(tmp_path)
     async with Agent.from_config(path, directory=tmp_path, model=Counting(14)) as agent:
         session = (await agent.run(GOAL)).session
-    path.write_text(path.read_text().replace("max_input_tokens: 8000", "max_input_tokens: 5000"))
+    path.write_text(path.read_text().replace("max_input_tokens: 8000", "max_input_tokens: 4000"))
     model = Counting(0)
     async with Agent.from_config(path, directory=tmp_path, model=model) as agent:
         await agent.run("Go on.", session=session)
     assert model.requests[0].purpose == "summary"
-    assert model.turns[0].messages.tokens < 5_000 * 0.85  # type: ignore[attr-defined]
+    assert model.turns[0].messages.tokens < 4_000 * 0.85  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -244,6 +244,7 @@ async def test_a_thread_that_goes_on_under_a_smaller_window_is_summarized_before
         ("{trigger: {messages: 5}, keep: {messages: 5}}", "trigger", "must be above"),
         ("{trigger: {fraction: 0.1}, keep: {fraction: 0.2}}", "trigger", "must be above"),
         ("{trigger: {tokens: 5000}, keep: {fraction: 0.9}}", "trigger", "must be above"),
+        ("{max_trigger_tokens: 500, keep: {tokens: 500}}", "max_trigger_tokens", "not above what is kept"),
         ("{trigger: {tokens: 5, messages: 5}}", "trigger", ""),
         ("{trigger: {}}", "trigger", ""),
         ("{keep: {fraction: 1.5}}", "fraction", ""),

@@ -30,10 +30,10 @@ class Choice:
     reason: str
 
 
-def too_large(items: Sequence[Item], view: View, options: Options) -> Iterator[Choice]:
+def too_large(items: Sequence[Item], view: View, budget: Budget, options: Options) -> Iterator[Choice]:
     """Those of ``items`` that are over their limit."""
     for item in items:
-        limit = limit_of(item, options)
+        limit = limit_of(item, options, budget)
         if limit is not None and item.tokens > limit and evictable(view, item):
             yield Choice(item, limit, f"{item.tokens:,} tokens are more than {limit:,}")
 
@@ -47,7 +47,7 @@ def too_much(view: View, budget: Budget, options: Options) -> Sequence[Choice]:
     if not budget.overflow or excess <= 0:
         return ()
     large = [item for item in view.items() if item.tokens > LEAST_TOKENS and evictable(view, item)]
-    large.sort(key=lambda item: (limit_of(item, options) is None, -item.tokens, item.seq))
+    large.sort(key=lambda item: (limit_of(item, options, budget) is None, -item.tokens, item.seq))
     chosen: list[Choice] = []
     saved = 0
     for item in large:
@@ -58,8 +58,15 @@ def too_much(view: View, budget: Budget, options: Options) -> Sequence[Choice]:
     return chosen
 
 
-def limit_of(item: Item, options: Options) -> int | None:
+def limit_of(item: Item, options: Options, budget: Budget) -> int | None:
     """What a message may take, in tokens; None when it is never evicted on arrival."""
+    limit = _written_limit(item, options)
+    if limit is None or options.max_fraction is None:
+        return limit
+    return max(1, min(limit, int(options.max_fraction * budget.usable_tokens)))
+
+
+def _written_limit(item: Item, options: Options) -> int | None:
     if item.source == "user":
         return options.max_user_tokens
     kind, _, tool = item.source.partition(":")

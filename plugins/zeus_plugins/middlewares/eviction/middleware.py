@@ -26,7 +26,7 @@ class Eviction(Middleware):
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
         new = arrivals(view, self._seen)
         self._seen = max(self._seen, view.upto)
-        chosen = list(too_large(new, view, self._options))
+        chosen = list(too_large(new, view, budget, self._options))
         if not chosen:
             chosen = list(too_much(view, budget, self._options))
         return [self._edit(each) for each in sorted(chosen, key=lambda each: each.item.seq)]

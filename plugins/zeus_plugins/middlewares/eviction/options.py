@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime import Doc, Minimum
+from zeus_runtime import Doc, Maximum, Minimum
 
 if TYPE_CHECKING:
     from zeus_runtime import Misfit, Surroundings
@@ -22,6 +22,14 @@ class Options:
         Doc("A tool result with more tokens goes to a file and is shown as a preview; null: none does."),
         Minimum(1),
     ] = 20_000
+    max_fraction: Annotated[
+        float | None,
+        Doc(
+            "No limit is more than this share of the input limit, whatever its number says; null: as written."
+        ),
+        Minimum(0.0001),
+        Maximum(1),
+    ] = None
     tools: Annotated[
         Mapping[str, Annotated[int, Minimum(1)] | None],
         Doc("Limits of single tools, by name, in place of max_tokens and exclude; null: never."),
@@ -39,6 +47,8 @@ class Options:
         """Tools that are not there, and limits that nothing could reach."""
         yield from around.unknown_tools(self.exclude, ("exclude",), also=PAGED_TOOLS)
         yield from around.unknown_tools(self.tools, ("tools",), also=PAGED_TOOLS)
+        if self.max_fraction is not None:
+            return
         yield from around.above_window(self.max_tokens, ("max_tokens",))
         yield from around.above_window(self.max_user_tokens, ("max_user_tokens",))
         for name, limit in self.tools.items():

@@ -12,14 +12,14 @@ from zeus_runtime import Middleware, OptionsError
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.summarization.summariser import Outcome, Summariser
-    from zeus_runtime import Budget, Build, Counter, Edit, Item, View
+    from zeus_runtime import Budget, Build, Counter, Edit, Item, ModelRequest, View
 
 POLICY = "summarization"
 
 _ONLY_IN_RUNS = "edits are asked for in runs only"
 
 _LEAST_SHARE = 0.05
-"""Less of the input limit than this is not worth a broken prefix, unless the provider refused the request."""
+"""Less than this of the input limit, or of what is summarized at the latest, is not worth a broken prefix, unless the provider refused the request."""
 
 _LEAST_TOKENS = 150
 """A summary with its frame could not be shorter than this."""
@@ -56,7 +56,7 @@ class Summarization(Middleware):
         self._paid: _Paid | None = None
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
-        if not budget.at_least(self._trigger):
+        if not self._triggered(budget):
             return ()
         start = self._start(view, budget)
         if start is None:
@@ -66,6 +66,18 @@ class Summarization(Middleware):
             return ()
         return (await self._edit(view, budget, replaced, start),)
 
+    def _triggered(self, budget: Budget) -> bool:
+        return budget.at_least(self._trigger) or budget.used_tokens >= self._latest(budget)
+
+    def _reached(self, budget: Budget) -> str:
+        most = self._options.max_trigger_tokens
+        return str(self._trigger) if budget.at_least(self._trigger) else f"{most:,} tokens of messages"
+
+    def _latest(self, budget: Budget) -> int:
+        """From how many tokens of a request on it is summarized whatever the trigger says."""
+        most = self._options.max_trigger_tokens
+        return budget.usable_tokens if most is None else most + budget.fixed_tokens
+
     def _start(self, view: View, budget: Budget) -> int | None:
         """The place in the history of the first message that stays."""
         from zeus_plugins.middlewares.summarization.cut import cut
@@ -74,6 +86,7 @@ class Summarization(Middleware):
         trigger, keep = self._trigger, self._keep
         usable = budget.usable_tokens
         ceiling = budget.tokens_of(trigger) if trigger.messages is None else usable * 85 // 100
+        ceiling = min(ceiling, self._latest(budget))
         if budget.overflow:
             ceiling = min(ceiling, usable // 2)
         others = budget.used_tokens - sum(item.tokens for item in items)
@@ -101,7 +114,7 @@ class Summarization(Middleware):
             return False
         if budget.overflow or self._trigger.messages is not None:
             return True
-        return tokens >= _LEAST_SHARE * budget.usable_tokens
+        return tokens >= _LEAST_SHARE * min(budget.usable_tokens, self._latest(budget))
 
     async def _edit(self, view: View, budget: Budget, replaced: Sequence[Item], start: int) -> Edit:
         from zeus_plugins.middlewares.summarization.wording import bounded, compose
@@ -109,7 +122,7 @@ class Summarization(Middleware):
 
         count = self._counter.text
         limit = min(self._limit(budget), sum(item.tokens for item in replaced) // 3)
-        summary, how, cost = await self._summary(view, replaced, limit)
+        summary, how, cost = await self._summary(view, budget, replaced, start, limit)
         self._paid = _Paid(view.first, start, summary)
         assert self._build.archive is not None, _ONLY_IN_RUNS
         handle = self._build.archive.history_handle
@@ -119,7 +132,7 @@ class Summarization(Middleware):
             request = request[0], bounded(request[1], count, max(50, limit), note)
         return Summarize(
             policy=POLICY,
-            reason=f"the request reached {self._trigger}; {len(replaced)} messages {how}",
+            reason=f"the request reached {self._reached(budget)}; {len(replaced)} messages {how}",
             seq=start,
             content=compose(
                 summary, handle=handle, count=start - 1 - len(view.pinned), last=start - 1, request=request
@@ -129,7 +142,7 @@ class Summarization(Middleware):
         )
 
     async def _summary(
-        self, view: View, replaced: Sequence[Item], limit: int
+        self, view: View, budget: Budget, replaced: Sequence[Item], start: int, limit: int
     ) -> tuple[str, str, float | None]:
         """The summary, how it was made, and what it cost."""
         from zeus_plugins.middlewares.summarization.extract import extract
@@ -144,6 +157,10 @@ class Summarization(Middleware):
             replaced = [item for item in replaced if item.seq >= paid.start]
             if not replaced:
                 return former, "are in a summary that was written before", None
+        elif (request := self._in_conversation(view, budget, replaced, start, limit)) is not None:
+            outcome = await self._summariser(limit).continue_with(request, len(replaced))
+            if not outcome.failure:
+                return outcome.summary, _how(outcome, 0), outcome.cost_usd
         entries = [entry(item.seq, item.message) for item in replaced]
         shown = entries
         if self._options.trim_tokens_to_summarize is not None:
@@ -157,6 +174,37 @@ class Summarization(Middleware):
         lines = extract([(item.seq, item.message) for item in rest], count, limit)
         made = "\n\n".join(part for part in (known, lines) if part)
         return made, f"{_how(outcome, skipped)}", outcome.cost_usd
+
+    def _in_conversation(
+        self, view: View, budget: Budget, replaced: Sequence[Item], start: int, limit: int
+    ) -> ModelRequest | None:
+        """The request for a summary that goes on from the last one sent; None where a transcript is cheaper."""
+        from zeus_plugins.middlewares.summarization.ongoing import cheaper, question, shared_messages
+
+        options, build = self._options, self._build
+        if (
+            not options.reuse_cache
+            or options.model is not None
+            or options.trim_tokens_to_summarize is not None
+        ):
+            return None
+        sent = build.last_request() if build.last_request is not None else None
+        if sent is None or budget.overflow:
+            return None
+        asked = question(self._prompt, view.upto - start + 1, limit)
+        question_tokens = self._counter.message(asked)
+        if budget.used_tokens + question_tokens > budget.usable_tokens:
+            return None
+        items = list(view.items())
+        new = sum(item.tokens for item in items[shared_messages(sent.messages, items) :])
+        if not cheaper(
+            build.profile,
+            cached_tokens=budget.used_tokens - new,
+            new_tokens=new + question_tokens,
+            transcript_tokens=sum(item.tokens for item in replaced) + self._counter.text(self._prompt),
+        ):
+            return None
+        return sent.override(messages=[*(item.message for item in items), asked], purpose="summary")
 
     async def _outcome(self, entries: Sequence[str], former: str, limit: int) -> Outcome:
         from zeus_plugins.middlewares.summarization.summariser import Outcome
@@ -207,7 +255,8 @@ class Summarization(Middleware):
 
 def _how(outcome: Outcome, skipped: int) -> str:
     calls = "one call" if outcome.calls == 1 else f"{outcome.calls} calls"
-    said = [f"summarized in {calls}"] if outcome.calls else []
+    where = " of the conversation itself" if outcome.in_place else ""
+    said = [f"summarized in {calls}{where}"] if outcome.calls else []
     if skipped:
         said.append(f"the oldest {skipped} not shown to the summarizer (trim_tokens_to_summarize)")
     if outcome.trimmed:

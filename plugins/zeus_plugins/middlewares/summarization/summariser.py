@@ -30,6 +30,7 @@ class Outcome:
         cost_usd: what they cost; None while no price is known.
         trimmed: how many of the calls saw only the end of their piece.
         failure: why the rest is not covered; empty when all is.
+        in_place: whether it was asked for in the conversation itself.
     """
 
     summary: str = ""
@@ -38,6 +39,7 @@ class Outcome:
     cost_usd: float | None = None
     trimmed: int = 0
     failure: str = ""
+    in_place: bool = False
 
 
 class Summariser:
@@ -77,13 +79,31 @@ class Summariser:
                     trimmed = 1
                 except ModelError as second:
                     return replace(made, failure=second.message)
-            price = answer.cost_usd
-            if price is None and answer.usage is not None:
-                price = cost_usd(self._profile, answer.usage)
+            price = self._price(answer)
             cost = made.cost_usd if price is None else (made.cost_usd or 0.0) + price
-            text = bounded(_text(answer), self._count, self._limit, CUT_NOTE)
-            made = Outcome(text, piece.done, made.calls + 1, cost, made.trimmed + trimmed)
+            made = Outcome(self._bounded(answer), piece.done, made.calls + 1, cost, made.trimmed + trimmed)
         return made
+
+    async def continue_with(self, request: ModelRequest, entries: int) -> Outcome:
+        """One summary asked for in the conversation itself, or why there is none.
+
+        Args:
+            request: the conversation, the question last.
+            entries: how many messages the summary stands for.
+        """
+        try:
+            answer = await self._answer(request)
+        except ModelError as error:
+            return Outcome(failure=error.message)
+        return Outcome(self._bounded(answer), entries, 1, self._price(answer), in_place=True)
+
+    def _price(self, answer: ModelResponse) -> float | None:
+        if answer.cost_usd is None and answer.usage is not None:
+            return cost_usd(self._profile, answer.usage)
+        return answer.cost_usd
+
+    def _bounded(self, answer: ModelResponse) -> str:
+        return bounded(_text(answer), self._count, self._limit, CUT_NOTE)
 
     @property
     def _piece_tokens(self) -> int:
@@ -111,7 +131,11 @@ class Summariser:
             f"Write the record of these messages{of}{', going on from the summary so far' if previous else ''}, in at "
             f"most {words} words."
         )
-        request = ModelRequest(self._prompt, [HumanMessage("\n\n".join(asked))], purpose="summary")
+        return await self._answer(
+            ModelRequest(self._prompt, [HumanMessage("\n\n".join(asked))], purpose="summary")
+        )
+
+    async def _answer(self, request: ModelRequest) -> ModelResponse:
         response: ModelResponse | None = None
         async for each in self._model.stream(request):
             if isinstance(each, ModelResponse):
