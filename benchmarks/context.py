@@ -18,6 +18,7 @@ from benchmarks.context_peers import ENGINES
 SYNTHETIC = ("100 KB results", "Chinese", "base64", "minified code")
 WINDOWS = (8_000, 32_000, 64_000, 128_000, 272_000)
 GPT = "gpt-5"
+CLAUDE_WINDOWS = (32_000, 128_000)
 CLAUDE = "anthropic/claude-sonnet-4-5"
 
 
@@ -55,9 +56,11 @@ HEADER = (
 
 
 def cases(lengths: Sequence[str], windows: Sequence[int]) -> list[tuple[str, int, str]]:
-    """(session, window, model): every session at every window at GPT-5's prices, and at Claude's at 128k."""
+    """(session, window, model): every session at every window at GPT-5's prices, and at Claude's at two."""
     found = [(session, window, GPT) for session in (*lengths, *SYNTHETIC) for window in windows]
-    return found + [(session, 128_000, CLAUDE) for session in (*lengths, *SYNTHETIC)]
+    return found + [
+        (session, window, CLAUDE) for session in (*lengths, *SYNTHETIC) for window in CLAUDE_WINDOWS
+    ]
 
 
 @click.command()

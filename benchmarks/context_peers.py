@@ -16,14 +16,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from benchmarks.sessions import Played, chains, recoverable, synthetic, trajectories
 from zeus_runtime.context.recordings import Recording
 
-ENGINES = ("zeus", "deepagents")
-EVICTION_TOKENS = 20_000
-_CONFIGS = Path(__file__).parents[1] / "configs"
+ENGINES = ("zeus", "economy", "deepagents")
 _TOOLS = """
 from zeus_runtime import Component, Tool, hookimpl
 
@@ -75,20 +71,9 @@ def write_config(folder: Path, session: Recording, window: int, model: str, pres
     config.write_text(
         f"version: 1\nextends: {preset}\nmodel: {model}\ntools: [filesystem, todos, recorded]\n"
         f"plugins: {{files: [recorded.py]}}\n"
-        f"profiles: {{models: {{{model}: {{max_input_tokens: {window}}}}}}}\n" + _smaller(preset, window)
+        f"profiles: {{models: {{{model}: {{max_input_tokens: {window}}}}}}}\n"
     )
     return config
-
-
-def _smaller(preset: str, window: int) -> str:
-    """The preset's policies with eviction's limit within a small window, where the preset's own would be refused."""
-    if window > EVICTION_TOKENS:
-        return ""
-    given = yaml.safe_load((_CONFIGS / f"{preset}.yaml").read_text("utf-8"))["middlewares"]
-    for each in given:
-        if isinstance(each, dict) and "eviction" in each:
-            each["eviction"]["max_tokens"] = window // 4
-    return yaml.safe_dump({"middlewares": given})
 
 
 def zeus(session: Recording, window: int, model: str, preset: str = "default") -> Played:
@@ -141,7 +126,16 @@ def deepagents(session: Recording, window: int, model: str) -> Played:
     return asyncio.run(Player(session, provider).play(window))
 
 
-RUN: dict[str, Callable[[Recording, int, str], Played]] = {"zeus": zeus, "deepagents": deepagents}
+def economy(session: Recording, window: int, model: str) -> Played:
+    """Zeus's ``economy`` preset."""
+    return zeus(session, window, model, "economy")
+
+
+RUN: dict[str, Callable[[Recording, int, str], Played]] = {
+    "zeus": zeus,
+    "economy": economy,
+    "deepagents": deepagents,
+}
 
 
 def report(played: Played) -> dict[str, Any]:
