@@ -19,7 +19,8 @@ POLICY = "summarization"
 _ONLY_IN_RUNS = "edits are asked for in runs only"
 
 _LEAST_SHARE = 0.05
-"""Less than this of the input limit, or of what is summarized at the latest, is not worth a broken prefix, unless the provider refused the request."""
+"""Less than this of the input limit, or of what is summarized at the latest, is not worth a broken prefix,
+unless the provider refused the request."""
 
 _LEAST_TOKENS = 150
 """A summary with its frame could not be shorter than this."""
