@@ -6,7 +6,9 @@ package costs nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent as Agent
@@ -58,6 +60,8 @@ if TYPE_CHECKING:
     from zeus_runtime.models.cassette import read_cassette as read_cassette
     from zeus_runtime.models.cassette import recorded_answer as recorded_answer
     from zeus_runtime.models.classify import model_error as model_error
+    from zeus_runtime.models.content import calls_of as calls_of
+    from zeus_runtime.models.content import text_of as text_of
     from zeus_runtime.models.errors import ModelError as ModelError
     from zeus_runtime.models.interface import CachePoints as CachePoints
     from zeus_runtime.models.interface import Model as Model
@@ -98,48 +102,34 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_HOMES = {
-    "make_private": "store.database",
-    "Archive": "context.archive",
-    "Surroundings": "agent.misfits",
-    "Misfit": "agent.misfits",
-    "kept_from": "context.keeping",
-    "arrivals": "context.arrivals",
-    "Size": "context.size",
-    "Item": "context.view",
-    "TruncateArguments": "context.edits",
-    "Pin": "context.edits",
-    "Evict": "context.edits",
-    "Recorder": "models.recorder",
-    "recorded_answer": "models.cassette",
-    "read_cassette": "models.cassette",
-    "cassette_model": "models.cassette",
-    "Cassette": "models.cassette",
+_ROOMS = {
     "Agent": "agent.agent",
     "Alias": "config.annotations",
+    "Archive": "context.archive",
     "Budget": "context",
     "Build": "agent.build",
-    "Summarize": "context",
-    "counter_for": "context.tokens",
     "CachePoints": "models.interface",
     "CallModel": "agent.middleware",
-    "Counter": "context.tokens",
-    "rules_for": "context.cache_model",
+    "Cassette": "models.cassette",
     "Component": "plugins.component",
     "Config": "config.model",
     "ConfigError": "config.diagnostics",
+    "Counter": "context.tokens",
     "Diagnostic": "config.diagnostics",
     "Doc": "config.annotations",
     "DropBefore": "context",
     "Edit": "context",
+    "Evict": "context.edits",
     "FailedRunError": "agent.agent",
     "FileEntry": "tools.workspace",
     "FileRelative": "config.markers",
+    "Item": "context.view",
     "MaxLength": "config.annotations",
     "Maximum": "config.annotations",
     "Middleware": "agent.middleware",
     "MinLength": "config.annotations",
     "Minimum": "config.annotations",
+    "Misfit": "agent.misfits",
     "MissingError": "errors",
     "Model": "models.interface",
     "ModelError": "models.errors",
@@ -149,7 +139,9 @@ _HOMES = {
     "ModelResponse": "models.interface",
     "OptionsError": "errors",
     "Pattern": "config.annotations",
+    "Pin": "context.edits",
     "ReasoningDelta": "models.interface",
+    "Recorder": "models.recorder",
     "Redactor": "config.secrets",
     "Ref": "config.ref",
     "RefTo": "config.annotations",
@@ -158,6 +150,9 @@ _HOMES = {
     "RunResult": "agent.agent",
     "Secret": "config.secrets",
     "Section": "prompt.sections",
+    "Size": "context.size",
+    "Summarize": "context",
+    "Surroundings": "agent.misfits",
     "TextDelta": "models.interface",
     "Tool": "tools.tool",
     "ToolCall": "tools.tool",
@@ -166,40 +161,38 @@ _HOMES = {
     "ToolRun": "tools.tool",
     "ToolSchema": "models.interface",
     "Transactions": "store.transactions",
+    "TruncateArguments": "context.edits",
     "Turn": "agent.middleware",
     "Usage": "models.interface",
     "View": "context",
     "WorkspaceError": "tools.paths",
     "WorkspaceFiles": "tools.workspace",
     "ZeusError": "errors",
+    "arrivals": "context.arrivals",
     "assistant_message": "models.messages",
+    "calls_of": "models.content",
+    "cassette_model": "models.cassette",
     "cost_usd": "models.profiles",
+    "counter_for": "context.tokens",
     "from_chat": "models.messages",
     "from_payload": "models.messages",
     "hookimpl": "plugins.hookspecs",
+    "kept_from": "context.keeping",
+    "make_private": "store.database",
     "model_error": "models.classify",
     "printable": "tools.paths",
+    "read_cassette": "models.cassette",
+    "recorded_answer": "models.cassette",
     "retry_while_locked": "store.transactions",
+    "rules_for": "context.cache_model",
     "sqlite_file": "store.database",
+    "text_of": "models.content",
     "to_chat": "models.messages",
     "to_payload": "models.messages",
     "tool": "tools.define",
     "well_formed": "models.messages",
 }
 
-__all__ = ["__version__", *sorted(_HOMES)]
+__all__ = ["__version__", *sorted(_ROOMS)]
 
-
-def __getattr__(name: str) -> Any:
-    module = _HOMES.get(name)
-    if module is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = lazy(__name__, _ROOMS)

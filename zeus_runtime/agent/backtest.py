@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.agent.conversation import Conversation
 from zeus_runtime.agent.middleware import Turn
+from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.outfitting import fresh_outfit
-from zeus_runtime.agent.run import Outfit, Run
+from zeus_runtime.agent.run import Run
 from zeus_runtime.context.edits import DropBefore, Edit, Pin, Summarize, edit_from_json
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.context.recordings import Recording

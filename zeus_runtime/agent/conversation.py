@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
 from zeus_runtime.context.ledger import Step
+from zeus_runtime.models.content import calls_of
 from zeus_runtime.models.messages import from_payload, to_payload
 
 if TYPE_CHECKING:
-    from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+    from langchain_core.messages import BaseMessage, ToolMessage
 
     from zeus_runtime.context.tokens import Counter
     from zeus_runtime.store.thread_log import LogEntry, StepEntry, Thread, ThreadLog
@@ -212,12 +213,6 @@ class Conversation:
                 and "state" in kept
             ):
                 self._state.update(kept["state"])
-
-
-def calls_of(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
-    """The tool calls of an answer, valid ones first; an invalid one has an ``error`` and text arguments."""
-    answer: AIMessage = message  # type: ignore[assignment]
-    return [*answer.tool_calls, *answer.invalid_tool_calls] if message.type == "ai" else []
 
 
 def tool_message(

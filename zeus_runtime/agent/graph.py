@@ -15,8 +15,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Send
 
-from zeus_runtime.agent.conversation import calls_of
 from zeus_runtime.agent.run import Run
+from zeus_runtime.models.content import calls_of
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver

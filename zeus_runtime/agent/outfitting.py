@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from zeus_runtime.agent.meter import Meter, Metered
-from zeus_runtime.agent.run import Outfit
+from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.context import Archive
 from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.models.retry import with_retry

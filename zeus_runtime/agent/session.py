@@ -14,7 +14,8 @@ from zeus_runtime.agent.chain import MiddlewareError, chain
 from zeus_runtime.agent.conversation import Conversation
 from zeus_runtime.agent.graph import RunContext, StepFailedError
 from zeus_runtime.agent.middleware import Turn
-from zeus_runtime.agent.run import Outfit, Run
+from zeus_runtime.agent.outfit import Outfit
+from zeus_runtime.agent.run import Run
 from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.agent.run import text_of
 from zeus_runtime.cli.streams import printable
 from zeus_runtime.cli.table import shortened
 from zeus_runtime.cli.wording import call_line
+from zeus_runtime.models.content import text_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.context.edits import Edit, Pin, edit_kind
 from zeus_runtime.context.ledger import Decision, Fixed, Step, fixed_from_json
-from zeus_runtime.context.recordings import text_of
 from zeus_runtime.context.view import View, fold, source_of
 from zeus_runtime.errors import UsageError
+from zeus_runtime.models.content import whole_text
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -314,7 +314,7 @@ def difference(trace: Trace, first: int, second: int) -> Difference:
                 f"{fate.policy} {fate.kind}" if fate else "",
                 fate.number if fate else None,
                 fate.handle if fate else "",
-                excerpt(text_of(either.message)),
+                excerpt(whole_text(either.message)),
             )
         )
     return Difference(before, after, changes)
@@ -407,7 +407,7 @@ def explanation(trace: Trace, item: str, number: int | None = None) -> Explanati
             number_, _step_of(trace, number_), at_seq, edit.policy, "summarize", edit.reason, edit.handle
         )
         tokens = view.by_source.get("summary", 0)
-        text = excerpt(text_of(view.summary))
+        text = excerpt(whole_text(view.summary))
         return Explanation(
             item, "summary", edit.policy, tokens, tokens, "normal", "shown", (fate,), fate.step, text
         )
@@ -424,7 +424,16 @@ def _explained_message(trace: Trace, seq: int, step: Step) -> Explanation:
     first = next((each.number for each in trace.steps if each.cursor >= seq), None)
     if seq > step.cursor:
         return Explanation(
-            str(seq), "message", source_of(message), 0, 0, "", "later", (), first, excerpt(text_of(message))
+            str(seq),
+            "message",
+            source_of(message),
+            0,
+            0,
+            "",
+            "later",
+            (),
+            first,
+            excerpt(whole_text(message)),
         )
     view = trace.view(step)
     shown = view.shown(seq)
@@ -440,7 +449,7 @@ def _explained_message(trace: Trace, seq: int, step: Step) -> Explanation:
         "left" if not shown else "replaced" if replaced else "shown",
         fates,
         first,
-        excerpt(text_of(message)),
+        excerpt(whole_text(message)),
     )
 
 
@@ -491,11 +500,11 @@ def why_missing(trace: Trace, text: str, number: int | None = None) -> Sequence[
     view = trace.view(step)
     found: list[Finding] = []
     for seq, message in enumerate(trace.history, start=1):
-        original = text_of(message)
+        original = whole_text(message)
         if wanted not in original.casefold():
             continue
         found.append(_found(trace, view, seq, original, wanted, step))
-    if view.summary is not None and wanted in (said := text_of(view.summary)).casefold():
+    if view.summary is not None and wanted in (said := whole_text(view.summary)).casefold():
         found.append(Finding("summary", "summary", "summary", "shown", around(said, wanted)))
     found += _in_fixed(trace, wanted, step)
     return found
@@ -506,7 +515,7 @@ def _found(trace: Trace, view: View, seq: int, original: str, wanted: str, step:
     said = around(original, wanted)
     if seq > step.cursor:
         return Finding("message", str(seq), source, "later", said, note=f"it came after step {step.number}")
-    if view.shown(seq) and wanted in text_of(view.item_of(seq).message).casefold():
+    if view.shown(seq) and wanted in whole_text(view.item_of(seq).message).casefold():
         return Finding("message", str(seq), source, "shown", said)
     fate = _decisive([fate for fate in trace.fates.get(seq, ()) if fate.number <= step.edits])
     return Finding("message", str(seq), source, "replaced" if view.shown(seq) else "left", said, fate)

@@ -10,6 +10,7 @@ from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.models.content import calls_of, whole_text
 from zeus_runtime.models.messages import from_chat
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Recording:
         absent_until: dict[str, int] = {}
         found: dict[int, tuple[str, ...]] = {}
         for place, message in enumerate(self.messages):
-            values = dict.fromkeys(value for call in _calls(message) for value in _strings(call["args"]))
+            values = dict.fromkeys(value for call in calls_of(message) for value in _strings(call["args"]))
             needed = []
             for value in values:
                 if any(value in text for text in reversed(texts[absent_until.get(value, 0) :])):
@@ -63,7 +64,7 @@ class Recording:
                     absent_until[value] = len(texts)
             if needed:
                 found[place] = tuple(needed)
-            texts.append(text_of(message))
+            texts.append(whole_text(message))
         return found
 
 
@@ -87,7 +88,7 @@ def recording(name: str, messages: Iterable[BaseMessage], at_seconds: Iterable[f
         first = given[group[0]]
         if first.type == "human":
             if kept and kept[-1][0].type == "human":
-                joined = f"{text_of(kept[-1][0])}\n\n{text_of(first)}"
+                joined = f"{whole_text(kept[-1][0])}\n\n{whole_text(first)}"
                 kept[-1] = (first.model_copy(update={"content": joined}), times[group[0]])
             else:
                 kept.append((first, times[group[0]]))
@@ -141,7 +142,7 @@ def chained(name: str, recordings: Sequence[Recording], length: int) -> Recordin
     stream = (message for each in cycle(recordings) for message in _closed(each.messages))
     found = recording(name, islice(stream, length))
     whole = len(found.messages)
-    while whole and (found.messages[whole - 1].type != "ai" or _calls(found.messages[whole - 1])):
+    while whole and (found.messages[whole - 1].type != "ai" or calls_of(found.messages[whole - 1])):
         whole -= 1
     return Recording(name, found.messages[:whole], found.at_seconds[:whole])
 
@@ -150,25 +151,6 @@ def _closed(messages: Sequence[BaseMessage]) -> Sequence[BaseMessage]:
     from langchain_core.messages import AIMessage
 
     return [*messages, AIMessage("Done.")] if messages and messages[-1].type == "tool" else messages
-
-
-def text_of(message: BaseMessage) -> str:
-    """All that a model reads of a message: its text, and the names and arguments of its calls."""
-    content = message.content
-    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    calls = [f"{call['name']} {_argument_text(call['args'])}" for call in _calls(message)]
-    return "\n".join([text, *calls]) if calls else text
-
-
-def _argument_text(arguments: Any) -> str:
-    """The arguments of a call with their texts as they are, line breaks and all; what is no object, as it came."""
-    if not isinstance(arguments, Mapping):
-        return str(arguments or "")
-    shown = (
-        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-        for value in arguments.values()
-    )
-    return " ".join(f"{name}: {value}" for name, value in zip(arguments, shown, strict=True))
 
 
 def _groups(messages: Sequence[BaseMessage]) -> Iterator[list[int]]:
@@ -181,7 +163,7 @@ def _groups(messages: Sequence[BaseMessage]) -> Iterator[list[int]]:
             yield [place - 1]
         elif message.type == "ai":
             group = [place - 1]
-            wanted = [str(call["id"]) for call in _calls(message)]
+            wanted = [str(call["id"]) for call in calls_of(message)]
             while place < len(messages) and messages[place].type == "tool":
                 if (call_id := str(getattr(messages[place], "tool_call_id", ""))) in wanted:
                     wanted.remove(call_id)
@@ -194,7 +176,7 @@ def _groups(messages: Sequence[BaseMessage]) -> Iterator[list[int]]:
 def _unique(group: Sequence[BaseMessage], seen: set[str]) -> list[BaseMessage]:
     answer, *results = group
     names: dict[str, str] = {}
-    for call in _calls(answer):
+    for call in calls_of(answer):
         new = old = str(call["id"])
         number = 1
         while new in seen:
@@ -212,10 +194,6 @@ def _unique(group: Sequence[BaseMessage], seen: set[str]) -> list[BaseMessage]:
         answer.model_copy(update=changes),
         *(each.model_copy(update={"tool_call_id": names[str(each.tool_call_id)]}) for each in results),  # type: ignore[attr-defined]
     ]
-
-
-def _calls(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
-    return [*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())]
 
 
 def _strings(value: Any) -> Iterator[str]:

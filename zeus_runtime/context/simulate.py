@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.context.cache_model import PrefixCache, Segment, rules_for, shared_tokens
-from zeus_runtime.context.recordings import text_of
+from zeus_runtime.models.content import whole_text
 from zeus_runtime.models.errors import ModelError
 from zeus_runtime.models.interface import ModelPiece, ModelRequest, ModelResponse, Usage
 from zeus_runtime.models.messages import to_chat
@@ -214,7 +214,7 @@ class SimulatedProvider:
             wire = json.dumps(to_chat(message, portable=True), ensure_ascii=False)
             segment = Segment(hash(wire), self._counter.message(message))
             # The message is kept with its id, so that the id is not given to another one.
-            known = self._messages[id(message)] = (message, segment, text_of(message))
+            known = self._messages[id(message)] = (message, segment, whole_text(message))
         return known
 
     def _sources(self, request: ModelRequest) -> dict[str, int]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.dispatch import check_tools as check_tools
@@ -50,13 +52,4 @@ _ROOMS = {
 
 __all__ = sorted(_ROOMS)
 
-
-def __getattr__(name: str) -> Any:
-    room = _ROOMS.get(name)
-    if room is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value = getattr(import_module(f"{__name__}.{room}"), name)
-    globals()[name] = value
-    return value
+__getattr__, __dir__ = lazy(__name__, _ROOMS)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime import View
+from zeus_runtime import View, calls_of, text_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -77,7 +77,7 @@ def whole_text(message: BaseMessage) -> str:
         for call in calls_of(message)
         if call["name"] != OWN_TOOL
     ]
-    return "\n\n".join(part for part in (text_of(message), *calls) if part)
+    return "\n\n".join(part for part in (text_of(message, name_others=True), *calls) if part)
 
 
 def _arguments(arguments: Any) -> str:
@@ -94,21 +94,3 @@ def source_of(message: BaseMessage) -> str:
     if message.type == "tool":
         return f"tool {message.name or ''}".rstrip()
     return {"human": "user", "ai": "assistant"}.get(message.type, message.type)
-
-
-def calls_of(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
-    """The tool calls of an answer, those with unreadable arguments too."""
-    if message.type != "ai":
-        return ()
-    return [*message.tool_calls, *message.invalid_tool_calls]  # type: ignore[attr-defined]
-
-
-def text_of(message: BaseMessage) -> str:
-    """What it says; blocks that are not text are named."""
-    content = message.content
-    if isinstance(content, str):
-        return content
-    return "\n".join(
-        block if isinstance(block, str) else str(block.get("text") or f"[{block.get('type', 'block')}]")
-        for block in content
-    )

@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from zeus_plugins.middlewares.summarization.transcript import calls_of, text_of
+from zeus_plugins.middlewares.summarization.transcript import written_calls
+from zeus_runtime import text_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -24,7 +25,11 @@ def extract(messages: Sequence[tuple[int, BaseMessage]], count: Callable[[str], 
         count: the tokens of a text.
         limit: tokens; at least a heading and a line are given.
     """
-    asked = [f"- (message {seq}) {_line(text_of(each))}" for seq, each in messages if each.type == "human"]
+    asked = [
+        f"- (message {seq}) {_line(text_of(each, name_others=True))}"
+        for seq, each in messages
+        if each.type == "human"
+    ]
     written = list(dict.fromkeys(path for _, each in messages for path in _written(each)))
     done = [f"- (message {seq}) {line}" for seq, each in messages for line in _steps(each)]
     left = limit - 30
@@ -42,17 +47,17 @@ def extract(messages: Sequence[tuple[int, BaseMessage]], count: Callable[[str], 
 
 def _steps(message: BaseMessage) -> Iterator[str]:
     if message.type == "tool" and getattr(message, "status", "") == "error":
-        yield f"{message.name or 'a tool'} failed: {_line(text_of(message))}"
+        yield f"{message.name or 'a tool'} failed: {_line(text_of(message, name_others=True))}"
     if message.type == "ai":
-        if text := text_of(message).strip():
+        if text := text_of(message, name_others=True).strip():
             yield f"said: {_line(text)}"
-        for name, arguments in calls_of(message):
+        for name, arguments in written_calls(message):
             yield f"called {name} {_line(arguments)}"
 
 
 def _written(message: BaseMessage) -> Iterator[str]:
     """Paths that calls of ``message`` wrote to, by the names of tool and argument."""
-    for name, arguments in calls_of(message):
+    for name, arguments in written_calls(message):
         if any(word in name for word in _WRITING):
             given = json.loads(arguments) if arguments.startswith("{") else {}
             yield from (given[key] for key in _PATHS if isinstance(given.get(key), str) and given[key])

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zeus_plugins.middlewares.summarization.options import Options
-from zeus_runtime import Middleware, OptionsError
+from zeus_runtime import Middleware, OptionsError, text_of
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.summarization.summariser import Outcome, Summariser
@@ -241,7 +241,6 @@ class Summarization(Middleware):
 
     def _request(self, view: View, replaced: Sequence[Item], start: int) -> tuple[int, str] | None:
         """The user's last request, where the view would not show it any more."""
-        from zeus_plugins.middlewares.summarization.transcript import text_of
         from zeus_plugins.middlewares.summarization.wording import request_in
 
         if any(view.original(seq).type == "human" for seq in range(start, view.upto + 1)):
@@ -249,7 +248,7 @@ class Summarization(Middleware):
         gone = next((item for item in reversed(replaced) if item.message.type == "human"), None)
         pinned = max((seq for seq in view.pinned if view.original(seq).type == "human"), default=0)
         if gone is not None:
-            return (gone.seq, text_of(gone.message)) if gone.seq > pinned else None
+            return (gone.seq, text_of(gone.message, name_others=True)) if gone.seq > pinned else None
         carried = request_in(str(view.summary.content)) if view.summary is not None else None
         return carried if carried is not None and carried[0] > pinned else None
 

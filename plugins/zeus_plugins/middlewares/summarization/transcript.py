@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from zeus_runtime import calls_of, text_of
+
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
@@ -19,28 +21,19 @@ def entry(seq: int, message: BaseMessage) -> str:
         head = f"[result of {message.name or 'a tool'}, message {seq}{failed}]"
     else:
         head = f"[{ {'human': 'user', 'ai': 'assistant'}.get(message.type, message.type) }, message {seq}]"
-    lines = [head, text_of(message)]
-    lines += [f"calls {name} {arguments}" for name, arguments in calls_of(message)]
+    lines = [head, text_of(message, name_others=True)]
+    lines += [f"calls {name} {arguments}" for name, arguments in written_calls(message)]
     return "\n".join(line for line in lines if line)
 
 
-def text_of(message: BaseMessage) -> str:
-    """A message's text; other content is named by its type."""
-    content = message.content
-    if isinstance(content, str):
-        return content
-    return "\n".join(
-        block if isinstance(block, str) else str(block.get("text") or f"({block.get('type', 'content')})")
-        for block in content
-    )
-
-
-def calls_of(message: BaseMessage) -> Iterator[tuple[str, str]]:
+def written_calls(message: BaseMessage) -> Iterator[tuple[str, str]]:
     """Name and arguments, as JSON, of each call, in order."""
-    for call in getattr(message, "tool_calls", ()):
-        yield call["name"], json.dumps(call["args"], ensure_ascii=False)
-    for call in getattr(message, "invalid_tool_calls", ()):
-        yield call["name"] or "", call["args"] or ""
+    for call in calls_of(message):
+        arguments = call["args"]
+        yield (
+            call["name"] or "",
+            arguments if isinstance(arguments, str) else json.dumps(arguments or {}, ensure_ascii=False),
+        )
 
 
 class Chunk(NamedTuple):

@@ -1,0 +1,285 @@
+"""Asking the model: the sections, the plan, the call, another try when it did not fit, and the ledger's row of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from zeus_runtime.agent.chain import blamed, chain, overrides
+from zeus_runtime.agent.conversation import Conversation
+from zeus_runtime.agent.middleware import Turn
+from zeus_runtime.agent.outfit import Outfit
+from zeus_runtime.agent.planning import Planned, Planning
+from zeus_runtime.context.ledger import Decision, Fixed, FixedParts, Step, StepUsage
+from zeus_runtime.context.planner import Reported
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.events import Event, ModelRetry, Reasoning, Text, ToolCallChunk
+from zeus_runtime.models.errors import ModelError
+from zeus_runtime.models.interface import (
+    ModelRequest,
+    ModelResponse,
+    ReasoningDelta,
+    Retrying,
+    TextDelta,
+    ToolCallDelta,
+    ToolSchema,
+)
+from zeus_runtime.prompt import Section, assemble
+from zeus_runtime.tools import visible
+
+OVERFLOW_RETRIES = 2
+"""How often a request that did not fit is planned again, harder."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An answer, and what the ledger keeps of how it came.
+
+    Args:
+        response: the model's.
+        step: the ledger's row.
+        texts: the prompt's parts by digest, those the ledger does not have yet.
+    """
+
+    response: ModelResponse
+    step: Step
+    texts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class _Request:
+    """A request as planned, before it is sent.
+
+    Args:
+        sent: the request.
+        fixed: what of it is not messages.
+        planned: its messages.
+    """
+
+    sent: ModelRequest
+    fixed: Fixed
+    planned: Planned
+
+
+class Asking:
+    """One run's way to the model.
+
+    Args:
+        turn: who and what.
+        outfit: what the run works with.
+        conversation: the thread's messages.
+        emit: where events go.
+    """
+
+    def __init__(
+        self, turn: Turn, outfit: Outfit, conversation: Conversation, emit: Callable[[Event], None]
+    ) -> None:
+        self._turn = turn
+        self._outfit = outfit
+        self._conversation = conversation
+        self._emit = emit
+        self._cost_usd: float | None = None
+        self.schemas = tuple(
+            ToolSchema(shown.name, shown.description, shown.parameters)
+            for shown in visible(outfit.tools, turn.mode)
+        )
+        self._sectioned = [(name, each) for name, each in outfit.middlewares if overrides(each, "sections")]
+        self._fixed = FixedParts(outfit.counter, self.schemas)
+        self._planning = Planning(
+            conversation,
+            outfit.middlewares,
+            profile=outfit.profile,
+            output_reserve_tokens=outfit.output_reserve_tokens,
+            archive=outfit.archive,
+            emit=emit,
+            anchor=_anchor(conversation.last_step, outfit.model.name),
+            learned_limit_tokens=_learned_limit(conversation.last_step, outfit),
+        )
+        self._call = chain(outfit.middlewares, "wrap_model_call", self._stream)
+
+    async def ask(self, cursor: int, run_id: str, steps: int) -> Asked:
+        """The model's answer to the messages up to ``cursor``, planned again when the request did not fit.
+
+        Args:
+            steps: how many steps the run has made.
+
+        Raises:
+            ModelError: the provider's; the ledger has the step.
+        """
+        decisions: tuple[Decision, ...] = ()
+        retries, failure, self._cost_usd = 0, None, None
+        while True:
+            request = await self._request(cursor, steps, forced=retries > 0)
+            decisions += request.planned.decisions
+            started = time.monotonic()
+            try:
+                if failure is not None and not request.planned.admitted:
+                    raise failure
+                response = await self._call(request.sent)
+            except ModelError as error:
+                if error.kind == "context_overflow" and error is not failure:
+                    decisions += (self._planning.overflowed(request.planned, error),)
+                    if retries < OVERFLOW_RETRIES:
+                        retries, failure = retries + 1, error
+                        continue
+                told = error
+                if error.kind == "context_overflow":
+                    told = too_large(error, request.planned, request.fixed, self._planning.limit_tokens)
+                step = self._step(cursor, run_id, request, decisions, started)
+                await self._conversation.append_step(step.override(error=told.code), request.fixed.texts)
+                raise told from error
+            step = self._step(cursor, run_id, request, decisions, started)
+            return Asked(response, self._answered(step, request.planned, response), request.fixed.texts)
+
+    async def compact(self, cursor: int, steps: int) -> Planned:
+        """Let every policy shed what it can, as if the request did not fit, and write the ledger's entry of it."""
+        started = time.monotonic()
+        request = await self._request(cursor, steps, forced=True)
+        step = self._step(cursor, self._turn.run_id, request, request.planned.decisions, started)
+        await self._conversation.append_step(step.override(cause="compact"), request.fixed.texts)
+        return request.planned
+
+    def _step(
+        self, cursor: int, run_id: str, request: _Request, decisions: tuple[Decision, ...], started: float
+    ) -> Step:
+        planned, fixed = request.planned, request.fixed
+        former = self._conversation.last_step
+        policies = self._outfit.meter.take_policies()
+        return Step(
+            number=1 if former is None else former.number + 1,
+            run_id=run_id,
+            cursor=cursor,
+            edits=planned.view.edits,
+            model=self._outfit.model.name,
+            input_limit_tokens=planned.budget.input_limit_tokens,
+            output_reserve_tokens=planned.budget.output_reserve_tokens,
+            limit_learned=self._planning.limit_learned,
+            fixed=fixed.digest,
+            fixed_tokens=fixed.tokens,
+            view_tokens=planned.view.tokens,
+            by_source=planned.view.by_source,
+            messages=len(planned.view),
+            estimate_tokens=planned.estimate_tokens,
+            expected_tokens=planned.budget.used_tokens,
+            decisions=decisions,
+            policy_tokens=policies.prompt_tokens + policies.completion_tokens,
+            policy_cost_usd=policies.cost_usd,
+            duration_ms=round(1000 * (time.monotonic() - started), 1),
+        )
+
+    def _answered(self, step: Step, planned: Planned, response: ModelResponse) -> Step:
+        usage = response.usage
+        self._planning.sent(planned, None if usage is None else usage.input_tokens)
+        reported = None
+        if usage is not None:
+            reported = StepUsage(
+                usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
+            )
+        return step.override(usage=reported, cost_usd=self._cost_usd, finish_reason=response.finish_reason)
+
+    async def _request(self, cursor: int, steps: int, *, forced: bool) -> _Request:
+        prompt = assemble(await self._sections(steps))
+        fixed = self._fixed.measure(prompt.parts, prompt.text)
+        planned = await self._planning.plan(cursor, fixed, forced=forced)
+        if planned.admitted:
+            # The prefix is broken anyway: a section that follows what left the view changes now, not one step later.
+            renewed = assemble(await self._sections(steps))
+            if renewed.text != prompt.text:
+                prompt, fixed = renewed, self._fixed.measure(renewed.parts, renewed.text)
+                planned = replace(planned, estimate_tokens=fixed.tokens + planned.view.tokens)
+        request = ModelRequest(
+            system=prompt.text,
+            messages=planned.view,
+            tools=self.schemas,
+            stable_system_length=prompt.stable_length,
+        )
+        return _Request(request, fixed, planned)
+
+    async def _sections(self, steps: int) -> Mapping[Section, str]:
+        turn = self._turn.override(step=steps)
+        sections = {**self._outfit.stable, Section.TIME: self._outfit.clock_section}
+        for name, middleware in self._sectioned:
+            try:
+                added = await middleware.sections(turn)
+            except ZeusError:
+                raise
+            except Exception as error:
+                raise blamed(name, error) from error
+            for section, text in added.items():
+                if section in self._outfit.stable:
+                    raise blamed(
+                        name,
+                        ValueError(f"section {section} is stable within a thread; choose one from time on"),
+                    )
+                sections[section] = f"{sections[section]}\n\n{text}" if sections.get(section) else text
+        return sections
+
+    async def _stream(self, request: ModelRequest) -> ModelResponse:
+        shown = request.purpose == "turn"
+        response: ModelResponse | None = None
+        async for piece in self._outfit.model.stream(request):
+            if isinstance(piece, ModelResponse):
+                response = piece
+            elif shown:
+                self._emit(_event_of(piece))
+        if response is None:
+            raise ModelError("the model's stream ended without an answer", kind="network")
+        # Here and not once per step: a middleware may ask the model twice, or for a summary, and each call is paid.
+        cost = self._outfit.meter.count(response)
+        if shown:
+            self._outfit.meter.asked = request
+        if cost is not None:
+            self._cost_usd = (self._cost_usd or 0.0) + cost
+        return response
+
+
+def too_large(error: ModelError, planned: Planned, fixed: Fixed, limit_tokens: int) -> ModelError:
+    """``error`` with what of the request takes how much, after all that could be shed was."""
+    view = planned.view
+    pinned = sum(item.tokens for item in view.items() if item.survival == "pinned")
+    sections = sorted(fixed.sections.items(), key=lambda entry: -entry[1].tokens)[:3]
+    tools = sum(part.tokens for part in fixed.tools.values())
+    parts = [f"{name} {part.tokens:,}" for name, part in sections]
+    message = (
+        f"{error.message.rstrip('.')}. What is left takes about {planned.budget.used_tokens:,} tokens of"
+        f" {limit_tokens:,}: prompt and tools {fixed.tokens:,} ({', '.join([*parts, f'tool schemas {tools:,}'])}),"
+        f" {len(view)} messages {view.tokens:,}" + (f" ({pinned:,} pinned)" if pinned else "")
+    )
+    told = ModelError(
+        message,
+        kind=error.kind,
+        status=error.status,
+        input_tokens=error.input_tokens,
+        limit_tokens=error.limit_tokens,
+        remedy="Use a model with a larger window, add a context policy such as summarization or eviction,"
+        " or shorten the prompt files, tools or pinned messages.",
+    )
+    told.__cause__ = error
+    return told
+
+
+def _learned_limit(step: Step | None, outfit: Outfit) -> int | None:
+    """What the provider stated in an earlier run; a limit that the user wrote wins over it."""
+    if step is None or step.model != outfit.model.name or not step.limit_learned:
+        return None
+    written = outfit.profile.sources.get("max_input_tokens", "").startswith("profiles.models")
+    return None if written else step.input_limit_tokens
+
+
+def _anchor(step: Step | None, model: str) -> Reported | None:
+    if step is None or step.model != model or step.usage is None:
+        return None
+    if 2 * step.usage.input_tokens <= step.estimate_tokens:
+        return None
+    return Reported(step.usage.input_tokens, step.estimate_tokens)
+
+
+def _event_of(piece: TextDelta | ReasoningDelta | ToolCallDelta | Retrying) -> Event:
+    if isinstance(piece, TextDelta):
+        return Text(piece.text)
+    if isinstance(piece, ReasoningDelta):
+        return Reasoning(piece.text)
+    if isinstance(piece, ToolCallDelta):
+        return ToolCallChunk(piece.index, piece.id, piece.name, piece.arguments)
+    return ModelRetry(piece.attempt, piece.reason, piece.wait_seconds)

@@ -1,0 +1,50 @@
+"""What a run works with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zeus_runtime.agent.meter import Meter
+from zeus_runtime.agent.middleware import Middleware
+from zeus_runtime.context import Archive
+from zeus_runtime.models.interface import Model
+from zeus_runtime.models.profiles import ModelProfile
+from zeus_runtime.prompt import Section
+from zeus_runtime.tools import Tool
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Limits
+    from zeus_runtime.context.tokens import Counter
+
+
+@dataclass(frozen=True)
+class Outfit:
+    """What a run works with; the same for every run of an agent, but for the middlewares, which are the run's own.
+
+    Args:
+        model: the model, with retry around it.
+        tools: all tools, also those that the mode hides.
+        middlewares: (name, instance) in YAML order.
+        stable: sections 1 to 6.
+        clock_section: section 7's text, made once per run.
+        limits: when to stop.
+        profile: the model's limits and prices.
+        output_reserve_tokens: what of the window the answer needs.
+        meter: what the run uses.
+        counter: counts tokens as the model's provider does.
+        archive: where originals go before an edit.
+    """
+
+    model: Model
+    tools: Sequence[Tool]
+    middlewares: Sequence[tuple[str, Middleware]]
+    stable: Mapping[Section, str]
+    clock_section: str
+    limits: Limits
+    profile: ModelProfile
+    output_reserve_tokens: int
+    meter: Meter
+    counter: Counter
+    archive: Archive

@@ -1,0 +1,31 @@
+"""Public names of a package that are loaded at first use, so that importing the package costs nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+def lazy(package: str, rooms: Mapping[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """A package's ``__getattr__`` and ``__dir__``.
+
+    Args:
+        package: its ``__name__``.
+        rooms: public name to the module below the package that has it.
+    """
+
+    def load(name: str) -> Any:
+        room = rooms.get(name)
+        if room is None:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = getattr(import_module(f"{package}.{room}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    def names() -> list[str]:
+        return sorted(rooms)
+
+    return load, names

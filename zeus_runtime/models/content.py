@@ -1,0 +1,53 @@
+"""What a message says: its text and its calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+
+def text_of(message: BaseMessage, *, name_others: bool = False) -> str:
+    """A message's text.
+
+    Args:
+        name_others: content that is not text is named by its type, each block on a line; else it is left out.
+    """
+    content = message.content
+    if isinstance(content, str):
+        return content
+    if not name_others:
+        return "".join(block if isinstance(block, str) else str(block.get("text", "")) for block in content)
+    return "\n".join(
+        block if isinstance(block, str) else str(block.get("text") or f"[{block.get('type', 'content')}]")
+        for block in content
+    )
+
+
+def calls_of(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
+    """The tool calls of an answer, valid ones first; an invalid one has an ``error`` and text arguments."""
+    if message.type != "ai":
+        return ()
+    return [*message.tool_calls, *message.invalid_tool_calls]  # type: ignore[attr-defined]
+
+
+def whole_text(message: BaseMessage) -> str:
+    """All that a model reads of a message: its content, and the names and arguments of its calls."""
+    content = message.content
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    calls = [f"{call['name']} {_argument_text(call['args'])}" for call in calls_of(message)]
+    return "\n".join([text, *calls]) if calls else text
+
+
+def _argument_text(arguments: Any) -> str:
+    """The arguments of a call with their texts as they are, line breaks and all; what is no object, as it came."""
+    if not isinstance(arguments, Mapping):
+        return str(arguments or "")
+    shown = (
+        value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        for value in arguments.values()
+    )
+    return " ".join(f"{name}: {value}" for name, value in zip(arguments, shown, strict=True))
