@@ -32,9 +32,9 @@ def measure(runtime: str, steps: int, folder: Path) -> dict[str, Any]:
 @click.command()
 @click.option("--steps", default=500, show_default=True, help="Model calls, each with one tool call.")
 @click.option("--runs", default=3, show_default=True, help="Runs of each runtime; the median is printed.")
-@click.option("--runtimes", default="bare,zeus,create_agent,deepagents", show_default=True)
+@click.option("--runtimes", default="bare,zeus,policies,create_agent,deepagents", show_default=True)
 def main(steps: int, runs: int, runtimes: str) -> None:
-    """Run the peers in turn, A B C A B C, and print medians and ratios to Zeus."""
+    """Run the peers in turn, A B C A B C, and print medians and ratios to Zeus with its policies."""
     names = runtimes.split(",")
     results: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as scratch:
@@ -45,7 +45,7 @@ def main(steps: int, runs: int, runtimes: str) -> None:
     def median(name: str, key: str) -> float:
         return statistics.median(result[key] for result in results[name])
 
-    base = "zeus" if "zeus" in names else names[0]
+    base = next((name for name in ("policies", "zeus") if name in names), names[0])
     print(f"{steps} steps, {runs} runs, medians of CPU time; ratios to {base}\n")
     print(
         f"{'runtime':<14}{'ms/step':>9}{'ratio':>8}{'last/first tenth':>18}{'database MB':>13}{'db/conversation':>17}"

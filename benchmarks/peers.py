@@ -18,6 +18,7 @@ from typing import Any
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
 TOOL_RESULT = "The quick brown fox jumps over the lazy dog, again and again. " * 12
+SUMMARY = "## Intent\nGo through the file.\n\n## Artifacts\nNone yet.\n\n## Next steps\nThe next part.\n" * 4
 ANSWER_TEXT = "Looking at the next part of the file before deciding what to change. " * 3
 
 
@@ -81,7 +82,16 @@ async def bare(steps: int, folder: Path, clock: Clock) -> None:
 
 
 async def zeus(steps: int, folder: Path, clock: Clock) -> None:
-    """Zeus as a user runs it: from a YAML file, with the default store and checkpointer."""
+    """Zeus from a YAML file, with the default store and checkpointer, and no context policy."""
+    await _zeus(steps, folder, clock, "")
+
+
+async def policies(steps: int, folder: Path, clock: Clock) -> None:
+    """Zeus with the context policies of the ``default`` preset: what deepagents at its defaults compares with."""
+    await _zeus(steps, folder, clock, "extends: default\n")
+
+
+async def _zeus(steps: int, folder: Path, clock: Clock, preset: str) -> None:
     from langchain_core.messages import AIMessage
 
     from zeus_runtime import Agent, ModelPiece, ModelRequest, ModelResponse
@@ -90,6 +100,9 @@ async def zeus(steps: int, folder: Path, clock: Clock) -> None:
         name = "scripted"
 
         async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+            if request.purpose != "turn":
+                yield ModelResponse(AIMessage(SUMMARY))
+                return
             clock.mark()
             step = len(clock.marks)
             if step > steps:
@@ -111,7 +124,7 @@ async def zeus(steps: int, folder: Path, clock: Clock) -> None:
     )
     config = folder.parent / f"{folder.name}.yaml"
     config.write_text(
-        f"version: 1\nmodel: gpt-4o\ntools: [lookup]\nplugins: {{files: [{plugin.name}]}}\n"
+        f"version: 1\n{preset}model: gpt-4o\ntools: [lookup]\nplugins: {{files: [{plugin.name}]}}\n"
         f"limits: {{max_steps: {steps + 1}, timeout_seconds: null}}\n"
         f"storage: {{url: 'sqlite:///{folder / 'zeus.db'}'}}\n"
     )
@@ -185,6 +198,7 @@ async def deepagents(steps: int, folder: Path, clock: Clock) -> None:
 RUNTIMES: dict[str, Callable[[int, Path, Clock], Awaitable[None]]] = {
     "bare": bare,
     "zeus": zeus,
+    "policies": policies,
     "create_agent": create_agent,
     "deepagents": deepagents,
 }
