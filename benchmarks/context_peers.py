@@ -18,6 +18,8 @@ from typing import Any
 
 from benchmarks.sessions import Played, chains, recoverable, synthetic, trajectories
 from zeus_runtime.context.recordings import Recording
+from zeus_runtime.context.tokens import counter_for
+from zeus_runtime.models.profiles import lookup
 
 ENGINES = ("zeus", "economy", "deepagents")
 _TOOLS = """
@@ -118,8 +120,6 @@ def deepagents(session: Recording, window: int, model: str) -> Played:
     """deepagents at its defaults for a model whose window it knows."""
     from benchmarks.deep import Player
     from zeus_runtime.context.simulate import SimulatedProvider
-    from zeus_runtime.context.tokens import counter_for
-    from zeus_runtime.models.profiles import lookup
 
     profile = replace(lookup(model), max_input_tokens=window)
     provider = SimulatedProvider(profile, counter_for(profile), marked=True)
@@ -153,6 +153,7 @@ def report(played: Played) -> dict[str, Any]:
 def main() -> None:
     engine, session, window, model = sys.argv[1:5]
     file = Path(sys.argv[5]) if len(sys.argv) > 5 else None
+    counter_for(lookup(model)).text("The tokenizer's table is read before the first step, not in it.")
     print(json.dumps(report(RUN[engine](session_of(session, file), int(window), model))))
 
 

@@ -11,9 +11,11 @@ from langchain_core.messages import AIMessage
 from tests.support.agents import PositionModel, assert_paired, call, calling, play, script
 from tests.support.planning import edits_of, entries_of, steps_of, texts_of, write_planned
 from zeus_runtime import Agent, ModelRequest, ModelResponse, Usage
+from zeus_runtime.agent.planning import listed
 from zeus_runtime.context import fold, read_archive
 from zeus_runtime.context.edits import edit_from_json
-from zeus_runtime.context.ledger import fixed_from_json
+from zeus_runtime.context.fixed import fixed_from_json
+from zeus_runtime.context.ledger import MAX_DECISIONS, Decision
 from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.events import Notice, RunCompleted, Text, TokenUsage
 
@@ -31,6 +33,16 @@ def looping(steps: int, text: str = LONG) -> PositionModel:
         return "done" if made[0] > steps else calling(call("echo", f"c{made[0]}", text=text))
 
     return PositionModel(answer)
+
+
+def test_more_decisions_than_a_row_lists_are_counted() -> None:
+    many = [Decision("p", "evict", False, f"reason {number}", count=2) for number in range(MAX_DECISIONS + 3)]
+    assert listed(many[:MAX_DECISIONS]) == tuple(many[:MAX_DECISIONS])
+    rows = listed(many)
+    assert len(rows) == MAX_DECISIONS
+    assert rows[:-1] == tuple(many[: MAX_DECISIONS - 1])
+    assert (rows[-1].kind, rows[-1].count, rows[-1].admitted) == ("more", 8, False)
+    assert rows[-1].reason == "4 more decisions are not listed"
 
 
 def names_in(folder: Path) -> list[str]:

@@ -9,6 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from tests.support.agents import call, calling
 from zeus_runtime.context.edits import DropBefore, Edit, Evict, Pin, Summarize, TruncateArguments
+from zeus_runtime.context.fixed import FixedParts
 from zeus_runtime.context.inspect import (
     Trace,
     composition,
@@ -17,7 +18,7 @@ from zeus_runtime.context.inspect import (
     session_totals,
     why_missing,
 )
-from zeus_runtime.context.ledger import Decision, FixedParts, Step, StepUsage
+from zeus_runtime.context.ledger import Decision, Step, StepUsage
 from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.context.view import fold
 from zeus_runtime.errors import UsageError

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from zeus_runtime.context.ledger import Decision, FixedParts, Part, Step, StepUsage, fixed_from_json
+from zeus_runtime.context.fixed import FixedParts, Part, ToolCounts, fixed_from_json
+from zeus_runtime.context.ledger import Decision, Step, StepUsage
 from zeus_runtime.models.interface import ToolSchema
 
 
@@ -13,6 +14,7 @@ class Letters:
 
     exact = True
     asked = 0
+    tools_asked = 0
 
     def text(self, text: str) -> int:
         self.asked += 1
@@ -20,11 +22,12 @@ class Letters:
 
     def tools(self, schemas: list[ToolSchema]) -> int:
         self.asked += 1
+        self.tools_asked += 1
         return sum(len(each.name) for each in schemas)
 
     def fixed(self, system: str = "", schemas: list[ToolSchema] | None = None) -> int:
         self.asked += 1
-        return len(system) + 7
+        return len(system) + 5 + sum(len(each.name) for each in schemas or [])
 
 
 SCHEMAS = [ToolSchema("ls", "List.", {"type": "object"})]
@@ -64,6 +67,19 @@ def test_the_fixed_part_is_named_and_counted_part_by_part() -> None:
     assert fixed.texts[fixed.sections["time"].digest] == "Today."
     again = fixed_from_json(fixed.digest, fixed.texts[fixed.digest])
     assert (again.sections, again.tools, again.tokens) == (fixed.sections, fixed.tools, fixed.tokens)
+
+
+def test_tools_are_counted_once_for_all_runs_and_again_when_one_changed() -> None:
+    counter = Letters()
+    counts = ToolCounts(counter)  # type: ignore[arg-type]
+    first = FixedParts(counter, SCHEMAS, counts).measure([("core", "I am.")], "x")  # type: ignore[arg-type]
+    tools_asked = counter.tools_asked
+    again = FixedParts(counter, list(SCHEMAS), counts).measure([("core", "I am.")], "x")  # type: ignore[arg-type]
+    assert (again.digest, counter.tools_asked) == (first.digest, tools_asked)
+    changed = [ToolSchema("ls", "List a folder.", {"type": "object"})]
+    other = FixedParts(counter, changed, counts).measure([("core", "I am.")], "x")  # type: ignore[arg-type]
+    assert other.tools["ls"].digest != first.tools["ls"].digest
+    assert counter.tools_asked > tools_asked
 
 
 def test_what_did_not_change_is_neither_counted_nor_written_again() -> None:

@@ -11,7 +11,8 @@ from zeus_runtime.agent.conversation import Conversation
 from zeus_runtime.agent.middleware import Turn
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.planning import Planned, Planning
-from zeus_runtime.context.ledger import Decision, Fixed, FixedParts, Step, StepUsage
+from zeus_runtime.context.fixed import Fixed, FixedParts
+from zeus_runtime.context.ledger import Decision, Step, StepUsage
 from zeus_runtime.context.planner import Reported
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, ModelRetry, Reasoning, Text, ToolCallChunk
@@ -85,7 +86,7 @@ class Asking:
             for shown in visible(outfit.tools, turn.mode)
         )
         self._sectioned = [(name, each) for name, each in outfit.middlewares if overrides(each, "sections")]
-        self._fixed = FixedParts(outfit.counter, self.schemas)
+        self._fixed = FixedParts(outfit.counter, self.schemas, outfit.tool_counts)
         self._planning = Planning(
             conversation,
             outfit.middlewares,

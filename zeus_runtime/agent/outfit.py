@@ -16,6 +16,7 @@ from zeus_runtime.tools import Tool
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Limits
+    from zeus_runtime.context.fixed import ToolCounts
     from zeus_runtime.context.tokens import Counter
 
 
@@ -34,6 +35,7 @@ class Outfit:
         output_reserve_tokens: what of the window the answer needs.
         meter: what the run uses.
         counter: counts tokens as the model's provider does.
+        tool_counts: what the tools take, counted once for all runs.
         archive: where originals go before an edit.
     """
 
@@ -47,4 +49,5 @@ class Outfit:
     output_reserve_tokens: int
     meter: Meter
     counter: Counter
+    tool_counts: ToolCounts
     archive: Archive

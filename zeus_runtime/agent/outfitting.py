@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from zeus_runtime.agent.meter import Meter, Metered
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.context import Archive
-from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.models.retry import with_retry
 from zeus_runtime.prompt import time_section
 from zeus_runtime.tools import Tool
@@ -33,7 +32,7 @@ def fresh_outfit(plan: Plan, model: Model, session: str) -> Outfit:
     meter = Meter(plan.profile)
     tools: list[Tool] = [planned.tool for planned in plan.tools if planned.kind == "tool"]
     by_name = {tool.name: tool for tool in tools}
-    counter = counter_for(plan.profile)
+    counter = plan.counter
     kept = plan.config.archive
     archive = Archive(
         plan.build.workspace, session, max_age_days=kept.max_age_days, max_megabytes=kept.max_megabytes
@@ -66,6 +65,7 @@ def fresh_outfit(plan: Plan, model: Model, session: str) -> Outfit:
         output_reserve_tokens=output_reserve_tokens(plan),
         meter=meter,
         counter=counter,
+        tool_counts=plan.tool_counts,
         archive=archive,
     )
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.agent.build import Build
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Config, Ref
     from zeus_runtime.config.model import Mode
     from zeus_runtime.config.nodes import Path
+    from zeus_runtime.context.fixed import ToolCounts
+    from zeus_runtime.context.tokens import Counter
     from zeus_runtime.events import Notice
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plugins import Kind, Plugin, Registered
@@ -95,6 +98,20 @@ class Plan:
     build: Build = field(repr=False)
     notices: tuple[Notice, ...] = ()
     digest: str = ""
+
+    @cached_property
+    def counter(self) -> Counter:
+        """Counts tokens as the model's provider does."""
+        from zeus_runtime.context.tokens import counter_for
+
+        return counter_for(self.profile)
+
+    @cached_property
+    def tool_counts(self) -> ToolCounts:
+        """What the tools take, counted once for all runs."""
+        from zeus_runtime.context.fixed import ToolCounts
+
+        return ToolCounts(self.counter)
 
 
 def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:

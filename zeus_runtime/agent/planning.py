@@ -17,7 +17,8 @@ from zeus_runtime.agent.middleware import Middleware
 from zeus_runtime.context import Budget, Edit, View, review
 from zeus_runtime.context.archive import Archive, ArchiveError
 from zeus_runtime.context.edits import edit_kind
-from zeus_runtime.context.ledger import MAX_DECISIONS, Decision, Fixed
+from zeus_runtime.context.fixed import Fixed
+from zeus_runtime.context.ledger import MAX_DECISIONS, Decision
 from zeus_runtime.context.planner import Cached, Refusal, Reported, breaks_cache, cached_prices
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, Notice
@@ -114,7 +115,7 @@ class Planning:
             view,
             self._budget(view, fixed),
             fixed.tokens + view.tokens,
-            tuple(decisions[:MAX_DECISIONS]),
+            listed(decisions),
             view.edits - before.edits,
         )
 
@@ -257,6 +258,19 @@ def stamp(edit: Edit, before: int, after: int) -> Edit:
     from dataclasses import replace
 
     return replace(edit, tokens_before=before, tokens_after=after)
+
+
+def listed(decisions: Sequence[Decision]) -> tuple[Decision, ...]:
+    """``decisions``, or the first of them and one that counts the rest."""
+    if len(decisions) <= MAX_DECISIONS:
+        return tuple(decisions)
+    rest = decisions[MAX_DECISIONS - 1 :]
+    admitted = any(each.admitted for each in rest)
+    edits = sum(each.count for each in rest)
+    return (
+        *decisions[: MAX_DECISIONS - 1],
+        Decision("runtime", "more", admitted, f"{len(rest)} more decisions are not listed", edits),
+    )
 
 
 def grouped(edits: Sequence[Edit], *, first_number: int) -> list[Decision]:

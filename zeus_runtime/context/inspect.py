@@ -8,7 +8,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.context.edits import Edit, Pin, edit_kind
-from zeus_runtime.context.ledger import Decision, Fixed, Step, fixed_from_json
+from zeus_runtime.context.fixed import Fixed, fixed_from_json
+from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.context.view import View, fold, source_of
 from zeus_runtime.errors import UsageError
 from zeus_runtime.models.content import whole_text

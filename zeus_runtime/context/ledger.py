@@ -6,15 +6,10 @@ part was (texts are stored once, under their digest); the decisions of the step;
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
-
-if TYPE_CHECKING:
-    from zeus_runtime.context.tokens import Counter
-    from zeus_runtime.models.interface import ToolSchema
+from typing import Any, Final, Literal, TypeAlias
 
 Cause: TypeAlias = Literal["turn", "overflow", "window", "compact"]
 
@@ -157,110 +152,3 @@ class Step:
 def _decision(value: Mapping[str, Any]) -> Decision:
     pairs = {name: tuple(value.get(name, ())) for name in ("seqs", "numbers")}
     return Decision(**{**value, **pairs})
-
-
-@dataclass(frozen=True)
-class Part:
-    """A section of the prompt or a tool's schema: the digest of its text, and its tokens."""
-
-    digest: str
-    tokens: int
-
-
-@dataclass(frozen=True)
-class Fixed:
-    """What a request holds besides messages.
-
-    Args:
-        digest: names the whole.
-        tokens: of the whole, the provider's framing included.
-        sections: name to part, in the prompt's order.
-        tools: name to part, in the order the model sees them.
-        texts: digest to text, of every part and of the whole (its JSON).
-    """
-
-    digest: str
-    tokens: int
-    sections: Mapping[str, Part]
-    tools: Mapping[str, Part]
-    texts: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
-def fixed_from_json(digest: str, text: str) -> Fixed:
-    """The whole that a ``fixed`` digest names, from its text in the store; the parts' texts are not in it."""
-    value = json.loads(text)
-    return Fixed(
-        digest,
-        value["tokens"],
-        {name: Part(*part) for name, part in value["sections"].items()},
-        {name: Part(*part) for name, part in value["tools"].items()},
-    )
-
-
-class FixedParts:
-    """Counts and names the fixed part of requests; what did not change since the last one costs nothing.
-
-    Args:
-        counter: counts tokens.
-        schemas: the tools.
-    """
-
-    def __init__(self, counter: Counter, schemas: Sequence[ToolSchema]) -> None:
-        self._counter = counter
-        self._texts: dict[str, str] = {}
-        self._parts: dict[str, Part] = {}
-        self._schemas = schemas
-        self._tools: dict[str, Part] | None = None
-        self._last: tuple[tuple[tuple[str, str], ...], Fixed] | None = None
-
-    def measure(self, sections: Sequence[tuple[str, str]], system: str) -> Fixed:
-        """The fixed part of a request.
-
-        Args:
-            sections: (name, text) of each, in order.
-            system: the whole prompt.
-        """
-        given = tuple((str(name), text) for name, text in sections)
-        if self._last is not None and self._last[0] == given:
-            return self._last[1]
-        if self._tools is None:
-            self._tools = {each.name: self._tool(each) for each in self._schemas}
-        parts = {name: self._part(text) for name, text in given}
-        tokens = self._counter.fixed(system, self._schemas)
-        whole = json.dumps(
-            {
-                "tokens": tokens,
-                "sections": {name: [part.digest, part.tokens] for name, part in parts.items()},
-                "tools": {name: [part.digest, part.tokens] for name, part in self._tools.items()},
-            },
-            ensure_ascii=False,
-            separators=(",", ":"),
-        )
-        digest = _digest(whole)
-        texts = {part.digest: self._texts[part.digest] for part in (*parts.values(), *self._tools.values())}
-        fixed = Fixed(digest, tokens, parts, self._tools, {**texts, digest: whole})
-        self._last = (given, fixed)
-        return fixed
-
-    def _part(self, text: str) -> Part:
-        part = self._parts.get(text)
-        if part is None:
-            part = self._parts[text] = Part(_digest(text), self._counter.text(text))
-            self._texts[part.digest] = text
-        return part
-
-    def _tool(self, schema: ToolSchema) -> Part:
-        text = json.dumps(
-            {"name": schema.name, "description": schema.description, "parameters": schema.parameters},
-            ensure_ascii=False,
-            separators=(",", ":"),
-        )
-        digest = _digest(text)
-        self._texts[digest] = text
-        # By the second of two: what stands around all tools is no tool's own.
-        own = self._counter.tools([schema, schema]) - self._counter.tools([schema])
-        return Part(digest, own)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:24]

@@ -128,6 +128,7 @@ class View(Sequence["BaseMessage"]):
         self._extent = extent
         self._lead = len(extent.head) + (extent.summary is not None)
         self._length = self._lead + max(0, extent.upto - extent.first + 1)
+        self._items: dict[int, Item] = {}
 
     @property
     def tokens(self) -> int:
@@ -221,8 +222,12 @@ class View(Sequence["BaseMessage"]):
 
     def item_of(self, seq: int) -> Item:
         """The message ``seq`` of the history as this view shows it, or would if it had not left."""
-        message, tokens = self._version(seq)
-        return Item(seq, message, tokens, self._survival(seq, message), source_of(message))
+        item = self._items.get(seq)
+        if item is None:
+            message, tokens = self._version(seq)
+            item = Item(seq, message, tokens, self._survival(seq, message), source_of(message))
+            self._items[seq] = item
+        return item
 
     def items(self) -> Iterator[Item]:
         """Every message of the view with what is known of it."""

@@ -1,0 +1,142 @@
+"""The fixed part of a request: the prompt's sections and the tools, each counted once and named by its digest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zeus_runtime.context.tokens import Counter
+    from zeus_runtime.models.interface import ToolSchema
+
+
+@dataclass(frozen=True)
+class Part:
+    """A section of the prompt or a tool's schema: the digest of its text, and its tokens."""
+
+    digest: str
+    tokens: int
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """What a request holds besides messages.
+
+    Args:
+        digest: names the whole.
+        tokens: of the whole, the provider's framing included.
+        sections: name to part, in the prompt's order.
+        tools: name to part, in the order the model sees them.
+        texts: digest to text, of every part and of the whole (its JSON).
+    """
+
+    digest: str
+    tokens: int
+    sections: Mapping[str, Part]
+    tools: Mapping[str, Part]
+    texts: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+def fixed_from_json(digest: str, text: str) -> Fixed:
+    """The whole that a ``fixed`` digest names, from its text in the store; the parts' texts are not in it."""
+    value = json.loads(text)
+    return Fixed(
+        digest,
+        value["tokens"],
+        {name: Part(*part) for name, part in value["sections"].items()},
+        {name: Part(*part) for name, part in value["tools"].items()},
+    )
+
+
+class ToolCounts:
+    """Tool schemas counted once for all runs of an agent; it holds as many as there are tools.
+
+    Args:
+        counter: counts tokens.
+    """
+
+    def __init__(self, counter: Counter) -> None:
+        self._counter = counter
+        self._parts: dict[str, tuple[ToolSchema, Part, str]] = {}
+        self._together: tuple[tuple[str, ...], int] = ((), 0)
+
+    def part(self, schema: ToolSchema) -> tuple[Part, str]:
+        """The tool's part, and its text."""
+        known = self._parts.get(schema.name)
+        if known is None or known[0] != schema:
+            text = json.dumps(
+                {"name": schema.name, "description": schema.description, "parameters": schema.parameters},
+                ensure_ascii=False,
+                separators=(",", ":"),
+            )
+            # By the second of two: what stands around all tools is no tool's own.
+            own = self._counter.tools([schema, schema]) - self._counter.tools([schema])
+            known = self._parts[schema.name] = (schema, Part(_digest(text), own), text)
+        return known[1:]
+
+    def together(self, schemas: Sequence[ToolSchema]) -> int:
+        """The tokens of ``schemas`` as they are sent, in tokens."""
+        digests = tuple(self.part(schema)[0].digest for schema in schemas)
+        if self._together[0] != digests:
+            self._together = (digests, self._counter.tools(schemas))
+        return self._together[1]
+
+
+class FixedParts:
+    """Counts and names the fixed part of one run's requests; what did not change since the last one costs nothing.
+
+    Args:
+        counter: counts tokens.
+        schemas: the tools.
+        tools: those counted already; a count of its own without.
+    """
+
+    def __init__(
+        self, counter: Counter, schemas: Sequence[ToolSchema], tools: ToolCounts | None = None
+    ) -> None:
+        self._counter = counter
+        self._schemas = schemas
+        self._counts = tools or ToolCounts(counter)
+        self._sections: Mapping[str, Part] = {}
+        self._last: tuple[tuple[tuple[str, str], ...], Fixed] | None = None
+
+    def measure(self, sections: Sequence[tuple[str, str]], system: str) -> Fixed:
+        """The fixed part of a request.
+
+        Args:
+            sections: (name, text) of each, in order.
+            system: the whole prompt.
+        """
+        given = tuple((str(name), text) for name, text in sections)
+        if self._last is not None and self._last[0] == given:
+            return self._last[1]
+        self._sections = {text: self._sections.get(text) or self._part(text) for _, text in given}
+        parts = {name: self._sections[text] for name, text in given}
+        known = {schema.name: self._counts.part(schema) for schema in self._schemas}
+        tools = {name: part for name, (part, _) in known.items()}
+        tokens = self._counter.fixed(system) + self._counts.together(self._schemas)
+        whole = json.dumps(
+            {
+                "tokens": tokens,
+                "sections": {name: [part.digest, part.tokens] for name, part in parts.items()},
+                "tools": {name: [part.digest, part.tokens] for name, part in tools.items()},
+            },
+            ensure_ascii=False,
+            separators=(",", ":"),
+        )
+        digest = _digest(whole)
+        texts = {part.digest: text for text, part in self._sections.items()}
+        texts.update((part.digest, text) for part, text in known.values())
+        fixed = Fixed(digest, tokens, parts, tools, {**texts, digest: whole})
+        self._last = (given, fixed)
+        return fixed
+
+    def _part(self, text: str) -> Part:
+        return Part(_digest(text), self._counter.text(text))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
