@@ -8,7 +8,8 @@ import pytest
 
 from tests.support.agents import assert_paired, call, calling, write_agent
 from tests.support.policies import GIVING, moved_prefixes, talk, texts
-from zeus_runtime import Agent, ConfigError
+from zeus_runtime import Agent, ConfigError, counter_for
+from zeus_runtime.models.profiles import lookup
 
 SMALL = "profiles: {models: {gpt-4o: {max_input_tokens: 4000, max_output_tokens: 1}}}\n"
 
@@ -59,6 +60,17 @@ async def test_a_limit_is_never_more_than_a_share_of_the_window(
     yaml = f"middlewares: [eviction: {{max_tokens: 20000, max_fraction: {fraction}}}]\n" + SMALL
     spoken = await talk(tmp_path, yaml, calling(call("give", "c", lines=120)), "done")
     assert ("/large_tool_results/" not in texts(spoken.last)[-1]) is whole
+
+
+@pytest.mark.parametrize("text", ["龘靐齉爩鱻麤龗灪吁", "aGVsbG8gd29ybGQgMTIz", "the same word and again "])
+async def test_a_preview_takes_a_quarter_of_the_limit_at_most_whatever_the_text(
+    tmp_path: Path, text: str
+) -> None:
+    yaml = "middlewares: [eviction: {max_tokens: 1000}]\n"
+    spoken = await talk(tmp_path, yaml, calling(call("give", "c", lines=40, text=text * 40)), "done")
+    head, _, preview = texts(spoken.last)[-1].partition("]\n")
+    assert "/large_tool_results/c" in head
+    assert 60 < counter_for(lookup("gpt-4o")).text(preview) <= 250 + 20
 
 
 async def test_null_turns_it_off(tmp_path: Path) -> None:

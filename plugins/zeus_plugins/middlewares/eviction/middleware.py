@@ -49,18 +49,25 @@ class Eviction(Middleware):
         return archive.result_handle(call_id) if call_id else archive.message_handle(item.seq)
 
     def _shown(self, choice: Choice, handle: str) -> str:
-        item, options = choice.item, self._options
+        item = choice.item
         text = str(item.message.content)
-        start, shown, lines = preview(
-            text,
-            lines=options.preview_lines,
-            line_chars=options.preview_line_chars,
-            max_bytes=choice.limit_tokens * 2,
-        )
+        start, shown, lines = self._start(text, choice.limit_tokens // 4)
         kind, _, tool = item.source.partition(":")
         what = f"The result of {tool}" if kind == "tool" else "The user's message"
         head = f"[{what} has {item.tokens:,} tokens in {lines:,} lines and is kept whole in {handle}{self._ways()}."
         return f"{head} Its first {shown} lines:]\n{start}" if shown else f"{head}]"
+
+    def _start(self, text: str, max_tokens: int) -> tuple[str, int, int]:
+        """The preview of ``text`` in about so many tokens, how many lines it shows, and how many there are."""
+        options, counter = self._options, self._build.counter
+        assert counter is not None
+        size = 4 * max_tokens
+        shown = preview(text, options.preview_lines, options.preview_line_chars, max_bytes=size)
+        tokens = counter.text(shown[0])
+        if tokens > max_tokens:  # dense: Chinese, base64, minified code
+            size = len(shown[0].encode(errors="surrogatepass")) * max_tokens // tokens
+            shown = preview(text, options.preview_lines, options.preview_line_chars, max_bytes=size)
+        return shown
 
     def _ways(self) -> str:
         readers = [name for name in ("read_file", "recall") if name in self._build.tools]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+_LEAST_CHARS = 20
 
-def preview(text: str, *, lines: int, line_chars: int, max_bytes: int) -> tuple[str, int, int]:
+
+def preview(text: str, lines: int, line_chars: int, *, max_bytes: int) -> tuple[str, int, int]:
     """The start of ``text``; nothing depends on anything but the arguments.
 
     Args:
@@ -23,10 +25,15 @@ def preview(text: str, *, lines: int, line_chars: int, max_bytes: int) -> tuple[
     for line in all_lines[:lines]:
         if shown and left <= 0:
             break
-        cut = _cut(line, line_chars if left >= line_chars else max(left, 20))
+        cut = _cut(line, min(line_chars, max(_fitting(line[:line_chars], left), _LEAST_CHARS)))
         shown.append(cut)
         left -= len(cut.encode(errors="surrogatepass")) + 1
     return "\n".join(shown), len(shown), len(all_lines)
+
+
+def _fitting(text: str, size: int) -> int:
+    """How many characters of ``text`` take at most ``size`` UTF-8 bytes."""
+    return len(text.encode(errors="surrogatepass")[: max(size, 0)].decode(errors="ignore"))
 
 
 def _cut(line: str, chars: int) -> str:
