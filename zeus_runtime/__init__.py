@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.edits import Pin as Pin
     from zeus_runtime.context.edits import TruncateArguments as TruncateArguments
     from zeus_runtime.context.keeping import kept_from as kept_from
+    from zeus_runtime.context.planner import Refusal as Refusal
     from zeus_runtime.context.size import Size as Size
     from zeus_runtime.context.tokens import Counter as Counter
     from zeus_runtime.context.tokens import counter_for as counter_for
@@ -145,6 +146,7 @@ _ROOMS = {
     "Redactor": "config.secrets",
     "Ref": "config.ref",
     "RefTo": "config.annotations",
+    "Refusal": "context.planner",
     "Retrying": "models.interface",
     "RunError": "errors",
     "RunResult": "agent.agent",

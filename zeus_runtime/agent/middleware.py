@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode
-    from zeus_runtime.context import Budget, Edit, View
+    from zeus_runtime.context import Budget, Edit, Refusal, View
     from zeus_runtime.models import ModelRequest, ModelResponse
     from zeus_runtime.prompt import Section
     from zeus_runtime.tools import Tool, ToolCall, ToolResult
@@ -57,8 +57,11 @@ class Middleware:
         """What it adds to the prompt."""
         return {}
 
-    async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
-        """What it proposes to shed from what the model sees."""
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Refusal]:
+        """What it proposes to shed from what the model sees.
+
+        A ``Refusal`` among them says what its own limits forbid: it is told the user and kept in the ledger.
+        """
         return ()
 
     async def wrap_run(self, turn: Turn, call_next: CallRun) -> None:

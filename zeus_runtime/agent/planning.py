@@ -187,7 +187,8 @@ class Planning:
             raise blamed(name, error) from error
         if not proposed:
             return view
-        kept, refusals = self._reviewed(view, proposed)
+        refusals = [each for each in proposed if isinstance(each, Refusal)]
+        kept = self._reviewed(view, [each for each in proposed if not isinstance(each, Refusal)], refusals)
         loss = breaks_cache(view, kept, budget, self._cached())
         if loss is not None:
             refusals += [Refusal(edit, loss) for edit in kept]
@@ -210,16 +211,15 @@ class Planning:
         self._refuse(name, refusals, decisions)
         return after
 
-    def _reviewed(self, view: View, proposed: Sequence[Edit]) -> tuple[list[Edit], list[Refusal]]:
+    def _reviewed(self, view: View, proposed: Sequence[Edit], refusals: list[Refusal]) -> list[Edit]:
         kept: list[Edit] = []
-        refusals: list[Refusal] = []
         for edit in proposed:
             refusal = review(view, edit)
             if refusal is None:
                 kept.append(edit)
             else:
                 refusals.append(refusal)
-        return kept, refusals
+        return kept
 
     async def _archived(self, view: View, edits: Sequence[Edit], refusals: list[Refusal]) -> Sequence[Edit]:
         if not edits:

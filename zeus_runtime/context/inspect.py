@@ -134,7 +134,7 @@ class Row:
     Args:
         part: ``section``, ``tool schema`` or ``messages``.
         name: the section, the tool, or the messages' source.
-        survival: ``pinned``, ``replayable``, ``normal`` or ``ephemeral``.
+        survival: ``pinned``, ``replayable`` or ``normal``.
         count: how many messages; 1 for the others.
         tokens: of all of them.
         share: of the whole request.

@@ -22,7 +22,7 @@ PRESSURE: Final = 0.5
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why an edit was not admitted."""
+    """Why an edit was not admitted; also what a policy says of an edit that it would make and may not."""
 
     edit: Edit
     reason: str

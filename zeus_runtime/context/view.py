@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.context.tokens import Counter
 
-Survival: TypeAlias = Literal["pinned", "replayable", "normal", "ephemeral"]
+Survival: TypeAlias = Literal["pinned", "replayable", "normal"]
 
 SUMMARY_SEQ: Final = 0
 """The ``seq`` of the summary, which is no message of the history."""

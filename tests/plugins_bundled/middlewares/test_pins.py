@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import assert_paired, call, calling, write_agent
+from tests.support.planning import steps_of
 from tests.support.policies import Talk, talk, texts
 from zeus_runtime import Agent, ConfigError
+from zeus_runtime.events import Notice
 
 GOAL = "The goal: sail home to Ithaca."
 
@@ -66,6 +68,20 @@ async def test_every_result_of_a_named_tool_survives(tmp_path: Path) -> None:
 async def test_pins_take_no_more_than_they_may(tmp_path: Path) -> None:
     spoken = await long_talk(tmp_path, "first_user: false, tools: [look], max_tokens: 130")
     assert 1 <= sum("place" in text for text in texts(spoken.last)[:-3]) <= 4
+
+
+async def test_a_message_that_is_not_pinned_for_its_size_is_told_and_in_the_ledger(tmp_path: Path) -> None:
+    spoken = await long_talk(tmp_path, "first_user: false, tools: [look], max_tokens: 130")
+    told = [each.message for each in spoken.events if isinstance(each, Notice)]
+    assert any("a result of look" in each and "max_tokens = 130" in each for each in told)
+    refused = [
+        decision
+        for step in await steps_of(tmp_path, spoken.session)
+        for decision in step.decisions
+        if decision.policy == "pins" and not decision.admitted
+    ]
+    assert refused
+    assert all("max_tokens = 130" in each.reason and each.kind == "pin" for each in refused)
 
 
 async def test_no_policy_changes_a_pinned_message(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from zeus_plugins.middlewares.pins.options import Options
-from zeus_runtime import Budget, Build, Edit, Item, Middleware, Pin, View, arrivals
+from zeus_runtime import Budget, Build, Edit, Item, Middleware, Pin, Refusal, View, arrivals
 
 ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}
 
@@ -25,19 +25,29 @@ class Pins(Middleware):
         self._taken: int | None = None
         self._reasons: dict[int, str] = {}
 
-    async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Refusal]:
         if self._taken is None:
             self._taken = sum(view.item_of(seq).tokens for seq in view.pinned)
-        pins: list[Edit] = []
+        pins: list[Edit | Refusal] = []
         for group in groups(arrivals(view, self._seen)):
             reason = next((why for item in group if (why := self._why(item))), "")
             tokens = sum(item.tokens for item in group)
-            if not reason or group[0].seq in view.pinned or self._taken + tokens > self._options.max_tokens:
+            if not reason or group[0].seq in view.pinned:
+                continue
+            pin = Pin(policy="pins", reason=reason, seq=group[0].seq)
+            if self._taken + tokens > self._options.max_tokens:
+                pins.append(Refusal(pin, self._too_much(reason, tokens)))
                 continue
             self._taken += tokens
-            pins.append(Pin(policy="pins", reason=reason, seq=group[0].seq))
+            pins.append(pin)
         self._seen = max(self._seen, view.upto)
         return pins
+
+    def _too_much(self, reason: str, tokens: int) -> str:
+        limit = self._options.max_tokens
+        return (
+            f"{tokens:,} tokens ({reason}) beside {self._taken:,} pinned ones exceed max_tokens = {limit:,}"
+        )
 
     @cached_property
     def _patterns(self) -> Sequence[re.Pattern[str]]:
