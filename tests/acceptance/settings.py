@@ -236,7 +236,11 @@ class Scene:
     async def play(self, *answers: Any, prompt: str = "go", session: str | None = None) -> Played:
         """One run with a model that gives ``answers``; without any, with the config's own model."""
         model = (
-            ScriptedModel(answers, usage=Usage(1000, 100, 200, 300), by_position=True) if answers else None
+            ScriptedModel(
+                answers, usage=Usage(1000, 100, 200, 300, cache_write_1h_tokens=100), by_position=True
+            )
+            if answers
+            else None
         )
         async with self.agent(model) as agent:
             events = [event async for event in agent.stream(prompt, session=session)]

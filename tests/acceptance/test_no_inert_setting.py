@@ -206,7 +206,7 @@ async def waits(scene: Scene) -> list[float]:
 
 
 async def cost(scene: Scene) -> float:
-    """Of 500 fresh, 200 read, 300 written and 100 output tokens."""
+    """Of 500 fresh, 200 read, 300 written (100 for an hour) and 100 output tokens."""
     (usage,) = (await scene.play("done")).all("token_usage")
     return round(usage.cost_usd, 6)
 
@@ -521,6 +521,7 @@ CORE = (
     Flip("profiles.models.*.output_cost_per_token", 20, cost, 2_000, 3_000, PRICED),
     Flip("profiles.models.*.cache_read_cost_per_token", 0, cost, 2_000, 1_800, PRICED),
     Flip("profiles.models.*.cache_write_cost_per_token", 0, cost, 2_000, 1_700, PRICED),
+    Flip("profiles.models.*.cache_write_1h_cost_per_token", 0, cost, 2_000, 1_900, PRICED),
     Flip("plugins.disable", ["todos"], problems, (), ("unknown-component",), {"tools": ["todos"]}),
     Flip("plugins.only", ["litellm", "sqlite"], problems, (), ("unknown-component",), {"tools": ["todos"]}),
     Flip("plugins.files", ["probe.py"], problems, ("unknown-component",), (), {"tools": ["gauge"]}),
@@ -813,18 +814,18 @@ COMPONENTS = (
             (
                 "eviction.preview_lines",
                 3,
-                preview(("speak", {"words": 100})),
+                preview(("speak", {"words": 200})),
                 (10, "word 1"),
                 (3, "word 1"),
-                policy("eviction", max_tokens=50),
+                policy("eviction", max_tokens=180),
             ),
             (
                 "eviction.preview_line_chars",
                 1,
-                preview(("speak", {"words": 100})),
+                preview(("speak", {"words": 200})),
                 (10, "word 1"),
-                (4, "w... [the line has 6 characters]"),
-                policy("eviction", max_tokens=50),
+                (5, "w... [the line has 6 characters]"),
+                policy("eviction", max_tokens=180),
             ),
             (
                 "truncation.trigger",

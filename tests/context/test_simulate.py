@@ -32,6 +32,7 @@ CLAUDE = ModelProfile(
     output_cost_per_token=1e-5,
     cache_read_cost_per_token=1e-7,
     cache_write_cost_per_token=1.25e-6,
+    cache_write_1h_cost_per_token=2e-6,
     known=True,
 )
 SYSTEM = "You are a careful worker. " * 300
@@ -101,7 +102,7 @@ def test_anthropic_caches_only_at_cache_points() -> None:
     assert [(call.read_tokens, call.written_tokens) for call in marked.calls] == [(0, total), (total, 0)]
 
 
-def test_writing_for_an_hour_costs_twice_the_input_price_and_lasts() -> None:
+def test_writing_for_an_hour_costs_its_own_price_and_lasts() -> None:
     simulated = provider(CLAUDE)
     hour = CachePoints(messages=(0,), lifetime="1h")
     send(simulated, TALK[:1], 0, points=hour)

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -316,8 +317,14 @@ def test_cost_counts_cached_tokens_at_their_own_price() -> None:
         output_cost_per_token=100.0,
         cache_read_cost_per_token=1.0,
         cache_write_cost_per_token=12.0,
+        cache_write_1h_cost_per_token=20.0,
     )
     usage = Usage(input_tokens=10, output_tokens=2, cache_read_tokens=5, cache_write_tokens=3)
     assert cost_usd(profile, usage) == 2 * 10 + 5 * 1 + 3 * 12 + 2 * 100
+    kept_an_hour = replace(usage, cache_write_1h_tokens=2)
+    assert cost_usd(profile, kept_an_hour) == 2 * 10 + 5 * 1 + 1 * 12 + 2 * 20 + 2 * 100
+    assert cost_usd(replace(profile, cache_write_1h_cost_per_token=None), kept_an_hour) == cost_usd(
+        profile, usage
+    )
     assert cost_usd(ModelProfile("m", input_cost_per_token=10.0, output_cost_per_token=1.0), usage) == 102
     assert cost_usd(ModelProfile("m", input_cost_per_token=10.0), usage) is None

@@ -362,6 +362,10 @@ def _anthropic_usage(reply: Reply) -> dict[str, Any]:
         "output_tokens": used["out"],
         "cache_read_input_tokens": used.get("cached", 0),
         "cache_creation_input_tokens": used.get("written", 0),
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": used.get("written", 0) - used.get("hour", 0),
+            "ephemeral_1h_input_tokens": used.get("hour", 0),
+        },
     }
 
 

@@ -91,6 +91,9 @@ class ProfileOverride:
     output_cost_per_token: Annotated[float | None, Doc("US dollars."), Minimum(0)] = None
     cache_read_cost_per_token: Annotated[float | None, Doc("US dollars."), Minimum(0)] = None
     cache_write_cost_per_token: Annotated[float | None, Doc("US dollars."), Minimum(0)] = None
+    cache_write_1h_cost_per_token: Annotated[
+        float | None, Doc("US dollars, where the prompt is kept for an hour."), Minimum(0)
+    ] = None
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,10 @@ RULES: Final[Sequence[tuple[str, CacheRules]]] = (
     ("claude-opus-4-6", _ANTHROPIC_4096),
     ("claude-opus-4-7", _ANTHROPIC_4096),
     ("claude-haiku-4-5", _ANTHROPIC_4096),
+    (
+        "claude-sonnet-4-6",
+        _ANTHROPIC_2048,
+    ),  # 1,024 is documented, 2,048 observed (anthropic-sdk-python #1194)
     ("claude-3-5-haiku", _ANTHROPIC_2048),
     ("claude-3-haiku", _ANTHROPIC_2048),
     ("claude", _ANTHROPIC),

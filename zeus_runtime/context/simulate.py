@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.context.cache_model import PrefixCache, Segment, rules_for, shared_tokens
@@ -23,8 +23,6 @@ SUMMARY_TOKENS: Final = 600
 """How long the summaries of the simulated provider are, by default."""
 
 _LIFETIMES: Final[Mapping[str, float]] = {"5m": 300.0, "1h": 3600.0}
-_LONG_WRITE: Final = 2.0
-"""What writing for an hour costs, in input prices (Anthropic)."""
 
 
 @dataclass(frozen=True)
@@ -173,10 +171,13 @@ class SimulatedProvider:
             marks=marks,
             lifetime_seconds=_LIFETIMES.get(lifetime) if marked and points is not None else None,
         )
-        profile = self._profile
-        if lifetime == "1h" and profile.input_cost_per_token is not None:
-            profile = replace(profile, cache_write_cost_per_token=_LONG_WRITE * profile.input_cost_per_token)
-        usage = Usage(split.input_tokens, output_tokens, split.read_tokens, split.written_tokens)
+        usage = Usage(
+            split.input_tokens,
+            output_tokens,
+            split.read_tokens,
+            split.written_tokens,
+            cache_write_1h_tokens=split.written_tokens if lifetime == "1h" else 0,
+        )
         return Call(
             request.purpose,
             self._place,
@@ -186,7 +187,7 @@ class SimulatedProvider:
             output_tokens,
             shared_tokens=shared_tokens(self._former, segments) if request.purpose == "turn" else 0,
             former_tokens=self._former_tokens if request.purpose == "turn" else 0,
-            cost_usd=cost_usd(profile, usage),
+            cost_usd=cost_usd(self._profile, usage),
             sources=self._sources(request),
         )
 

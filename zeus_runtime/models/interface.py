@@ -66,13 +66,18 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one call as the provider reports them. ``input_tokens`` includes the cached ones."""
+    """Tokens of one call as the provider reports them.
+
+    ``input_tokens`` includes the cached ones, ``cache_write_tokens`` those of ``cache_write_1h_tokens``, which are
+    kept for an hour at a price of their own.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     reasoning_tokens: int = 0
+    cache_write_1h_tokens: int = 0
 
 
 @dataclass(frozen=True)

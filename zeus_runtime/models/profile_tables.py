@@ -96,6 +96,7 @@ _NUMBERS: Final = (
     "output_cost_per_token",
     "cache_read_cost_per_token",
     "cache_write_cost_per_token",
+    "cache_write_1h_cost_per_token",
 )
 _TEXTS: Final = ("provider", "tokenizer", "mode")
 

@@ -34,6 +34,7 @@ _LITELLM_NAMES: Final = {
     "output_cost_per_token": "output_cost_per_token",
     "cache_read_cost_per_token": "cache_read_input_token_cost",
     "cache_write_cost_per_token": "cache_creation_input_token_cost",
+    "cache_write_1h_cost_per_token": "cache_creation_input_token_cost_above_1hr",
     "mode": "mode",
 }
 _VALUES: Final = (*_LITELLM_NAMES, "tokenizer", "provider")
@@ -65,6 +66,7 @@ class ModelProfile:
     output_cost_per_token: float | None = None
     cache_read_cost_per_token: float | None = None
     cache_write_cost_per_token: float | None = None
+    cache_write_1h_cost_per_token: float | None = None
     mode: str | None = None
     known: bool = False
     sources: Mapping[str, str] = field(default_factory=dict)
@@ -273,19 +275,27 @@ def notices(profile: ModelProfile) -> tuple[Notice, ...]:
 def cost_usd(profile: ModelProfile, usage: Usage) -> float | None:
     """What one call costs by the profile's prices, in US dollars; None when the input or output price is unknown.
 
-    Cached tokens are part of ``usage.input_tokens``; where a cache price is unknown the input price is taken.
+    Cached tokens are part of ``usage.input_tokens``; where a cache price is unknown the input price is taken, and for
+    what is kept an hour the price of a shorter time.
     """
     fresh_price, output_price = profile.input_cost_per_token, profile.output_cost_per_token
     if fresh_price is None or output_price is None:
         return None
-    read_price, write_price = profile.cache_read_cost_per_token, profile.cache_write_cost_per_token
+    read_price = _first_known(profile.cache_read_cost_per_token, fresh_price)
+    write_price = _first_known(profile.cache_write_cost_per_token, fresh_price)
+    long_price = _first_known(profile.cache_write_1h_cost_per_token, write_price)
     fresh = max(0, usage.input_tokens - usage.cache_read_tokens - usage.cache_write_tokens)
     return (
         fresh * fresh_price
-        + usage.cache_read_tokens * (fresh_price if read_price is None else read_price)
-        + usage.cache_write_tokens * (fresh_price if write_price is None else write_price)
+        + usage.cache_read_tokens * read_price
+        + (usage.cache_write_tokens - usage.cache_write_1h_tokens) * write_price
+        + usage.cache_write_1h_tokens * long_price
         + usage.output_tokens * output_price
     )
+
+
+def _first_known(price: float | None, otherwise: float) -> float:
+    return otherwise if price is None else price
 
 
 def _unknown(profile: ModelProfile) -> str:

@@ -160,6 +160,14 @@ async def test_anthropics_cached_tokens_are_part_of_the_input() -> None:
     assert response.usage == Usage(147, 20, cache_read_tokens=40, cache_write_tokens=7)
 
 
+async def test_what_anthropic_keeps_for_an_hour_is_told_apart() -> None:
+    used = {"in": 100, "out": 20, "written": 7, "hour": 5}
+    with Provider(Reply("x", usage=used), Reply("x", usage=used)) as provider:
+        for streaming in (True, False):
+            response, _ = await ask(model(provider, "anthropic", stream=streaming))
+            assert response.usage == Usage(107, 20, cache_write_tokens=7, cache_write_1h_tokens=5)
+
+
 async def test_usage_is_none_when_the_provider_reports_none() -> None:
     with Provider(Reply("Hello", usage=None)) as provider:
         response, _ = await ask(model(provider))

@@ -250,7 +250,7 @@ def _usage(reports: Iterable[Any]) -> Usage | None:
     """The provider's own counts. Reports within one stream are cumulative, so the greatest of each is the last."""
     from zeus_runtime import Usage
 
-    counts = [0] * 5
+    counts = [0] * 6
     for report in reports:
         inner = getattr(report, "prompt_tokens_details", None)
         outer = getattr(report, "completion_tokens_details", None)
@@ -260,6 +260,7 @@ def _usage(reports: Iterable[Any]) -> Usage | None:
             getattr(report, "cache_read_input_tokens", 0) or getattr(inner, "cached_tokens", 0),
             getattr(report, "cache_creation_input_tokens", 0) or getattr(inner, "cache_creation_tokens", 0),
             getattr(outer, "reasoning_tokens", 0),
+            getattr(getattr(inner, "cache_creation_token_details", None), "ephemeral_1h_input_tokens", 0),
         )
         counts = [max(old, int(new or 0)) for old, new in zip(counts, found, strict=True)]
     return Usage(*counts) if any(counts[:2]) else None
