@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.plots import Curve
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.context.inspect import Trace
+    from zeus_runtime.context.inspection import Trace
     from zeus_runtime.context.recordings import Recording
 
 config_option = click.option(
@@ -80,7 +80,7 @@ def show(
     """Show what a step sent: tokens by section and source, what each policy did, cache and cost."""
     from zeus_runtime.cli.context_tables import composition_text
     from zeus_runtime.cli.plots import check_plot, write_plot
-    from zeus_runtime.context.inspect import composition
+    from zeus_runtime.context.inspection import composition
 
     target = None if plot is None else check_plot(plot)
     checked, trace = _read(process, session, config, env, sets)
@@ -116,7 +116,7 @@ def diff(
 ) -> None:
     """Compare the steps A and B: what entered, what left, and by which edit."""
     from zeus_runtime.cli.context_tables import difference_text
-    from zeus_runtime.context.inspect import difference
+    from zeus_runtime.context.inspection import difference
 
     checked, trace = _read(process, session, config, env, sets)
     found = difference(trace, first, second)
@@ -152,7 +152,7 @@ def explain(
     ITEM is the number of a message in the session, the name of a section or of a tool, or `summary`.
     """
     from zeus_runtime.cli.context_tables import explanation_text
-    from zeus_runtime.context.inspect import explanation
+    from zeus_runtime.context.inspection import explanation
 
     checked, trace = _read(process, session, config, env, sets)
     found = explanation(trace, item, step)
@@ -186,7 +186,7 @@ def missing(
 ) -> None:
     """Find TEXT in the session and say which edit removed it, at which step, and where it can still be read."""
     from zeus_runtime.cli.context_tables import findings_text
-    from zeus_runtime.context.inspect import why_missing
+    from zeus_runtime.context.inspection import why_missing
     from zeus_runtime.errors import UsageError
 
     if not text.strip():

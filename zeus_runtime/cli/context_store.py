@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
     from zeus_runtime.context.edits import Edit
-    from zeus_runtime.context.inspect import Trace
+    from zeus_runtime.context.inspection import Trace
     from zeus_runtime.context.ledger import Step
     from zeus_runtime.context.recordings import Recording
     from zeus_runtime.store.thread_log import ThreadLog
@@ -60,7 +60,7 @@ async def _recording(log: ThreadLog, session: str) -> Recording:
 
 
 async def _trace(log: ThreadLog, checked: Checked, session: str | None, agent: str | None) -> Trace:
-    from zeus_runtime.context.inspect import Trace
+    from zeus_runtime.context.inspection import Trace
     from zeus_runtime.context.tokens import counter_for
     from zeus_runtime.models.messages import from_payload
     from zeus_runtime.models.profiles import lookup

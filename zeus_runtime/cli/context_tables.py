@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.cli.table import shortened, table
 
 if TYPE_CHECKING:
-    from zeus_runtime.context.inspect import (
+    from zeus_runtime.context.inspection import (
         Composition,
         Difference,
         Explanation,

@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from tests.support.agents import call, calling
 from zeus_runtime.context.edits import DropBefore, Edit, Evict, Pin, Summarize, TruncateArguments
 from zeus_runtime.context.fixed import FixedParts
-from zeus_runtime.context.inspect import (
+from zeus_runtime.context.inspection import (
     Trace,
     composition,
     difference,

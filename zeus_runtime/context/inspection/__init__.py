@@ -1,0 +1,41 @@
+"""What a recorded context held and why, from the log, the edits and the ledger alone."""
+
+from __future__ import annotations
+
+from zeus_runtime.context.inspection.composition import (
+    Composition,
+    PolicyTotals,
+    Row,
+    SessionTotals,
+    composition,
+    decisions_of,
+    policy_totals,
+    session_totals,
+)
+from zeus_runtime.context.inspection.difference import Change, Difference, difference
+from zeus_runtime.context.inspection.excerpts import around, excerpt
+from zeus_runtime.context.inspection.explanation import Explanation, explanation
+from zeus_runtime.context.inspection.missing import Finding, why_missing
+from zeus_runtime.context.inspection.trace import Fate, Trace
+
+__all__ = [
+    "Change",
+    "Composition",
+    "Difference",
+    "Explanation",
+    "Fate",
+    "Finding",
+    "PolicyTotals",
+    "Row",
+    "SessionTotals",
+    "Trace",
+    "around",
+    "composition",
+    "decisions_of",
+    "difference",
+    "excerpt",
+    "explanation",
+    "policy_totals",
+    "session_totals",
+    "why_missing",
+]

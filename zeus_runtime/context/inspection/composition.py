@@ -1,0 +1,140 @@
+"""What one step sent, by section and source, and what policies saved by then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zeus_runtime.context.inspection.trace import Trace
+from zeus_runtime.context.ledger import Decision, Step
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of a composition.
+
+    Args:
+        part: ``section``, ``tool schema`` or ``messages``.
+        name: the section, the tool, or the messages' source.
+        survival: ``pinned``, ``replayable`` or ``normal``.
+        count: how many messages; 1 for the others.
+        tokens: of all of them.
+        share: of the whole request.
+    """
+
+    part: str
+    name: str
+    survival: str
+    count: int
+    tokens: int
+    share: float
+
+
+@dataclass(frozen=True)
+class PolicyTotals:
+    """What one policy did up to a step: edits admitted and refused, and by how many tokens views became shorter."""
+
+    policy: str
+    admitted: int
+    refused: int
+    saved_tokens: int
+
+
+@dataclass(frozen=True)
+class SessionTotals:
+    """All steps up to one: tokens as the providers reported them, policies' own calls, money where prices are known."""
+
+    steps: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    policy_tokens: int
+    cost_usd: float | None
+
+
+@dataclass(frozen=True)
+class Composition:
+    """What one step sent.
+
+    Args:
+        step: the ledger's entry.
+        rows: what took how many tokens, sections first; as counted, before anchoring on the provider's report.
+        policies: what each policy did up to here.
+        totals: what the session used up to here.
+    """
+
+    step: Step
+    rows: Sequence[Row]
+    policies: Sequence[PolicyTotals]
+    totals: SessionTotals
+
+
+def composition(trace: Trace, number: int | None = None) -> Composition:
+    """What step ``number`` sent; the last one by default.
+
+    Raises:
+        UsageError: there is no such step, or it cannot be rebuilt.
+    """
+    step = trace.step(number)
+    parts: list[tuple[str, str, str, int, int]] = []
+    fixed = trace.fixed(step)
+    if fixed is None:
+        parts.append(("section", "(prompt and tools)", "pinned", 1, step.fixed_tokens))
+    else:
+        parts += [("section", name, "pinned", 1, part.tokens) for name, part in fixed.sections.items()]
+        parts += [("tool schema", name, "pinned", 1, part.tokens) for name, part in fixed.tools.items()]
+        framing = fixed.tokens - sum(tokens for *_, tokens in parts)
+        if framing:
+            parts.append(("framing", "", "pinned", 1, framing))
+    grouped: dict[tuple[str, str], tuple[int, int]] = {}
+    for item in trace.view(step).items():
+        count, tokens = grouped.get((item.source, item.survival), (0, 0))
+        grouped[item.source, item.survival] = count + 1, tokens + item.tokens
+    parts += [
+        ("messages", source, survival, count, tokens)
+        for (source, survival), (count, tokens) in sorted(grouped.items(), key=lambda entry: -entry[1][1])
+    ]
+    whole = sum(tokens for *_, tokens in parts) or 1
+    rows = [Row(*each, share=each[-1] / whole) for each in parts]
+    until = [each for each in trace.steps if each.number <= step.number]
+    return Composition(step, rows, policy_totals(until), session_totals(until))
+
+
+def policy_totals(steps: Sequence[Step]) -> Sequence[PolicyTotals]:
+    """What each policy did in ``steps``, in the order of its first decision."""
+    found: dict[str, list[int]] = {}
+    for decision in (each for step in steps for each in step.decisions):
+        if decision.kind == "overflow":
+            continue
+        totals = found.setdefault(decision.policy, [0, 0, 0])
+        if decision.admitted:
+            totals[0] += decision.count
+            totals[2] += decision.tokens_before - decision.tokens_after
+        else:
+            totals[1] += decision.count
+    return [PolicyTotals(policy, *totals) for policy, totals in found.items()]
+
+
+def session_totals(steps: Sequence[Step]) -> SessionTotals:
+    """What ``steps`` used."""
+    usages = [step.usage for step in steps if step.usage is not None]
+    costs = [cost for step in steps for cost in (step.cost_usd, step.policy_cost_usd) if cost is not None]
+    return SessionTotals(
+        steps=len(steps),
+        input_tokens=sum(usage.input_tokens for usage in usages),
+        output_tokens=sum(usage.output_tokens for usage in usages),
+        cache_read_tokens=sum(usage.cache_read_tokens for usage in usages),
+        cache_write_tokens=sum(usage.cache_write_tokens for usage in usages),
+        policy_tokens=sum(step.policy_tokens for step in steps),
+        cost_usd=sum(costs) if costs else None,
+    )
+
+
+def decisions_of(step: Step) -> Sequence[Decision]:
+    """What was decided in ``step``, admitted edits first."""
+    return sorted(step.decisions, key=lambda decision: not decision.admitted)

@@ -1,0 +1,115 @@
+"""What changed between two steps, and which edit did it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zeus_runtime.context.inspection.excerpts import excerpt
+from zeus_runtime.context.inspection.trace import Fate, Trace, decisive
+from zeus_runtime.context.ledger import Step
+from zeus_runtime.models.content import whole_text
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+
+@dataclass(frozen=True)
+class Change:
+    """One thing that two steps do not have in common.
+
+    Args:
+        change: ``entered``, ``left`` or ``replaced`` (shown otherwise).
+        what: ``message``, ``summary``, ``section`` or ``tool schema``.
+        name: the ``seq`` or the name.
+        source: where it came from.
+        tokens: by how much the request grew; negative if it shrank.
+        by: the policy and kind of the edit; empty where none did it.
+        edit: its number; None where there is none.
+        handle: where the original can be read.
+        excerpt: how it begins.
+    """
+
+    change: str
+    what: str
+    name: str
+    source: str
+    tokens: int
+    by: str = ""
+    edit: int | None = None
+    handle: str = ""
+    excerpt: str = ""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Two steps compared: what the second sent that the first did not, and the other way round."""
+
+    before: Step
+    after: Step
+    changes: Sequence[Change]
+
+
+def difference(trace: Trace, first: int, second: int) -> Difference:
+    """What changed from step ``first`` to step ``second``, which may come earlier.
+
+    Raises:
+        UsageError: there is no such step, or it cannot be rebuilt.
+    """
+    before, after = trace.step(first), trace.step(second)
+    old, new = trace.view(before), trace.view(after)
+    changes = [*_fixed_changes(trace, before, after)]
+    old_items = {item.seq: item for item in old.items()}
+    new_items = {item.seq: item for item in new.items()}
+    for seq in sorted({*old_items, *new_items}):
+        was, now = old_items.get(seq), new_items.get(seq)
+        if was is not None and now is not None and _same(was.message, now.message):
+            continue
+        either = now or was
+        assert either is not None
+        kind = "entered" if was is None else "left" if now is None else "replaced"
+        tokens = (0 if now is None else now.tokens) - (0 if was is None else was.tokens)
+        fate = _between(trace, seq, before, after) if kind != "entered" and seq else None
+        changes.append(
+            Change(
+                kind,
+                "summary" if seq == 0 else "message",
+                "summary" if seq == 0 else str(seq),
+                either.source,
+                tokens,
+                f"{fate.policy} {fate.kind}" if fate else "",
+                fate.number if fate else None,
+                fate.handle if fate else "",
+                excerpt(whole_text(either.message)),
+            )
+        )
+    return Difference(before, after, changes)
+
+
+def _fixed_changes(trace: Trace, before: Step, after: Step) -> Iterator[Change]:
+    old, new = trace.fixed(before), trace.fixed(after)
+    if old is None or new is None or old.digest == new.digest:
+        return
+    for what, was, now in (("section", old.sections, new.sections), ("tool schema", old.tools, new.tools)):
+        for name in dict.fromkeys((*was, *now)):
+            one, other = was.get(name), now.get(name)
+            if one is not None and other is not None and one.digest == other.digest:
+                continue
+            change = "entered" if one is None else "left" if other is None else "replaced"
+            tokens = (other.tokens if other else 0) - (one.tokens if one else 0)
+            part = other or one
+            assert part is not None
+            yield Change(
+                change, what, name, "prompt", tokens, excerpt=excerpt(trace.texts.get(part.digest, ""))
+            )
+
+
+def _between(trace: Trace, seq: int, before: Step, after: Step) -> Fate | None:
+    low, high = sorted((before.edits, after.edits))
+    return decisive([fate for fate in trace.fates.get(seq, ()) if low < fate.number <= high])
+
+
+def _same(one: BaseMessage, other: BaseMessage) -> bool:
+    calls = [getattr(each, "tool_calls", None) for each in (one, other)]
+    return one.content == other.content and calls[0] == calls[1]

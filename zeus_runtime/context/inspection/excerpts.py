@@ -1,0 +1,21 @@
+"""Short pieces of texts, in one line."""
+
+from __future__ import annotations
+
+from typing import Final
+
+EXCERPT_CHARACTERS: Final = 80
+
+
+def excerpt(text: str) -> str:
+    """How ``text`` begins, in one line."""
+    line = " ".join(text[: 4 * EXCERPT_CHARACTERS].split())
+    return line if len(line) <= EXCERPT_CHARACTERS else line[: EXCERPT_CHARACTERS - 1] + "…"
+
+
+def around(text: str, wanted: str) -> str:
+    """The place of ``wanted``, which is case-folded, in ``text``, in one line."""
+    place = max(0, text.casefold().find(wanted))
+    start = max(0, place - EXCERPT_CHARACTERS // 3)
+    piece = " ".join(text[start : place + len(wanted) + EXCERPT_CHARACTERS // 2].split())
+    return ("…" if start else "") + piece

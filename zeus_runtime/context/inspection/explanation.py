@@ -1,0 +1,136 @@
+"""Where one item of the context came from, and what happened to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zeus_runtime.context.edits import edit_kind
+from zeus_runtime.context.inspection.excerpts import excerpt
+from zeus_runtime.context.inspection.trace import Fate, Trace
+from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.view import source_of
+from zeus_runtime.errors import UsageError
+from zeus_runtime.models.content import whole_text
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """One item of the context.
+
+    Args:
+        item: as it was asked for.
+        what: ``message``, ``section``, ``tool schema`` or ``summary``.
+        source: where it came from.
+        tokens: as the step shows it; 0 if it does not.
+        original_tokens: as it came.
+        survival: its class; empty for what left.
+        status: ``shown``, ``replaced``, ``left`` or ``later`` (it came after the step).
+        fates: what happened to it until the step.
+        first_step: the first step that sent it.
+        excerpt: how it begins.
+    """
+
+    item: str
+    what: str
+    source: str
+    tokens: int
+    original_tokens: int
+    survival: str
+    status: str
+    fates: Sequence[Fate] = ()
+    first_step: int | None = None
+    excerpt: str = ""
+
+
+def explanation(trace: Trace, item: str, number: int | None = None) -> Explanation:
+    """Where an item came from and what happened to it up to step ``number``.
+
+    Args:
+        item: a message's ``seq``, the name of a section or of a tool, or ``summary``.
+
+    Raises:
+        UsageError: there is no such item.
+    """
+    step = trace.step(number)
+    if item.isdigit() and 1 <= int(item) <= len(trace.history):
+        return _explained_message(trace, int(item), step)
+    fixed = trace.fixed(step)
+    if fixed is not None:
+        for what, parts in (("section", fixed.sections), ("tool schema", fixed.tools)):
+            if item in parts:
+                return _explained_part(trace, item, what, step)
+    view = trace.view(step)
+    if item == "summary" and view.summary is not None:
+        made = [
+            each
+            for each in enumerate(trace.edits[: step.edits], start=1)
+            if edit_kind(each[1][1]) == "summarize"
+        ]
+        number_, (at_seq, edit) = made[-1]
+        fate = Fate(
+            number_, trace.step_of(number_), at_seq, edit.policy, "summarize", edit.reason, edit.handle
+        )
+        tokens = view.by_source.get("summary", 0)
+        text = excerpt(whole_text(view.summary))
+        return Explanation(
+            item, "summary", edit.policy, tokens, tokens, "normal", "shown", (fate,), fate.step, text
+        )
+    known = [*(fixed.sections if fixed else ()), *(fixed.tools if fixed else ())]
+    raise UsageError(
+        f"step {step.number} of {trace.session} knows no item {item!r}",
+        remedy=f"Items are messages 1 to {len(trace.history)}, summary, {', '.join(known) or 'sections and tools'}.",
+    )
+
+
+def _explained_message(trace: Trace, seq: int, step: Step) -> Explanation:
+    message = trace.history[seq - 1]
+    fates = tuple(fate for fate in trace.fates.get(seq, ()) if fate.number <= step.edits)
+    first = next((each.number for each in trace.steps if each.cursor >= seq), None)
+    if seq > step.cursor:
+        return Explanation(
+            str(seq),
+            "message",
+            source_of(message),
+            0,
+            0,
+            "",
+            "later",
+            (),
+            first,
+            excerpt(whole_text(message)),
+        )
+    view = trace.view(step)
+    shown = view.shown(seq)
+    item = view.item_of(seq)
+    replaced = any(fate.kind in ("evict", "truncate_arguments") for fate in fates)
+    return Explanation(
+        str(seq),
+        "message",
+        source_of(message),
+        item.tokens if shown else 0,
+        view.original_tokens(seq),
+        item.survival if shown else "",
+        "left" if not shown else "replaced" if replaced else "shown",
+        fates,
+        first,
+        excerpt(whole_text(message)),
+    )
+
+
+def _explained_part(trace: Trace, name: str, what: str, step: Step) -> Explanation:
+    fixed = trace.fixed(step)
+    assert fixed is not None
+    part = (fixed.sections if what == "section" else fixed.tools)[name]
+    first = step.number
+    for each in trace.steps:
+        other = trace.fixed(each)
+        if other is not None and part in (other.sections.get(name), other.tools.get(name)):
+            first = each.number
+            break
+    text = excerpt(trace.texts.get(part.digest, ""))
+    return Explanation(name, what, "prompt", part.tokens, part.tokens, "pinned", "shown", (), first, text)

@@ -1,0 +1,96 @@
+"""Why a text is not, or is, in what a step sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zeus_runtime.context.inspection.excerpts import around
+from zeus_runtime.context.inspection.trace import Fate, Trace, decisive
+from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.view import View, source_of
+from zeus_runtime.models.content import whole_text
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One place where a text stands or stood.
+
+    Args:
+        what: ``message``, ``summary``, ``section`` or ``tool schema``.
+        name: the ``seq`` or the name.
+        source: where it came from.
+        status: ``shown``, ``left``, ``replaced``, or ``later``.
+        excerpt: the text with what stands around it.
+        fate: the edit that removed it.
+        note: what else there is to say.
+    """
+
+    what: str
+    name: str
+    source: str
+    status: str
+    excerpt: str
+    fate: Fate | None = None
+    note: str = ""
+
+
+def why_missing(trace: Trace, text: str, number: int | None = None) -> Sequence[Finding]:
+    """Where ``text`` stands in the history, the prompt and the tools, and what removed it from step ``number``.
+
+    Upper and lower case count as equal.
+    """
+    step = trace.step(number)
+    wanted = text.casefold()
+    view = trace.view(step)
+    found: list[Finding] = []
+    for seq, message in enumerate(trace.history, start=1):
+        original = whole_text(message)
+        if wanted not in original.casefold():
+            continue
+        found.append(_found(trace, view, seq, original, wanted, step))
+    if view.summary is not None and wanted in (said := whole_text(view.summary)).casefold():
+        found.append(Finding("summary", "summary", "summary", "shown", around(said, wanted)))
+    found += _in_fixed(trace, wanted, step)
+    return found
+
+
+def _found(trace: Trace, view: View, seq: int, original: str, wanted: str, step: Step) -> Finding:
+    source = source_of(trace.history[seq - 1])
+    said = around(original, wanted)
+    if seq > step.cursor:
+        return Finding("message", str(seq), source, "later", said, note=f"it came after step {step.number}")
+    if view.shown(seq) and wanted in whole_text(view.item_of(seq).message).casefold():
+        return Finding("message", str(seq), source, "shown", said)
+    fate = decisive([fate for fate in trace.fates.get(seq, ()) if fate.number <= step.edits])
+    return Finding("message", str(seq), source, "replaced" if view.shown(seq) else "left", said, fate)
+
+
+def _in_fixed(trace: Trace, wanted: str, step: Step) -> Iterator[Finding]:
+    now = trace.fixed(step)
+    current = {} if now is None else {part.digest for part in (*now.sections.values(), *now.tools.values())}
+    told: set[str] = set()
+    for each in trace.steps:
+        fixed = trace.fixed(each)
+        if fixed is None:
+            continue
+        for what, parts in (("section", fixed.sections), ("tool schema", fixed.tools)):
+            for name, part in parts.items():
+                if part.digest in told or wanted not in (text := trace.texts.get(part.digest, "")).casefold():
+                    continue
+                told.add(part.digest)
+                shown = part.digest in current
+                last = max(other.number for other in trace.steps if other.fixed == each.fixed)
+                note = (
+                    ""
+                    if shown
+                    else f"the {what} said so up to step {last}"
+                    if last < step.number
+                    else "it came later"
+                )
+                status = "shown" if shown else "left" if last < step.number else "later"
+                yield Finding(what, name, "prompt", status, around(text, wanted), note=note)

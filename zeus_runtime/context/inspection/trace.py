@@ -1,0 +1,137 @@
+"""One session as it is stored, and what happened to each of its messages."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.context.edits import Edit, Pin, edit_kind
+from zeus_runtime.context.fixed import Fixed, fixed_from_json
+from zeus_runtime.context.ledger import Step
+from zeus_runtime.context.view import View, fold
+from zeus_runtime.errors import UsageError
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from zeus_runtime.context.tokens import Counter
+
+REMOVING: Final = ("drop_before", "summarize")
+"""The kinds of edits that take messages out of the view."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """One session as it is stored.
+
+    Args:
+        session: its id.
+        history: every message, ``seq`` 1 first.
+        edits: the admitted edits in order, each with the last message it could know.
+        steps: the ledger.
+        texts: digest to text of what the ledger refers to.
+        counter: counts the messages' tokens as the model does.
+        replayable: names of tools whose results can be fetched again.
+        problems: what could not be read; views that need it cannot be shown.
+    """
+
+    session: str
+    history: Sequence[BaseMessage]
+    edits: Sequence[tuple[int, Edit]]
+    steps: Sequence[Step]
+    texts: Mapping[str, str] = field(default_factory=dict, repr=False)
+    counter: Counter | None = None
+    replayable: frozenset[str] = frozenset()
+    problems: Sequence[str] = ()
+
+    def step(self, number: int | None = None) -> Step:
+        """The step ``number``; the last one by default.
+
+        Raises:
+            UsageError: the ledger has no such step.
+        """
+        if not self.steps:
+            raise UsageError(
+                f"the session {self.session} has no step yet", remedy="Its first model call makes one."
+            )
+        if number is None:
+            return self.steps[-1]
+        found = next((step for step in self.steps if step.number == number), None)
+        if found is None:
+            raise UsageError(
+                f"the session {self.session} has no step {number}",
+                remedy=f"It has steps {self.steps[0].number} to {self.steps[-1].number}.",
+            )
+        return found
+
+    def view(self, step: Step) -> View:
+        """The messages that ``step`` sent.
+
+        Raises:
+            UsageError: an edit that made it, or a message, cannot be read.
+        """
+        if step.edits > len(self.edits) or step.cursor > len(self.history):
+            raise UsageError(
+                f"what step {step.number} sent cannot be rebuilt: {'; '.join(self.problems) or 'the log is shorter'}"
+            )
+        edits = [edit for _, edit in self.edits[: step.edits]]
+        return fold(self.history, edits, step.cursor, counter=self.counter, replayable=self.replayable)
+
+    def fixed(self, step: Step) -> Fixed | None:
+        """What ``step`` sent besides messages; None where the ledger lost it."""
+        text = self.texts.get(step.fixed)
+        try:
+            return None if text is None else fixed_from_json(step.fixed, text)
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def step_of(self, edit: int) -> int | None:
+        """The first step that sent what edit number ``edit`` made; None if none did."""
+        place = bisect_left(self.steps, edit, key=lambda step: step.edits)
+        return self.steps[place].number if place < len(self.steps) else None
+
+    @cached_property
+    def fates(self) -> Mapping[int, tuple[Fate, ...]]:
+        """Message ``seq`` to what happened to it, in order."""
+        found: dict[int, list[Fate]] = {}
+        view = fold(self.history, (), 0, counter=self.counter, replayable=self.replayable)
+        for number, (at_seq, edit) in enumerate(self.edits, start=1):
+            view = view.extended(min(at_seq, len(self.history)))
+            seqs = view.group(edit.seq) if isinstance(edit, Pin) else view.leaving(edit)
+            fate = Fate(
+                number, self.step_of(number), at_seq, edit.policy, edit_kind(edit), edit.reason, edit.handle
+            )
+            for seq in seqs:
+                found.setdefault(seq, []).append(fate)
+            view = view.applied(edit)
+        return {seq: tuple(fates) for seq, fates in found.items()}
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What one edit did to a message.
+
+    Args:
+        number: the edit's, from 1.
+        step: the first step that was sent so; None if none was.
+        at_seq: the last message the edit could know.
+        policy, kind, reason: who did what and why.
+        handle: where the original can be read.
+    """
+
+    number: int
+    step: int | None
+    at_seq: int
+    policy: str
+    kind: str
+    reason: str
+    handle: str
+
+
+def decisive(fates: Sequence[Fate]) -> Fate | None:
+    """The edit that took a message out of the view, or else the last that shortened it."""
+    shed = [fate for fate in fates if fate.kind != "pin"]
+    return next((fate for fate in shed if fate.kind in REMOVING), shed[-1] if shed else None)
