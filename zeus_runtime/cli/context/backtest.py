@@ -1,0 +1,152 @@
+"""``zeus context backtest``: what other policies would have cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from zeus_runtime.cli.completion import complete_config, complete_session
+from zeus_runtime.cli.context.options import config_option, format_option, plot_option
+from zeus_runtime.cli.context.telling import tell
+from zeus_runtime.cli.options import env_option, read_config, read_owner, set_option
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.backtest import Replayed
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.context.recordings import Recording
+
+
+@click.command("backtest")
+@click.argument("sessions", nargs=-1, metavar="[SESSION...]", shell_complete=complete_session)
+@click.option(
+    "--policy",
+    "policies",
+    metavar="CONFIG",
+    multiple=True,
+    required=True,
+    shell_complete=complete_config,
+    help="A candidate: a whole config, file or preset; may be repeated.",
+)
+@click.option(
+    "--trajectories",
+    metavar="FILE",
+    help='Also play these: JSONL, one {"messages": [...]} in chat-completions form a line.',
+)
+@click.option(
+    "--chain",
+    metavar="N",
+    type=click.IntRange(min=2),
+    help="Play the trajectories one after the other in one thread, again and again, up to N messages.",
+)
+@click.option(
+    "--needle", "needles", metavar="TEXT", multiple=True, help="A text the last request should still show."
+)
+@click.option(
+    "--summary-tokens",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=600,
+    show_default=True,
+    help="How long the stand-in's summaries are.",
+)
+@config_option
+@env_option
+@set_option
+@format_option
+@plot_option
+@click.pass_obj
+def backtest(
+    process: Process,
+    sessions: tuple[str, ...],
+    policies: tuple[str, ...],
+    trajectories: str | None,
+    chain: int | None,
+    needles: tuple[str, ...],
+    summary_tokens: int,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    form: str,
+    plot: str | None,
+) -> None:
+    """Play recorded sessions again under other configs, without a key: tokens, cache, money, overflows, needles.
+
+    The recorded answers are the model, so what differs is the context alone. --env and --set apply to --config.
+    """
+    from zeus_runtime.cli.context.curves import replay_curve
+    from zeus_runtime.cli.context.plots import check_plot, write_plot
+    from zeus_runtime.cli.context.tables import outcomes_text
+    from zeus_runtime.errors import UsageError
+
+    if not sessions and trajectories is None:
+        raise UsageError("there is nothing to play", remedy="Name sessions, or give --trajectories FILE.")
+    if chain is not None and trajectories is None:
+        raise UsageError("--chain is about trajectories", remedy="Give --trajectories FILE too.")
+    target = None if plot is None else check_plot(plot)
+    recordings: list[Recording] = []
+    checked = None
+    if sessions:
+        from zeus_runtime.cli.context.store import read_recordings
+
+        checked, _ = read_owner(process, config, env=env, sets=sets)
+        recordings += read_recordings(process, checked, sessions)
+    if trajectories is not None:
+        recordings += _trajectories(process, trajectories, chain)
+    played = _played(
+        process, [each for each in recordings if each.messages], policies, needles, summary_tokens
+    )
+    found = [each.outcome for each in played]
+    if target is not None:
+        write_plot(target, [replay_curve(each) for each in played], title="zeus context backtest")
+    tell(checked, form, {"outcomes": [asdict(each) for each in found]}, lambda: outcomes_text(found))
+
+
+def _trajectories(process: Process, path: str, chain: int | None) -> Sequence[Recording]:
+    from zeus_runtime.context.recordings import chained, read_trajectories
+    from zeus_runtime.errors import UsageError
+
+    file = process.directory / path
+    try:
+        found = read_trajectories(file.read_text("utf-8"), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the trajectories cannot be read: {error}") from None
+    filled = [each for each in found if each.messages]
+    if not filled:
+        raise UsageError(f"{path} holds no conversation")
+    return filled if chain is None else [chained(f"{file.stem} × {chain}", filled, chain)]
+
+
+def _played(
+    process: Process,
+    recordings: Sequence[Recording],
+    policies: Sequence[str],
+    needles: Sequence[str],
+    summary_tokens: int,
+) -> list[Replayed]:
+    import asyncio
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
+    from zeus_runtime.agent.backtest import replay
+    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.cli.start import prepared
+
+    plans = [(policy, make_plan(read_config(process, policy))) for policy in policies]
+    played = []
+    with prepared(process):
+        for recording in recordings:
+            for policy, plan in plans:
+                with TemporaryDirectory(prefix="zeus-backtest-") as folder:
+                    work = replay(
+                        plan,
+                        recording,
+                        Path(folder),
+                        policy=policy,
+                        needles=needles,
+                        summary_tokens=summary_tokens,
+                    )
+                    played.append(asyncio.run(work))
+    return played

@@ -1,0 +1,196 @@
+"""``zeus context``: what the model saw at any step of any session, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from zeus_runtime.cli.context.backtest import backtest
+from zeus_runtime.cli.context.options import (
+    config_option,
+    format_option,
+    plot_option,
+    session_option,
+    step_option,
+)
+from zeus_runtime.cli.context.telling import tell
+from zeus_runtime.cli.options import env_option, read_owner, set_option
+from zeus_runtime.cli.streams import complain
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.context.inspection import Trace
+
+
+@click.group("context")
+def command() -> None:
+    """Show what the model saw, explain it, and test other policies on it."""
+
+
+@command.command("show")
+@session_option
+@step_option
+@config_option
+@env_option
+@set_option
+@format_option
+@plot_option
+@click.pass_obj
+def show(
+    process: Process,
+    session: str | None,
+    step: int | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    form: str,
+    plot: str | None,
+) -> None:
+    """Show what a step sent: tokens by section and source, what each policy did, cache and cost."""
+    from zeus_runtime.cli.context.curves import session_curve
+    from zeus_runtime.cli.context.plots import check_plot, write_plot
+    from zeus_runtime.cli.context.tables import composition_text
+    from zeus_runtime.context.inspection import composition
+
+    target = None if plot is None else check_plot(plot)
+    checked, trace = _read(process, session, config, env, sets)
+    found = composition(trace, step)
+    if target is not None:
+        write_plot(target, [session_curve(trace)], title=f"{trace.session}: context")
+    tell(
+        checked,
+        form,
+        {"session": trace.session, **asdict(found), "problems": list(trace.problems)},
+        lambda: composition_text(trace.session, found),
+    )
+
+
+@command.command("diff")
+@click.argument("first", metavar="A", type=click.IntRange(min=1))
+@click.argument("second", metavar="B", type=click.IntRange(min=1))
+@session_option
+@config_option
+@env_option
+@set_option
+@format_option
+@click.pass_obj
+def diff(
+    process: Process,
+    first: int,
+    second: int,
+    session: str | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    form: str,
+) -> None:
+    """Compare the steps A and B: what entered, what left, and by which edit."""
+    from zeus_runtime.cli.context.tables import difference_text
+    from zeus_runtime.context.inspection import difference
+
+    checked, trace = _read(process, session, config, env, sets)
+    found = difference(trace, first, second)
+    tell(
+        checked,
+        form,
+        {"session": trace.session, **asdict(found)},
+        lambda: difference_text(trace.session, found),
+    )
+
+
+@command.command("explain")
+@click.argument("item")
+@session_option
+@step_option
+@config_option
+@env_option
+@set_option
+@format_option
+@click.pass_obj
+def explain(
+    process: Process,
+    item: str,
+    session: str | None,
+    step: int | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    form: str,
+) -> None:
+    """Say where ITEM came from, its tokens, and what happened to it.
+
+    ITEM is the number of a message in the session, the name of a section or of a tool, or `summary`.
+    """
+    from zeus_runtime.cli.context.tables import explanation_text
+    from zeus_runtime.context.inspection import explanation
+
+    checked, trace = _read(process, session, config, env, sets)
+    found = explanation(trace, item, step)
+    at = trace.step(step)
+    tell(
+        checked,
+        form,
+        {"session": trace.session, "step": at.number, **asdict(found)},
+        lambda: explanation_text(trace.session, at, found),
+    )
+
+
+@command.command("why-missing")
+@click.argument("text")
+@session_option
+@step_option
+@config_option
+@env_option
+@set_option
+@format_option
+@click.pass_obj
+def missing(
+    process: Process,
+    text: str,
+    session: str | None,
+    step: int | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    form: str,
+) -> None:
+    """Find TEXT in the session and say which edit removed it, at which step, and where it can still be read."""
+    from zeus_runtime.cli.context.tables import findings_text
+    from zeus_runtime.context.inspection import why_missing
+    from zeus_runtime.errors import UsageError
+
+    if not text.strip():
+        raise UsageError("there is no text to look for")
+    checked, trace = _read(process, session, config, env, sets)
+    found = why_missing(trace, text, step)
+    at = trace.step(step)
+    tell(
+        checked,
+        form,
+        {
+            "session": trace.session,
+            "step": at.number,
+            "text": text,
+            "found": [asdict(each) for each in found],
+        },
+        lambda: findings_text(trace.session, at, text, found),
+    )
+
+
+def _read(
+    process: Process, session: str | None, config: str | None, env: str | None, sets: Sequence[str]
+) -> tuple[Checked, Trace]:
+    from zeus_runtime.cli.context.store import read_trace
+
+    checked, own = read_owner(process, config, env=env, sets=sets)
+    trace = read_trace(process, checked, session, agent=checked.config.name if own else None)
+    for problem in trace.problems:
+        complain(f"warning: {problem}", "yellow")
+    return checked, trace
+
+
+command.add_command(backtest)

@@ -1,0 +1,38 @@
+"""The options that the commands of ``zeus context`` share."""
+
+from __future__ import annotations
+
+import click
+
+from zeus_runtime.cli.completion import complete_config, complete_session
+
+config_option = click.option(
+    "--config",
+    metavar="CONFIG",
+    shell_complete=complete_config,
+    help="Whose database: a file or preset; zeus.yaml by default.",
+)
+session_option = click.option(
+    "--session",
+    "-s",
+    metavar="SESSION",
+    shell_complete=complete_session,
+    help="Which session; the agent's latest by default.",
+)
+step_option = click.option(
+    "--step",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="Which model call, from 1; the last by default.",
+)
+format_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="For people or for programs.",
+)
+plot_option = click.option(
+    "--plot", metavar="FILE", help="Also draw tokens over steps: FILE.html or FILE.png (needs matplotlib)."
+)

@@ -1,0 +1,27 @@
+"""An answer as a table or as JSON, without secrets."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.cli.streams import answer, as_json, is_terminal, printable
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+
+
+def tell(checked: Checked | None, form: str, value: dict[str, Any], text: Callable[[], str]) -> None:
+    redact = None if checked is None else checked.document.redactor
+    if form == "json":
+        answer(as_json(value if redact is None else redact.json(_jsonable(value))))
+        return
+    shown = text() if redact is None else redact(text())
+    answer(printable(shown) if is_terminal(sys.stdout) else shown)
+
+
+def _jsonable(value: Any) -> Any:
+    import json
+
+    return json.loads(as_json(value, indent=None))
