@@ -92,13 +92,13 @@ if TYPE_CHECKING:
     from zeus_runtime.store.transactions import Transactions as Transactions
     from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
     from zeus_runtime.tools.define import tool as tool
+    from zeus_runtime.tools.entries import FileEntry as FileEntry
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
     from zeus_runtime.tools.paths import printable as printable
     from zeus_runtime.tools.tool import Tool as Tool
     from zeus_runtime.tools.tool import ToolCall as ToolCall
     from zeus_runtime.tools.tool import ToolResult as ToolResult
     from zeus_runtime.tools.tool import ToolRun as ToolRun
-    from zeus_runtime.tools.workspace import FileEntry as FileEntry
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
 
 __version__ = "0.1.0"
@@ -122,7 +122,7 @@ _ROOMS = {
     "Edit": "context",
     "Evict": "context.edits",
     "FailedRunError": "agent.agent",
-    "FileEntry": "tools.workspace",
+    "FileEntry": "tools.entries",
     "FileRelative": "config.markers",
     "Item": "context.view",
     "MaxLength": "config.annotations",

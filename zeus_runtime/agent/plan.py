@@ -16,7 +16,7 @@ from zeus_runtime.models.profiles import ModelProfile, lookup, notices
 from zeus_runtime.prompt import Section, stable_sections
 from zeus_runtime.tools import Tool, WorkspaceFiles, check_tools, visible
 from zeus_runtime.tools.modes import showing
-from zeus_runtime.tools.workspace import WorkspaceConfigError
+from zeus_runtime.tools.routes import WorkspaceConfigError
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked

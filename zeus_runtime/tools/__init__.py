@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.dispatch import check_tools as check_tools
     from zeus_runtime.tools.dispatch import invoke as invoke
     from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
+    from zeus_runtime.tools.entries import FileEntry as FileEntry
     from zeus_runtime.tools.modes import MODE_TABLE as MODE_TABLE
     from zeus_runtime.tools.modes import ShownTool as ShownTool
     from zeus_runtime.tools.modes import first_line as first_line
@@ -24,14 +25,13 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.tool import ToolCall as ToolCall
     from zeus_runtime.tools.tool import ToolResult as ToolResult
     from zeus_runtime.tools.tool import ToolRun as ToolRun
-    from zeus_runtime.tools.workspace import FileEntry as FileEntry
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
 
 # The decorator `tool` is public as `zeus_runtime.tool` (from `tools.define`): here its name would shadow the module.
 _ROOMS = {
     "Access": "tool",
     "Category": "tool",
-    "FileEntry": "workspace",
+    "FileEntry": "entries",
     "MODE_TABLE": "modes",
     "ShownTool": "modes",
     "Tool": "tool",

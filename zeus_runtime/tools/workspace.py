@@ -11,73 +11,20 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import BinaryIO
 from weakref import WeakValueDictionary
 
-from zeus_runtime.errors import MissingError, ZeusError
+from zeus_runtime.errors import MissingError
 from zeus_runtime.tools import atomic
+from zeus_runtime.tools.entries import FileEntry, kind_of, scan
 from zeus_runtime.tools.paths import WorkspaceError, join, printable, split
+from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
+from zeus_runtime.tools.walking import Guard, Place, Walk
 
-EntryKind: TypeAlias = Literal["file", "directory", "link", "other"]
-Guard: TypeAlias = Callable[[str], str | None]
-"""Given the canonical path (links resolved) of a file about to be changed: None, or why it must not be."""
-
-
-class WorkspaceConfigError(ZeusError):
-    """The config's ``workspace`` cannot be used (exit 3).
-
-    Args:
-        key: which of its values is wrong, as a path of keys.
-    """
-
-    exit_code = 3
-    code = "workspace"
-
-    def __init__(self, message: str, *, remedy: str, key: tuple[str, ...]) -> None:
-        super().__init__(message, remedy=remedy)
-        self.key = key
-
-
-_MAX_LINKS = 40
 _MAX_DEPTH = 200
-_OPEN_FOLDER = (
-    getattr(os, "O_DIRECTORY", 0) | os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
-)
 _OPEN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-
-
-@dataclass(frozen=True)
-class FileEntry:
-    """One thing in a folder. ``size`` in bytes, of files and only where it was asked for."""
-
-    path: str
-    kind: EntryKind
-    size: int | None = None
-
-    @property
-    def name(self) -> str:
-        return self.path.rpartition("/")[2]
-
-
-@dataclass(frozen=True)
-class _Place:
-    """An open folder and a name in it (``.`` for the folder itself), with the canonical virtual path of both."""
-
-    folder: int
-    name: str
-    parts: tuple[str, ...]
-
-    def present(self) -> os.stat_result:
-        return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
-
-    def status(self) -> os.stat_result | None:
-        try:
-            return self.present()
-        except FileNotFoundError:
-            return None
 
 
 class WorkspaceFiles:
@@ -105,7 +52,7 @@ class WorkspaceFiles:
                 remedy="Run Zeus on Linux or macOS (on Windows: in WSL).",
             )
         self.root = root.absolute()
-        self.routes: Mapping[str, Path] = _routes(routes or {})
+        self.routes: Mapping[str, Path] = routes_of(routes or {})
         self._mounts = {split(prefix): host for prefix, host in self.routes.items()}
         self._quiet = {split(prefix): host for prefix, host in self.routes.items() if prefix in quiet}
         self._locks: WeakValueDictionary[tuple[int, int, str], threading.Lock] = WeakValueDictionary()
@@ -146,7 +93,7 @@ class WorkspaceFiles:
             with self._place(parts) as place:
                 status = place.present()
                 return FileEntry(
-                    join(parts), _kind(status), status.st_size if stat.S_ISREG(status.st_mode) else None
+                    join(parts), kind_of(status), status.st_size if stat.S_ISREG(status.st_mode) else None
                 )
 
     def entries(self, path: str = "/", *, sizes: bool = False) -> list[FileEntry]:
@@ -157,7 +104,7 @@ class WorkspaceFiles:
         with self._explained(parts):
             try:
                 with self._place(parts) as place:
-                    found = _scan(place, parts, sizes=sizes)
+                    found = scan(place, parts, sizes=sizes)
             except (FileNotFoundError, WorkspaceError) as error:
                 unmade = parts in self._mounts and isinstance(error, FileNotFoundError)
                 if not routes and not unmade:
@@ -330,13 +277,13 @@ class WorkspaceFiles:
     @contextmanager
     def _place(
         self, parts: tuple[str, ...], *, create: bool = False, guard: Guard | None = None
-    ) -> Iterator[_Place]:
+    ) -> Iterator[Place]:
         prefix, host = self._mount(parts)
         if create and prefix:
             host.mkdir(parents=True, exist_ok=True)
         folders = [os.open(host, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
         try:
-            yield _Walk(prefix, host, folders, parts, create=create, guard=guard).run()
+            yield Walk(prefix, host, folders, parts, create=create, guard=guard).run()
         finally:
             for folder in folders:
                 os.close(folder)
@@ -360,12 +307,12 @@ class WorkspaceFiles:
         names = self._routes_below(parts)
         try:
             with self._place(parts) as place:
-                names.update(_scan(place, parts, sizes=False))
+                names.update(scan(place, parts, sizes=False))
         except (OSError, WorkspaceError):
             return names or None
         return names
 
-    def _lock(self, place: _Place) -> threading.Lock:
+    def _lock(self, place: Place) -> threading.Lock:
         status = os.fstat(place.folder)
         key = (status.st_dev, status.st_ino, place.name)
         with self._locks_lock:
@@ -383,96 +330,6 @@ class WorkspaceFiles:
                 raise self._missing(parts) from None
             reason = _REASONS.get(error.errno or 0, error.strerror or "the system refused")
             raise WorkspaceError(f"{printable(join(parts))}: {reason}.") from None
-
-
-class _Walk:
-    """One walk from a mount's open folder to a place below it; the caller closes what it opened into ``folders``."""
-
-    def __init__(
-        self,
-        prefix: tuple[str, ...],
-        host: Path,
-        folders: list[int],
-        parts: tuple[str, ...],
-        *,
-        create: bool,
-        guard: Guard | None,
-    ) -> None:
-        self.prefix = prefix
-        self.host = host
-        self.folders = folders
-        self.asked = parts
-        self.todo = list(reversed(parts[len(prefix) :]))
-        self.walked: list[str] = []
-        self.links = 0
-        self.create = create
-        self.guard = guard
-
-    def run(self) -> _Place:
-        while self.todo:
-            name = self.todo.pop()
-            if name == "..":
-                self._climb()
-                continue
-            status = _Place(self.folders[-1], name, ()).status()
-            if status is not None and stat.S_ISLNK(status.st_mode):
-                self._follow(name)
-            elif not self.todo:
-                self._ask_guard(name)
-                return _Place(self.folders[-1], name, self._canonical(name))
-            else:
-                self._enter(name, status)
-        self._ask_guard()
-        return _Place(self.folders[-1], ".", self._canonical())
-
-    def _canonical(self, *names: str) -> tuple[str, ...]:
-        return (*self.prefix, *self.walked, *names)
-
-    def _ask_guard(self, *names: str) -> None:
-        refusal = self.guard(join(self._canonical(*names))) if self.guard else None
-        if refusal is not None:
-            raise WorkspaceError(refusal)
-
-    def _enter(self, name: str, status: os.stat_result | None) -> None:
-        if status is None:
-            if not self.create:
-                raise FileNotFoundError(errno.ENOENT, "missing", name)
-            self._ask_guard(name, *reversed(self.todo))
-            # Another writer may make it first, which is just as well: what it made is checked by the open below.
-            with suppress(FileExistsError):
-                os.mkdir(name, dir_fd=self.folders[-1])
-        elif not stat.S_ISDIR(status.st_mode):
-            raise WorkspaceError(f"{printable(join(self._canonical(name)))} is a file, not a folder.")
-        self.folders.append(os.open(name, _OPEN_FOLDER, dir_fd=self.folders[-1]))
-        self.walked.append(name)
-
-    def _climb(self) -> None:
-        if not self.walked:
-            raise self._escape()
-        self.walked.pop()
-        os.close(self.folders.pop())
-
-    def _follow(self, name: str) -> None:
-        self.links += 1
-        if self.links > _MAX_LINKS:
-            raise WorkspaceError(f"{printable(join(self.asked))} goes round in circles: too many links.")
-        target = Path(os.readlink(name, dir_fd=self.folders[-1]))
-        if target.is_absolute():
-            target = self._inside(target)
-            while self.walked:
-                self._climb()
-        self.todo.extend(reversed(target.parts))
-
-    def _inside(self, target: Path) -> Path:
-        for root in (self.host, Path(os.path.realpath(self.host))):
-            if target.is_relative_to(root):
-                return target.relative_to(root)
-        raise self._escape()
-
-    def _escape(self) -> WorkspaceError:
-        return WorkspaceError(
-            f"{printable(join(self.asked))} is a link out of the workspace.", remedy="Use another file."
-        )
 
 
 _SPECIAL = {
@@ -496,21 +353,6 @@ _REASONS = {
 }
 
 
-def _scan(place: _Place, parts: tuple[str, ...], *, sizes: bool) -> dict[str, FileEntry]:
-    if not stat.S_ISDIR(place.present().st_mode):
-        raise WorkspaceError(f"{printable(join(parts))} is not a folder.", remedy="Use read_file for files.")
-    folder = os.open(place.name, _OPEN_FOLDER, dir_fd=place.folder)
-    try:
-        with os.scandir(folder) as entries:
-            return {
-                entry.name: _entry(entry, parts, sizes=sizes)
-                for entry in entries
-                if not entry.name.endswith(atomic.TEMPORARY_SUFFIX)
-            }
-    finally:
-        os.close(folder)
-
-
 def _require_file(status: os.stat_result, parts: tuple[str, ...]) -> None:
     if stat.S_ISREG(status.st_mode):
         return
@@ -520,7 +362,7 @@ def _require_file(status: os.stat_result, parts: tuple[str, ...]) -> None:
     raise WorkspaceError(f"{path} is {_SPECIAL.get(stat.S_IFMT(status.st_mode), 'not a regular file')}.")
 
 
-def _replaceable(place: _Place, parts: tuple[str, ...]) -> os.stat_result | None:
+def _replaceable(place: Place, parts: tuple[str, ...]) -> os.stat_result | None:
     status = place.status()
     if status is None:
         return None
@@ -530,61 +372,3 @@ def _replaceable(place: _Place, parts: tuple[str, ...]) -> os.stat_result | None
             f"{printable(join(parts))} is read-only.", remedy="Leave it, or ask the user to make it writable."
         )
     return status
-
-
-def _routes(given: Mapping[str, Path]) -> dict[str, Path]:
-    routes: dict[str, Path] = {}
-    for written, host in given.items():
-        prefix = _route(written)
-        if prefix in routes:
-            raise WorkspaceConfigError(
-                f"the route {prefix} is given twice", remedy="keep one of the two", key=("routes", written)
-            )
-        routes[prefix] = host.absolute()
-    return routes
-
-
-def _route(prefix: str) -> str:
-    try:
-        parts = split(prefix)
-    except WorkspaceError:
-        parts = ()
-    if not parts or not prefix.startswith("/"):
-        raise WorkspaceConfigError(
-            f"{prefix!r} is not a route",
-            remedy="a route is a prefix such as /memory/; workspace.root is where / goes",
-            key=("routes", prefix),
-        )
-    return join(parts) + "/"
-
-
-def _kind(status: os.stat_result) -> EntryKind:
-    mode = status.st_mode
-    if stat.S_ISREG(mode):
-        return "file"
-    if stat.S_ISDIR(mode):
-        return "directory"
-    return "link" if stat.S_ISLNK(mode) else "other"
-
-
-def _entry(entry: os.DirEntry[str], parts: tuple[str, ...], *, sizes: bool) -> FileEntry:
-    kind: EntryKind
-    size: int | None = None
-    if entry.is_symlink():
-        kind = "link"
-    elif entry.is_dir(follow_symlinks=False):
-        kind = "directory"
-    elif entry.is_file(follow_symlinks=False):
-        kind = "file"
-        size = _size(entry) if sizes else None
-    else:
-        kind = "other"
-    return FileEntry(join((*parts, entry.name)), kind, size)
-
-
-def _size(entry: os.DirEntry[str]) -> int | None:
-    try:
-        return entry.stat(follow_symlinks=False).st_size
-    except FileNotFoundError:
-        # Removed while the folder was being listed.
-        return None

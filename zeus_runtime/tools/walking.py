@@ -1,0 +1,130 @@
+"""A walk to a place below an open folder, one component at a time, that no link leads out of."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from zeus_runtime.tools.paths import WorkspaceError, join, printable
+
+Guard: TypeAlias = Callable[[str], str | None]
+"""Given the canonical path (links resolved) of a file about to be changed: None, or why it must not be."""
+
+_MAX_LINKS = 40
+OPEN_FOLDER = (
+    getattr(os, "O_DIRECTORY", 0) | os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """An open folder and a name in it (``.`` for the folder itself), with the canonical virtual path of both."""
+
+    folder: int
+    name: str
+    parts: tuple[str, ...]
+
+    def present(self) -> os.stat_result:
+        return os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+
+    def status(self) -> os.stat_result | None:
+        try:
+            return self.present()
+        except FileNotFoundError:
+            return None
+
+
+class Walk:
+    """One walk from a mount's open folder to a place below it; the caller closes what it opened into ``folders``."""
+
+    def __init__(
+        self,
+        prefix: tuple[str, ...],
+        host: Path,
+        folders: list[int],
+        parts: tuple[str, ...],
+        *,
+        create: bool,
+        guard: Guard | None,
+    ) -> None:
+        self.prefix = prefix
+        self.host = host
+        self.folders = folders
+        self.asked = parts
+        self.todo = list(reversed(parts[len(prefix) :]))
+        self.walked: list[str] = []
+        self.links = 0
+        self.create = create
+        self.guard = guard
+
+    def run(self) -> Place:
+        while self.todo:
+            name = self.todo.pop()
+            if name == "..":
+                self._climb()
+                continue
+            status = Place(self.folders[-1], name, ()).status()
+            if status is not None and stat.S_ISLNK(status.st_mode):
+                self._follow(name)
+            elif not self.todo:
+                self._ask_guard(name)
+                return Place(self.folders[-1], name, self._canonical(name))
+            else:
+                self._enter(name, status)
+        self._ask_guard()
+        return Place(self.folders[-1], ".", self._canonical())
+
+    def _canonical(self, *names: str) -> tuple[str, ...]:
+        return (*self.prefix, *self.walked, *names)
+
+    def _ask_guard(self, *names: str) -> None:
+        refusal = self.guard(join(self._canonical(*names))) if self.guard else None
+        if refusal is not None:
+            raise WorkspaceError(refusal)
+
+    def _enter(self, name: str, status: os.stat_result | None) -> None:
+        if status is None:
+            if not self.create:
+                raise FileNotFoundError(errno.ENOENT, "missing", name)
+            self._ask_guard(name, *reversed(self.todo))
+            # Another writer may make it first, which is just as well: what it made is checked by the open below.
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=self.folders[-1])
+        elif not stat.S_ISDIR(status.st_mode):
+            raise WorkspaceError(f"{printable(join(self._canonical(name)))} is a file, not a folder.")
+        self.folders.append(os.open(name, OPEN_FOLDER, dir_fd=self.folders[-1]))
+        self.walked.append(name)
+
+    def _climb(self) -> None:
+        if not self.walked:
+            raise self._escape()
+        self.walked.pop()
+        os.close(self.folders.pop())
+
+    def _follow(self, name: str) -> None:
+        self.links += 1
+        if self.links > _MAX_LINKS:
+            raise WorkspaceError(f"{printable(join(self.asked))} goes round in circles: too many links.")
+        target = Path(os.readlink(name, dir_fd=self.folders[-1]))
+        if target.is_absolute():
+            target = self._inside(target)
+            while self.walked:
+                self._climb()
+        self.todo.extend(reversed(target.parts))
+
+    def _inside(self, target: Path) -> Path:
+        for root in (self.host, Path(os.path.realpath(self.host))):
+            if target.is_relative_to(root):
+                return target.relative_to(root)
+        raise self._escape()
+
+    def _escape(self) -> WorkspaceError:
+        return WorkspaceError(
+            f"{printable(join(self.asked))} is a link out of the workspace.", remedy="Use another file."
+        )
