@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.size import Size as Size
     from zeus_runtime.context.tokens import Counter as Counter
     from zeus_runtime.context.tokens import counter_for as counter_for
+    from zeus_runtime.context.tokens import counter_with as counter_with
     from zeus_runtime.context.view import Item as Item
     from zeus_runtime.errors import MissingError as MissingError
     from zeus_runtime.errors import OptionsError as OptionsError
@@ -176,6 +177,7 @@ _ROOMS = {
     "cassette_model": "models.cassette",
     "cost_usd": "models.profiles",
     "counter_for": "context.tokens",
+    "counter_with": "context.tokens",
     "from_chat": "models.messages",
     "from_payload": "models.messages",
     "hookimpl": "plugins.hookspecs",

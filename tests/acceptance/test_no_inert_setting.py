@@ -111,6 +111,19 @@ def core_prompt(text: str) -> See:
     return see
 
 
+async def word_tokens(scene: Scene) -> int:
+    """Of a text that o200k counts as 15 and a tokenizer of words as 2."""
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import WhitespaceSplit
+
+    for name, vocabulary in (("words.json", {"[UNK]": 0}), ("other.json", {"[UNK]": 0, "a": 1})):
+        tokenizer = Tokenizer(WordLevel(vocabulary, unk_token="[UNK]"))
+        tokenizer.pre_tokenizer = WhitespaceSplit() if name == "words.json" else None
+        tokenizer.save(str(scene.folder / name))
+    return scene.agent().plan.token_counter.text("antidisestablishmentarianism floccinaucinihilipilification")
+
+
 async def tool_names(scene: Scene) -> list[str]:
     (request,) = (await scene.play("done")).requests
     return [tool.name for tool in request.tools]
@@ -480,6 +493,7 @@ CORE = (
     Flip("archive.max_age_days", None, archived, ["new", "s"], ["new", "old", "s"], EVICTING),
     Flip("archive.max_megabytes", 0.002, archived, ["new", "s"], ["s"], EVICTING),
     Flip("storage.url", "sqlite:///other.db", databases, [".zeus/zeus.db"], ["other.db"]),
+    Flip("counter", {"tokenizer_file": {"path": "words.json"}}, word_tokens, 15, 2),
     Flip(
         "checkpointer",
         "memory",
@@ -930,6 +944,14 @@ COMPONENTS = (
             ("recall.excerpt_chars", 40, recalled(length=True), 227, 40, policy("recall")),
             ("recall.page_chars", 100, recalled(item="1"), "page 1 of 1", "page 1 of 3", policy("recall")),
         )
+    ),
+    Flip(
+        "counter:tokenizer_file.path",
+        "other.json",
+        word_tokens,
+        2,
+        1,
+        {"counter": {"tokenizer_file": {"path": "words.json"}}},
     ),
     Flip(
         "checkpointer:sqlite.path",

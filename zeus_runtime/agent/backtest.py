@@ -21,7 +21,6 @@ from zeus_runtime.context.edits import DropBefore, Edit, Pin, Summarize, edit_fr
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.context.recordings import Recording
 from zeus_runtime.context.simulate import SUMMARY_TOKENS, Call, Outcome, SimulatedProvider, outcome
-from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.tools import WorkspaceFiles
 
@@ -78,7 +77,7 @@ async def replay(
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
 
-    provider = SimulatedProvider(plan.profile, counter_for(plan.profile), summary_tokens=summary_tokens)
+    provider = SimulatedProvider(plan.profile, plan.token_counter, summary_tokens=summary_tokens)
     database = Database(f"sqlite:///{folder / 'backtest.db'}", directory=folder)
     try:
         log = ThreadLog(database)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.errors import OptionsError
@@ -43,11 +44,22 @@ class Surroundings:
         profile: the model's limits and prices.
         tools: every tool of the agent, by name.
         written: the options as the YAML has them, without defaults.
+        directory: the working directory, which relative paths start at.
     """
 
     profile: ModelProfile
     tools: Mapping[str, Tool]
     written: Mapping[str, Any]
+    directory: Path
+
+    def missing_file(
+        self, file: str, path: tuple[str | int, ...], hint: str = "A relative path starts at this YAML file"
+    ) -> Iterator[Misfit]:
+        """A misfit if the option at ``path`` names a ``file`` that is none."""
+        found = self.directory / file
+        if not found.is_file():
+            what = "is no file" if found.exists() else "does not exist"
+            yield Misfit(path, f"{file} {what}", hint, "missing-file")
 
     def unknown_tools(
         self, names: Iterable[str], path: tuple[str | int, ...], *, also: Sequence[str] = ()
@@ -100,19 +112,20 @@ class Surroundings:
 
 def misfits(
     checked: Checked,
-    key: str,
     components: Sequence[PlannedComponent],
     profile: ModelProfile,
     tools: Sequence[Tool],
 ) -> Iterator[Diagnostic]:
-    """What the options of ``components``, which stand in the list ``key``, say of themselves: those with a method
-    ``misfits(surroundings)`` give one Misfit for each thing that is wrong."""
-    refs = getattr(checked.config, key)
+    """What the options of ``components`` say of themselves: those with a method ``misfits(surroundings)`` give one
+    Misfit for each thing that is wrong."""
     by_name = {tool.name: tool for tool in tools}
-    for index, planned in enumerate(components):
+    for planned in components:
         find = getattr(planned.value, "misfits", None)
         if find is None:
             continue
-        for each in find(Surroundings(profile, by_name, refs[index].options)):
-            where = (key, index, planned.name, *each.path)
+        key, *index = planned.path
+        ref = getattr(checked.config, str(key))
+        written = ref[index[0]].options if index else ref.options
+        for each in find(Surroundings(profile, by_name, written, checked.directory)):
+            where = (*planned.path, planned.name, *each.path)
             yield checked.diagnostic(each.code, f"{planned.name}: {each.message}", where, hint=each.hint)

@@ -32,7 +32,7 @@ def fresh_outfit(plan: Plan, model: Model, session: str) -> Outfit:
     meter = Meter(plan.profile)
     tools: list[Tool] = [planned.tool for planned in plan.tools if planned.kind == "tool"]
     by_name = {tool.name: tool for tool in tools}
-    counter = plan.counter
+    counter = plan.token_counter
     kept = plan.config.archive
     archive = Archive(
         plan.build.workspace, session, max_age_days=kept.max_age_days, max_megabytes=kept.max_megabytes

@@ -38,6 +38,7 @@ class PlannedComponent:
     Args:
         kind: what it is.
         name: its name in YAML.
+        path: where in the config it stands.
         options: its options as JSON, defaults filled in; secrets do not print.
         plugin: who brings it.
         registered: the component itself.
@@ -46,6 +47,7 @@ class PlannedComponent:
 
     kind: Kind
     name: str
+    path: Path
     options: Mapping[str, Any]
     plugin: Plugin
     registered: Registered = field(repr=False)
@@ -77,7 +79,7 @@ class Plan:
         config: the typed Config.
         mode: the mode it runs in.
         profile: the model's limits and prices.
-        model, middlewares, checkpointer: components with their options.
+        model, counter, middlewares, checkpointer: components with their options; no counter means the profile's.
         toolsets: the tool components.
         tools: every tool, in the order the model sees them.
         stable: sections 1 to 6.
@@ -90,6 +92,7 @@ class Plan:
     mode: Mode
     profile: ModelProfile
     model: PlannedComponent
+    counter: PlannedComponent | None
     toolsets: tuple[PlannedComponent, ...]
     middlewares: tuple[PlannedComponent, ...]
     checkpointer: PlannedComponent
@@ -100,18 +103,21 @@ class Plan:
     digest: str = ""
 
     @cached_property
-    def counter(self) -> Counter:
+    def token_counter(self) -> Counter:
         """Counts tokens as the model's provider does."""
         from zeus_runtime.context.tokens import counter_for
 
-        return counter_for(self.profile)
+        if self.counter is None:
+            return counter_for(self.profile)
+        made: Counter = self.counter.create(self.build)
+        return made
 
     @cached_property
     def tool_counts(self) -> ToolCounts:
         """What the tools take, counted once for all runs."""
         from zeus_runtime.context.fixed import ToolCounts
 
-        return ToolCounts(self.counter)
+        return ToolCounts(self.token_counter)
 
 
 def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
@@ -137,16 +143,24 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
     build = replace(build, open_model=lambda ref: _opened(checked, bare, ref))
     toolsets = _components(checked, "tool", config.tools, "tools")
     middlewares = _components(checked, "middleware", config.middlewares, "middlewares")
+    counter = (
+        None
+        if config.counter is None
+        else planned_component(checked, "counter", config.counter, ("counter",))
+    )
+    checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
     tools = tuple(_tools(toolsets, middlewares, build, config.mode))
-    _refuse_misfits(checked, profile, toolsets, middlewares, [planned.tool for planned in tools])
+    single = [each for each in (model, counter, checkpointer) if each is not None]
+    _refuse_misfits(checked, profile, [*single, *toolsets, *middlewares], [planned.tool for planned in tools])
     plan = Plan(
         config=config,
         mode=config.mode,
         profile=profile,
         model=model,
+        counter=counter,
         toolsets=toolsets,
         middlewares=middlewares,
-        checkpointer=planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",)),
+        checkpointer=checkpointer,
         tools=tools,
         stable=stable_sections(
             config.prompt,
@@ -193,14 +207,14 @@ def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> Pla
     registered = checked.registry.get(kind, ref.name)
     options_type = load_options(registered)
     if options_type is None:
-        return PlannedComponent(kind, ref.name, {}, registered.plugin, registered)
+        return PlannedComponent(kind, ref.name, path, {}, registered.plugin, registered)
     try:
         value = build(options_type, dict(ref.options))
     except BuildError as error:
         where = (*path, ref.name, *error.path)
         raise ConfigError([checked.diagnostic("wrong-value", error.message, where)]) from None
     shown = checked.document.redactor.json(_as_json(value))
-    return PlannedComponent(kind, ref.name, shown, registered.plugin, registered, value)
+    return PlannedComponent(kind, ref.name, path, shown, registered.plugin, registered, value)
 
 
 def _as_json(value: Any) -> Any:
@@ -259,8 +273,7 @@ def _tools(
 def _refuse_misfits(
     checked: Checked,
     profile: ModelProfile,
-    toolsets: Sequence[PlannedComponent],
-    middlewares: Sequence[PlannedComponent],
+    components: Sequence[PlannedComponent],
     tools: Sequence[Tool],
 ) -> None:
     problems: list[Diagnostic] = [
@@ -277,8 +290,7 @@ def _refuse_misfits(
         for index, name in enumerate(names)
         if name in names[:index]
     ]
-    problems += misfits(checked, "tools", toolsets, profile, tools)
-    problems += misfits(checked, "middlewares", middlewares, profile, tools)
+    problems += misfits(checked, components, profile, tools)
     if checked.config.limits.max_cost_usd is not None and None in (
         profile.input_cost_per_token,
         profile.output_cost_per_token,
@@ -298,6 +310,7 @@ def _refuse_misfits(
 def _digest(plan: Plan) -> str:
     parts = {
         "model": [plan.model.name, plan.model.options],
+        "counter": plan.counter and [plan.counter.name, plan.counter.options],
         "mode": plan.mode,
         "tools": [
             [tool.tool.name, tool.tool.description, tool.tool.parameters, tool.showing] for tool in plan.tools

@@ -101,6 +101,7 @@ def _lines(checked: Checked, plan: Plan) -> Iterator[str]:
             ("digest", plan.digest[:16]),
             ("model", _component(plan.model)),
             *[("", f"{name} {value}  ({source})") for name, value, source in profile_rows(plan.profile)],
+            *([("counter", _component(plan.counter))] if plan.counter else []),
             ("checkpointer", _component(plan.checkpointer)),
         ]
     )
@@ -134,6 +135,7 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
         "model": _component_object(plan.model),
         "profile": asdict(plan.profile),
         "middlewares": [_component_object(each) for each in plan.middlewares],
+        "counter": plan.counter and _component_object(plan.counter),
         "checkpointer": _component_object(plan.checkpointer),
         "tools": [
             {

@@ -52,6 +52,7 @@ def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
         "tools": plan.toolsets,
         "middlewares": plan.middlewares,
         "checkpointer": plan.checkpointer,
+        **({"counter": plan.counter} if plan.counter else {}),
     }
     for field in fields(plan.config):
         planned = components.get(field.name)

@@ -186,6 +186,11 @@ class Config:
         default_factory=ArchiveLimits
     )
     checkpointer: Annotated[Ref, RefTo("checkpointer"), Doc("A Ref to a checkpointer component.")] = _SQLITE
+    counter: Annotated[
+        Ref | None,
+        RefTo("counter"),
+        Doc("What counts the model's tokens; null: what its profile says (tokenizer)."),
+    ] = None
     limits: Annotated[Limits, Doc("When a run stops by itself.")] = field(default_factory=Limits)
     retry: Annotated[Retry, Doc("How a failed model call is repeated.")] = field(default_factory=Retry)
     profiles: Annotated[Profiles, Doc("Model limits and prices.")] = field(default_factory=Profiles)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 COMPONENT_HOOKS: Mapping[str, Kind] = {
     "register_models": "model",
+    "register_counters": "counter",
     "register_tools": "tool",
     "register_middlewares": "middleware",
     "register_checkpointers": "checkpointer",

@@ -170,6 +170,31 @@ def register_middlewares() -> Iterable[Component]:
 
 
 @hookspec
+def register_counters() -> Iterable[Component]:
+    """Return the token counters: what stands under ``counter:`` in YAML.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives a ``Counter``: pure, additive, quick. Who only has a
+    tokenizer makes one with ``counter_with(count, build.profile)``, which adds what the provider writes around texts.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from zeus_runtime import Component, counter_with, hookimpl
+
+
+        def create(options, build):
+            return counter_with(lambda text: len(text.split()), build.profile)
+
+
+        @hookimpl
+        def register_counters():
+            return [Component("words", create=create, summary="A token is a word.")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def register_checkpointers() -> Iterable[Component]:
     """Return the checkpointer components: what stands under ``checkpointer:`` in YAML.
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
     from zeus_runtime.context.edits import Edit
     from zeus_runtime.context.inspection import Trace
@@ -85,6 +86,7 @@ async def _trace(log: ThreadLog, checked: Checked, session: str | None, agent: s
             break
     edits = _edits(await log.edit_entries(thread), problems)
     steps = _steps([(each.number, each.payload) for each in await log.steps(thread)], problems)
+    plan = _plan(checked)
     model = next((step.model for step in reversed(steps) if step.model), "")
     profile = lookup(model, overrides=checked.config.profiles, homes=checked.homes)
     return Trace(
@@ -93,8 +95,10 @@ async def _trace(log: ThreadLog, checked: Checked, session: str | None, agent: s
         edits,
         steps,
         await log.texts(thread),
-        counter_for(profile),
-        _replayable(checked),
+        plan.token_counter if plan is not None and plan.profile.name == model else counter_for(profile),
+        frozenset(each.tool.name for each in plan.tools if each.tool.replayable_result)
+        if plan
+        else frozenset(),
         problems,
     )
 
@@ -126,15 +130,14 @@ def _steps(entries: Sequence[tuple[int, str]], problems: list[str]) -> list[Step
     return steps
 
 
-def _replayable(checked: Checked) -> frozenset[str]:
-    """The tools whose results can be fetched again, as the config has them now; none where it cannot be planned."""
+def _plan(checked: Checked) -> Plan | None:
+    """What the config has now; None where it cannot be planned."""
     from zeus_runtime.agent.plan import make_plan
 
     try:
-        planned = make_plan(checked).tools
+        return make_plan(checked)
     except ZeusError:
-        return frozenset()
-    return frozenset(each.tool.name for each in planned if each.tool.replayable_result)
+        return None
 
 
 def _with_log(process: Process, checked: Checked, work: Callable[[ThreadLog], Awaitable[T]]) -> T:

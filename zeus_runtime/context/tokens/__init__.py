@@ -1,6 +1,6 @@
 """Counting tokens: exactly where the tokenizer is public, by class of text elsewhere, framed as each provider does."""
 
-from zeus_runtime.context.tokens.choice import counter_for
+from zeus_runtime.context.tokens.choice import counter_for, counter_with
 from zeus_runtime.context.tokens.counter import Counter, FramedCounter, request_tokens
 from zeus_runtime.context.tokens.encodings import EncodingMissingError, exact
 from zeus_runtime.context.tokens.framing import Framing, framing_for
@@ -11,6 +11,7 @@ __all__ = [
     "FramedCounter",
     "Framing",
     "counter_for",
+    "counter_with",
     "exact",
     "framing_for",
     "request_tokens",

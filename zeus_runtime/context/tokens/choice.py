@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from zeus_runtime.context.tokens.counter import Counter, FramedCounter
@@ -21,6 +22,17 @@ def counter_for(profile: ModelProfile) -> Counter:
     Raises:
         EncodingMissingError: the profile names an encoding that is not on this machine.
     """
-    estimated = profile.tokenizer == "estimate"
-    count = estimator(text_costs()) if estimated else exact(profile.tokenizer)
-    return FramedCounter(count, framing_for(profile), exact=not estimated)
+    if profile.tokenizer == "estimate":
+        return counter_with(estimator(text_costs()), profile, exact=False)
+    return counter_with(exact(profile.tokenizer), profile)
+
+
+def counter_with(count: Callable[[str], float], profile: ModelProfile, *, exact: bool = True) -> Counter:
+    """A counter from a tokenizer: ``count`` for the texts, and what the model's provider writes around them.
+
+    Args:
+        count: the tokens of a text; pure and quick.
+        profile: the model's.
+        exact: whether ``count`` is the model's own tokenizer; else its figure is scaled as the family needs.
+    """
+    return FramedCounter(count, framing_for(profile), exact=exact)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from zeus_runtime import Doc, FileRelative, Minimum
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from zeus_runtime import Misfit, Surroundings
 
 
 @dataclass(frozen=True)
@@ -23,3 +28,9 @@ class Options:
         ),
     ] = "messages"
     pause_seconds: Annotated[float, Doc("Pause before each streamed piece."), Minimum(0)] = 0.0
+
+    def misfits(self, around: Surroundings) -> Iterator[Misfit]:
+        """A cassette that is not there."""
+        yield from around.missing_file(
+            self.cassette, ("cassette",), "Record one with `zeus run --record FILE`, or correct the path"
+        )

@@ -1,0 +1,30 @@
+"""Exact counts for a model whose tokenizer is a file: most that run on vLLM, Ollama or llama.cpp."""
+
+from __future__ import annotations
+
+from zeus_plugins.counters.tokenizer_file.options import Options
+from zeus_runtime import Build, Counter, MissingError, OptionsError, counter_with
+
+
+def create(options: Options, build: Build) -> Counter:
+    """A counter by the tokenizer in ``options.path``.
+
+    Raises:
+        OptionsError: the file is no tokenizer.
+        MissingError: the library that reads it is not installed.
+    """
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise MissingError(
+            "the counter tokenizer_file needs the package tokenizers", remedy="pip install tokenizers"
+        ) from None
+    try:
+        tokenizer = Tokenizer.from_file(str(build.directory / options.path))
+    except Exception as error:  # noqa: BLE001 - the library raises plain Exception for a file that it cannot read
+        raise OptionsError(
+            f"{options.path} is no tokenizer: {error}",
+            remedy="Name the tokenizer.json that comes with the model's weights.",
+            where="path",
+        ) from None
+    return counter_with(lambda text: len(tokenizer.encode(text, add_special_tokens=False)), build.profile)

@@ -1,0 +1,28 @@
+"""Options of the counter `tokenizer_file`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from zeus_runtime import Doc, FileRelative
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from zeus_runtime import Misfit, Surroundings
+
+
+@dataclass(frozen=True)
+class Options:
+    """``counter: {tokenizer_file: {path: tokenizer.json}}``."""
+
+    path: Annotated[
+        str,
+        Doc("The tokenizer.json that comes with the model's weights, relative to this YAML file."),
+        FileRelative(),
+    ]
+
+    def misfits(self, around: Surroundings) -> Iterator[Misfit]:
+        """A file that is not there."""
+        yield from around.missing_file(self.path, ("path",))
