@@ -41,20 +41,41 @@ GPT = ModelProfile("openai/gpt-5-mini", provider="openai", tokenizer="o200k_base
         ("azure/gpt-4o", "openai"),
         ("ft:gpt-4o-2024-08-06:acme::1", "openai"),
         ("openai/gpt-5.2", "openai reasoning, chat"),
+        ("openai/gpt-11-mini", "openai reasoning, chat"),
+        ("openrouter/openai/gpt-5-mini", "openai reasoning, chat"),
         ("o3-mini", "openai reasoning, chat"),
         ("gpt-5-pro", "openai reasoning, responses"),
         ("groq/openai/gpt-oss-120b", "openai gpt-oss"),
-        ("claude-3-5-sonnet", "claude"),
-        ("anthropic/claude-sonnet-4-20250514", "claude"),
-        ("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude 4.5"),
-        ("openrouter/anthropic/claude-sonnet-4.5", "claude 4.5"),
-        ("claude-opus-4-8", "claude, newest"),
+        ("claude-3-5-sonnet", "claude 3"),
+        ("openrouter/anthropic/claude-3.7-sonnet:thinking", "claude 3"),
+        ("bedrock/anthropic.claude-v2:1", "claude 3"),
+        ("anthropic/claude-sonnet-4-20250514", "claude 4"),
+        ("vertex_ai/claude-opus-4@20250514", "claude 4"),
+        ("claude-4-sonnet-20250514", "claude 4"),
+        ("anthropic/claude-opus-4-1-20250805", "claude 4"),
+        ("bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude 4.5 and 4.6"),
+        ("openrouter/anthropic/claude-sonnet-4.5", "claude 4.5 and 4.6"),
+        ("databricks/databricks-claude-haiku-4-5", "claude 4.5 and 4.6"),
+        ("claude-opus-4-7", "claude opus 4.7"),
+        ("claude-opus-4-8", "claude opus 4.8 and 5"),
+        ("anthropic/claude-fable-5", "claude opus 4.8 and 5"),
+        ("anthropic/claude-sonnet-5", "claude"),
+        ("anthropic/claude-next-9", "claude"),
         ("gemini/gemini-2.0-flash", "gemini 2.0"),
         ("gemini/gemini-2.5-pro", "gemini 2.5"),
         ("gemini/gemini-3-flash-preview", "gemini"),
+        ("gemini/gemini-12-ultra", "gemini"),
+        ("gemini/gemini-flash-latest", "gemini"),
         ("vertex_ai/gemini-3-flash-preview", "gemini on vertex"),
         ("groq/llama-3.3-70b-versatile", "llama"),
         ("mistral/mistral-large-latest", "mistral"),
+        ("mistral/codestral-latest", "mistral"),
+        ("deepseek/deepseek-chat", "deepseek 4"),
+        ("deepseek/deepseek-v4-flash", "deepseek 4"),
+        ("openrouter/deepseek/deepseek-r1", "deepseek"),
+        ("groq/qwen/qwen3-32b", "qwen"),
+        ("xai/grok-4", "grok 4"),
+        ("xai/grok-4-fast-reasoning", "grok"),
         ("nobody/has-heard-of-it", "any"),
     ],
 )
@@ -184,13 +205,51 @@ def test_openai_is_shown_a_tool_as_a_type() -> None:
     )
 
 
-def test_a_schema_that_refers_to_itself_is_counted() -> None:
-    node = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}}
-    tool = ToolSchema(
-        "walk", "", {"properties": {"start": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}}
+def _tree(branches: int) -> ToolSchema:
+    names = [f"branch_{number}" for number in range(branches)]
+    node = {"type": "object", "properties": {name: {"$ref": "#/$defs/Node"} for name in names}}
+    return ToolSchema(
+        "walk",
+        "",
+        {"type": "object", "properties": {"start": {"$ref": "#/$defs/Node"}}, "$defs": {"Node": node}},
     )
-    for profile in (CLAUDE, GEMINI, GPT):
-        assert 0 < counter_for(profile).tools([tool]) < 2000
+
+
+@pytest.mark.parametrize("profile", [CLAUDE, GEMINI, GPT], ids=lambda profile: profile.name)
+def test_a_schema_that_refers_to_itself_is_counted_and_does_not_grow_without_end(
+    profile: ModelProfile,
+) -> None:
+    assert 0 < counter_for(profile).tools([_tree(1)]) < 2000
+    assert 0 < counter_for(profile).tools([_tree(9)]) < 40_000
+
+
+def test_google_is_shown_a_schema_that_refers_to_itself_several_times_inside_itself() -> None:
+    assert declaration(_tree(1)).count('"branch_0"') == 7
+    assert typescript(_tree(1)).count("branch_0") == 1
+    assert "$ref" not in declaration(WEATHER)
+    assert '"latitude"' in declaration(WEATHER)
+
+
+def test_a_whole_schema_behind_a_reference_is_counted() -> None:
+    node = {
+        "type": "object",
+        "properties": {"place": {"type": "string", "description": "Where it is. " * 50}},
+    }
+    tool = ToolSchema("look", "", {"$ref": "#/$defs/Node", "$defs": {"Node": node}})
+    plain = ToolSchema("look", "", node)
+    for profile in (GEMINI, GPT):
+        counter = counter_for(profile)
+        assert counter.tools([tool]) == counter.tools([plain]) > 100
+
+
+def test_objects_inside_parameters_cost_google_more_than_their_text() -> None:
+    counter = counter_for(ModelProfile("gemini/gemini-2.5-pro", provider="gemini"))
+    inner = {"type": "object", "properties": {"a": {"type": "string"}}}
+    nested = ToolSchema("t", "", {"type": "object", "properties": {"b": inner, "c": inner}})
+    more = counter.tools([nested]) - counter.tools([ToolSchema("t", "", inner)])
+    assert (
+        more > counter.text(declaration(nested)) - counter.text(declaration(ToolSchema("t", "", inner))) + 20
+    )
 
 
 def test_a_schema_no_provider_would_take_is_counted_all_the_same() -> None:

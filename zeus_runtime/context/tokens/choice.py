@@ -21,6 +21,6 @@ def counter_for(profile: ModelProfile) -> Counter:
     Raises:
         EncodingMissingError: the profile names an encoding that is not on this machine.
     """
-    estimated = profile.tokenizer == "estimate"
-    count = estimator(text_costs()) if estimated else exact(profile.tokenizer)
-    return FramedCounter(count, framing_for(profile), exact=not estimated)
+    estimated, framing = profile.tokenizer == "estimate", framing_for(profile)
+    count = estimator(text_costs(framing.vocabulary)) if estimated else exact(profile.tokenizer)
+    return FramedCounter(count, framing, exact=not estimated)
