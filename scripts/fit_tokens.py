@@ -19,6 +19,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -146,23 +147,26 @@ FAMILIES: Final = (
     _claude("claude", r"claude", NEW_CLAUDE, 354.0, 474.0),
     _family("gemini 2.0", r"gemini-(1[.-]|2\.0)",
             {**GEMINI, "request": 0.0, "schema_text": 0.4, "object": 5.0}, _GEMINI_FREE,
-            notation="declaration", vocabulary="digits"),
-    _family("gemini 2.5", r"gemini-2", GEMINI, _GEMINI_FREE, notation="declaration", vocabulary="digits"),
+            notation="declaration", vocabulary="o200k digits"),
+    _family("gemini 2.5", r"gemini-2", GEMINI, _GEMINI_FREE, notation="declaration", vocabulary="o200k digits"),
     _family("gemini on vertex", r"gemini", GEMINI, _VERTEX_FREE, providers=("vertex_ai",),
-            notation="declaration", vocabulary="digits"),
+            notation="declaration", vocabulary="o200k digits"),
     _family("gemini", r"gemini", {**GEMINI, "signature": 0.2, "hidden_reasoning": 1.0},
-            {**_GEMINI_FREE, "signature": 0.05}, notation="declaration", vocabulary="digits"),
-    _family("llama", r"llama", OTHER, {**_OTHER_FREE, "tools": 300.0}),
+            {**_GEMINI_FREE, "signature": 0.05}, notation="declaration", vocabulary="o200k digits"),
+    _family("llama", r"(?<!o)llama", OTHER, {**_OTHER_FREE, "tools": 300.0}, vocabulary="cl100k"),
     _family("mistral", r"(mis|magis|minis|devs|codes)tral|pixtral", {**OTHER, "tools": 20.0}, _OTHER_FREE,
-            vocabulary="digits"),
+            vocabulary="cl100k digits"),
     _family("deepseek 4", r"deepseek-(v[4-9]|chat|reasoner)", {**OTHER, "request": 80.0, "tools": 240.0},
             {**_OTHER_FREE, "request": 40.0}),
     _family("deepseek", r"deepseek", {**OTHER, "tools": 240.0}, _OTHER_FREE),
     _family("qwen", r"qwen|qwq", {**OTHER, "tools": 150.0, "schema_text": 1.1}, _OTHER_FREE,
-            vocabulary="digits"),
-    _family("grok 4", r"grok-4($|-0709|-latest)", {**OTHER, "request": 680.0}, {}),
-    _family("grok", r"grok", {**OTHER, "request": 200.0}, {}),
-    _family("any", r"", OTHER, _OTHER_FREE),
+            vocabulary="o200k digits"),
+    _family("glm, kimi, minimax", r"glm-|kimi|minimax|doubao|ernie|hunyuan", OTHER, _OTHER_FREE),
+    _family("grok 4", r"grok-4($|-0709|-latest)", {**OTHER, "request": 680.0}, {}, vocabulary="cl100k"),
+    _family("grok", r"grok", {**OTHER, "request": 200.0}, {}, vocabulary="cl100k"),
+    _family("openai, deployed by another name", r"", {**OPENAI, "tools": 98.0}, {}, providers=("azure",),
+            notation="typescript"),
+    _family("any", r"", OTHER, _OTHER_FREE, vocabulary="cl100k digits"),
 )  # fmt: skip
 
 
@@ -203,15 +207,17 @@ def _table(made: random.Random) -> str:
     return "\n".join(",".join(cell() for _ in range(6)) for _ in range(20))
 
 
+@cache
 def vocabularies() -> dict[str, Callable[[str], int]]:
     """What texts are measured by: public vocabularies; others differ by a factor that each family fits.
 
-    ``digits`` is o200k with a token for each digit, as Gemma, Mistral and Qwen have it. ``claude`` is the last one that
+    ``… digits`` has a token for each digit, as Gemma, Mistral and Qwen do. ``cl100k`` takes for other scripts half as
+    much again as o200k or more: what to expect of a vocabulary that nobody knows. ``claude`` is the last one that
     Anthropic published: texts on record take 0 to 7 % more tokens in Claude 4 than in it, and in no other so evenly.
     """
     from tokenizers import Tokenizer
 
-    o200k = exact("o200k_base")
+    o200k, cl100k = exact("o200k_base"), exact("cl100k_base")
     spec = find_spec("litellm")
     folder = Path((spec.submodule_search_locations or [""])[0] if spec else "")
     claude = Tokenizer.from_file(
@@ -219,7 +225,9 @@ def vocabularies() -> dict[str, Callable[[str], int]]:
     )
     return {
         "o200k": o200k,
-        "digits": lambda text: o200k(_DIGITS.sub("", text)) + sum(map(len, _DIGITS.findall(text))),
+        "o200k digits": lambda text: o200k(_DIGITS.sub("", text)) + sum(map(len, _DIGITS.findall(text))),
+        "cl100k": cl100k,
+        "cl100k digits": lambda text: cl100k(_DIGITS.sub("", text)) + sum(map(len, _DIGITS.findall(text))),
         "claude": lambda text: len(claude.encode(text, add_special_tokens=False).ids),
     }
 
@@ -281,6 +289,7 @@ class Observation:
         tokens: the provider's count of that.
         request_tokens: of the whole request; the error is a share of it.
         file: the cassette.
+        group: whose count it is.
         new_only: it is of what is new.
     """
 
@@ -288,6 +297,7 @@ class Observation:
     tokens: int
     request_tokens: int
     file: str
+    group: str
     new_only: bool = False
 
     @property
@@ -341,11 +351,12 @@ def observed(
             estimate = estimates[family.framing.vocabulary]
             count = estimate if tokenizer == "estimate" else exact(tokenizer)
             whole, size = quantities(each, family.framing, count), each.input_tokens
-            seen.append(Observation(whole, size, size, each.file))
+            seen.append(Observation(whole, size, size, each.file, each.group))
             if first := extended.get(id(each)):
                 before = quantities(first, family.framing, count)
                 new = {name: quantity - before.get(name, 0.0) for name, quantity in whole.items()}
-                seen.append(Observation(new, size - first.input_tokens, size, each.file, new_only=True))
+                added = size - first.input_tokens
+                seen.append(Observation(new, added, size, each.file, each.group, new_only=True))
         yield family, seen
 
 
@@ -353,12 +364,16 @@ def predicted(costs: Mapping[str, float], row: Mapping[str, float]) -> float:
     return sum(quantity * costs.get(name, 0.0) for name, quantity in row.items())
 
 
-def errors(costs: Mapping[str, float], seen: Sequence[Observation], *, new_only: bool) -> list[float]:
-    """Errors as shares of the request, of requests of 200 tokens and more."""
+SMALLEST: Final = 200
+"""Tokens of the requests that are measured: a share of a smaller one says little."""
+
+
+def errors(costs: Mapping[str, float], seen: Sequence[Observation]) -> list[tuple[Observation, float]]:
+    """Each observation of a request of ``SMALLEST`` tokens and more, with its error as a share of the request."""
     return [
-        (predicted(costs, each.quantities) - each.tokens) / each.request_tokens
+        (each, (predicted(costs, each.quantities) - each.tokens) / each.request_tokens)
         for each in seen
-        if each.request_tokens >= 200 and each.new_only == new_only
+        if each.request_tokens >= SMALLEST
     ]
 
 
@@ -366,15 +381,15 @@ _FOLDS: Final = 5
 _SPLITS: Final = 10
 
 
-def cross_validated(family: Family, seen: Sequence[Observation], *, new_only: bool) -> list[float]:
+def cross_validated(family: Family, seen: Sequence[Observation]) -> list[tuple[Observation, float]]:
     """Errors of each request by costs that never saw its file, once for each of several ways to split the files."""
-    found: list[float] = []
+    found: list[tuple[Observation, float]] = []
     for split in range(_SPLITS):
         for fold in range(_FOLDS):
             learnt = [each for each in seen if _fold(each.file, split) != fold]
             left_out = [each for each in seen if _fold(each.file, split) == fold]
             if left_out:
-                found += errors(fit(family, learnt), left_out, new_only=new_only)
+                found += errors(fit(family, learnt), left_out)
     return found
 
 
@@ -395,34 +410,43 @@ def fitted(requests: Sequence[Recorded]) -> dict[str, Any]:
 
 
 def report(requests: Sequence[Recorded], table: Mapping[str, Any]) -> Iterator[str]:
-    """Errors of requests of 200 tokens and more without server-side tools, on the data and cross-validated."""
-    yield f"{'':28} {'first call':>19} {'cross-validated':>15} {'under':>7} {'anchored':>15} {'cross-validated':>15}"
-    yield (
-        f"{'family':28} {'n':>3}"
-        + f" {'median':>7} {'p90':>7}" * 2
-        + f" {'-10%':>7}"
-        + f" {'median':>7} {'p90':>7}" * 2
-    )
-    everything: dict[bool, list[float]] = {False: [], True: []}
+    """Errors on the data and cross-validated, by family and by whose count it is."""
+    seen_errors: list[tuple[Observation, float]] = []
+    crossed: list[tuple[Observation, float]] = []
+    columns = f" {'median':>7} {'p90':>7} {'-10%':>7}" * 4
+    yield f"{'':34} {'first call':>23} {'cross-validated':>23} {'anchored':>23} {'cross-validated':>23}"
+    yield f"{'family':30} {'n':>3}{columns}"
     for (family, seen), row in zip(observed(requests, table["texts"]), table["families"], strict=True):
-        line = f"{family.framing.name:28} {sum(not each.new_only for each in seen):3}"
-        for new_only in (False, True):
-            crossed = cross_validated(family, seen, new_only=new_only)
-            everything[new_only] += crossed
-            line += f" {_shares(errors(row['costs'], seen, new_only=new_only))} {_shares(crossed)}"
-            line += "" if new_only else f" {_under(crossed)}"
-        yield line
-    first, second = everything[False], everything[True]
-    yield f"{'all':28} {'':3} {'':15} {_shares(first)} {_under(first)} {'':15} {_shares(second)}"
+        own, unseen = errors(row["costs"], seen), cross_validated(family, seen)
+        seen_errors += own
+        crossed += unseen
+        if own:
+            yield _line(family.framing.name, own, unseen)
+    for group in ("OpenAI", "Anthropic", "Google", "other", "all"):
+        yield _line(
+            group,
+            [each for each in seen_errors if group in ("all", each[0].group)],
+            [each for each in crossed if group in ("all", each[0].group)],
+        )
 
 
-def _under(errors: Sequence[float]) -> str:
-    return f"{np.mean(np.array(errors) < -0.1):7.1%}" if len(errors) else f"{'':7}"
+def _line(
+    title: str, own: Sequence[tuple[Observation, float]], crossed: Sequence[tuple[Observation, float]]
+) -> str:
+    n = sum(not each.new_only for each, _ in own)
+    cells = [
+        _shares([share for each, share in errors if each.new_only == new_only])
+        for new_only in (False, True)
+        for errors in (own, crossed)
+    ]
+    return f"{title:30} {n:3} " + " ".join(cells)
 
 
 def _shares(errors: Sequence[float]) -> str:
-    sizes = np.abs(errors)
-    return f"{np.median(sizes):7.1%} {np.quantile(sizes, 0.9):7.1%}" if len(errors) else f"{'':15}"
+    if not errors:
+        return f"{'':23}"
+    sizes, under = np.abs(errors), np.mean(np.array(errors) < -0.1)
+    return f"{np.median(sizes):7.1%} {np.quantile(sizes, 0.9):7.1%} {under:7.1%}"
 
 
 def report_texts(costs: Mapping[str, Mapping[str, float]]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 
-from zeus_runtime.context.tokens import counter_for, framing_for, request_tokens
+from zeus_runtime.context.tokens import Counter, counter_for, framing_for, request_tokens
 from zeus_runtime.context.tokens.framing import framings
 from zeus_runtime.context.tokens.terms import TERMS, declaration, typescript
 from zeus_runtime.models.interface import ModelRequest, ToolSchema
@@ -76,6 +76,10 @@ GPT = ModelProfile("openai/gpt-5-mini", provider="openai", tokenizer="o200k_base
         ("groq/qwen/qwen3-32b", "qwen"),
         ("xai/grok-4", "grok 4"),
         ("xai/grok-4-fast-reasoning", "grok"),
+        ("zai/glm-5", "glm, kimi, minimax"),
+        ("ollama/llama3", "llama"),
+        ("ollama/gemma3", "any"),
+        ("azure/our-deployment", "openai, deployed by another name"),
         ("nobody/has-heard-of-it", "any"),
     ],
 )
@@ -89,6 +93,61 @@ def test_every_cost_has_a_meaning_and_none_is_negative() -> None:
         assert set(framing.costs) <= set(TERMS), framing.name
         assert min(framing.costs.values()) >= 0, framing.name
         assert 0.9 <= framing.costs["text"] <= 1.7, framing.name
+
+
+CHINESE = "昨天下午我们讨论了新的预算，大家都同意先修好屋顶，然后再考虑买一台新机器。" * 20
+ARABIC = "اجتمعنا أمس بعد الظهر لمناقشة الميزانية الجديدة واتفق الجميع على إصلاح السقف أولا. " * 20
+PROSE = "She closed the shop early, because the river had risen again and nobody came to buy bread. " * 20
+MANY = [
+    ToolSchema(
+        f"tool_{number}",
+        "Reads a file and returns its lines from an offset on.",
+        {"type": "object", "properties": {"path": {"type": "string", "description": "Which file."}}},
+    )
+    for number in range(60)
+]
+
+
+@pytest.mark.parametrize("name", ["nobody/has-heard-of-it", "openai/omni", "bedrock/amazon.nova-9-v1:0"])
+def test_a_model_that_nobody_knows_is_rather_counted_too_high(name: str) -> None:
+    unknown, known = counter_for(ModelProfile(name, provider=name.partition("/")[0])), counter_for(GPT)
+    assert known.text(PROSE) * 0.95 < unknown.text(PROSE) < known.text(PROSE) * 1.15
+    for text in (CHINESE, ARABIC, "1834,22.5,991\n" * 50):
+        assert known.text(text) * 1.1 < unknown.text(text) < known.text(text) * 3
+    assert known.tools(MANY) * 1.1 < unknown.tools(MANY) < known.tools(MANY) * 2.5
+
+
+def test_a_claude_to_come_is_counted_like_the_costliest_claude() -> None:
+    def claude(name: str) -> Counter:
+        return counter_for(ModelProfile(name, provider="anthropic"))
+
+    new, old = claude("claude-epic-7"), claude("claude-sonnet-4-5")
+    assert new.text(PROSE) > 1.3 * old.text(PROSE)
+    assert new.tools(MANY) > 1.1 * old.tools(MANY)
+
+
+def test_claude_takes_more_tokens_than_others_for_other_scripts() -> None:
+    claude, gpt = counter_for(CLAUDE), counter_for(GPT)
+    assert claude.text(CHINESE) > 1.25 * gpt.text(CHINESE)
+    assert claude.text(ARABIC) > 2 * gpt.text(ARABIC)
+    assert claude.text(PROSE) < 1.2 * gpt.text(PROSE)
+
+
+@pytest.mark.parametrize(
+    ("name", "may", "must"),
+    [
+        ("claude-3-5-sonnet", 346, 346),
+        ("claude-sonnet-4-20250514", 313, 315),
+        ("claude-sonnet-4-5", 496, 588),
+        ("claude-opus-4-7", 675, 804),
+        ("claude-opus-4-8", 290, 410),
+        ("claude-sonnet-5", 354, 474),
+    ],
+)
+def test_tools_cost_claude_what_anthropics_manual_says(name: str, may: int, must: int) -> None:
+    costs = framing_for(ModelProfile(name, provider="anthropic")).costs
+    assert costs["tools"] == pytest.approx(may, abs=12)
+    assert costs["tools"] + costs.get("forced", 0) == pytest.approx(must, abs=15)
 
 
 def test_a_request_is_its_fixed_part_and_its_messages() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -89,3 +90,18 @@ def test_the_whole_table_is_what_the_script_fits(requests: list[Recorded]) -> No
     assert [row["costs"] for row in again["families"]] == [
         pytest.approx(row["costs"], rel=0.01, abs=0.05) for row in fitted["families"]
     ]
+
+
+@pytest.mark.skipif(not WHOLE, reason="ZEUS_TOKEN_USAGE names no file of recorded requests")
+def test_requests_of_recordings_never_seen_keep_the_targets(requests: list[Recorded]) -> None:
+    texts = json.loads(FITTED.read_text("utf-8"))["texts"]
+    crossed = [
+        pair
+        for family, seen in fit_tokens.observed(requests, texts)
+        for pair in fit_tokens.cross_validated(family, seen)
+    ]
+    first = [(each.group, share) for each, share in crossed if not each.new_only]
+    assert sum(share < -0.1 for _, share in first) / len(first) < 0.05
+    for group, most in (("OpenAI", 0.03), ("Anthropic", 0.08), ("Google", 0.08)):
+        assert statistics.median(abs(share) for name, share in first if name == group) <= most
+    assert statistics.median(abs(share) for each, share in crossed if each.new_only) <= 0.01

@@ -50,7 +50,7 @@ def text_costs(vocabulary: str = "o200k") -> tuple[float, ...]:
     """Tokens for one of each of ``estimate.FEATURES``.
 
     Args:
-        vocabulary: ``o200k``; ``digits``, the same with a token for each digit; or ``claude``.
+        vocabulary: ``o200k`` or ``cl100k``, either with `` digits`` for a token for each digit; or ``claude``.
     """
     from zeus_runtime.context.tokens.estimate import FEATURES
 
