@@ -47,12 +47,13 @@ CLAUDE: Final = {
     "attachment": ATTACHMENT,
     "request": 4.0, "system": 0.0, "text": 1.05, "user": 4.0, "assistant": 4.0, "call": 30.0,
     "argument": 12.0, "result": 15.0, "reasoning_text": 1.05, "tool": 15.0, "schema_text": 1.0,
-    "parameter": 8.0, "output": 150.0, "output_text": 1.0,
+    "parameter": 8.0, "thinking": 28.0, "output": 150.0, "output_text": 1.0,
 }  # fmt: skip
 NEW_CLAUDE: Final = {
-    **CLAUDE, "text": 1.55, "reasoning_text": 1.55, "schema_text": 1.4, "output": 200.0, "output_text": 1.4,
+    **CLAUDE, "text": 1.55, "reasoning_text": 1.55, "schema_text": 1.4, "thinking": 0.0, "output": 200.0,
+    "output_text": 1.4,
 }  # fmt: skip
-"""Since Opus 4.7 the same text takes 1.35 to 1.47 times as many tokens as before."""
+"""Since Opus 4.7 the same text takes 1.35 to 1.47 times as many tokens as before, and thinking has no budget."""
 GEMINI: Final = {
     "attachment": ATTACHMENT,
     "request": 1.0, "text": 1.0, "call": 3.0, "result": 4.0, "tool": 2.0, "schema_text": 0.9, "object": 20.0,

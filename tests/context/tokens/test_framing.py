@@ -205,6 +205,20 @@ def test_a_requirement_to_call_and_a_schema_for_the_answer_take_tokens() -> None
     assert counter.fixed("", [WEATHER], {"response_format": form}) > plain
 
 
+def test_a_budget_for_thinking_takes_tokens_of_claude() -> None:
+    counter = counter_for(CLAUDE)
+    budget = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
+    assert counter.fixed("Be brief.", (), budget) == counter.fixed("Be brief.") + 28
+    assert counter.fixed("Be brief.", (), {"reasoning_effort": "low"}) == counter.fixed("Be brief.") + 28
+    assert counter.fixed("Be brief.", (), {"thinking": {"type": "adaptive"}}) == counter.fixed("Be brief.")
+    assert counter.fixed("Be brief.", (), {"reasoning_effort": "none"}) == counter.fixed("Be brief.")
+
+
+def test_openai_is_shown_what_the_parameters_are_for() -> None:
+    about = ToolSchema("t", "", {"description": "All of it.", "properties": {"a": {"type": "string"}}})
+    assert typescript(about) == "type t = (_: // All of it.\n{\na?: string,\n}) => any;\n\n"
+
+
 def test_reasoning_goes_back_with_a_call_and_not_with_a_plain_answer() -> None:
     counter = counter_for(CLAUDE)
     thought = {

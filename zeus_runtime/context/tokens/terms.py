@@ -38,6 +38,7 @@ TERMS: Final = {
     "parameter": "each parameter of a tool, at any depth",
     "object": "each object inside a tool's parameters, at any depth",
     "forced": "a tool call being required, on top of ``tools``",
+    "thinking": "reasoning being asked for, by a budget or an effort",
     "output": "an answer in the form of a JSON schema, around it",
     "output_text": "each token of that schema as JSON",
 }
@@ -133,7 +134,8 @@ def fixed_terms(system: str, settings: Mapping[str, Any], count: Count, *, tools
 
     Args:
         system: the system prompt.
-        settings: per-call settings; ``tool_choice`` and ``response_format`` take tokens.
+        settings: per-call settings; ``tool_choice``, ``response_format``, ``thinking`` and ``reasoning_effort`` take
+            tokens.
         count: the tokens of a text.
         tools: whether the request has tools.
     """
@@ -142,10 +144,18 @@ def fixed_terms(system: str, settings: Mapping[str, Any], count: Count, *, tools
         terms |= {"system": 1, "text": count(system)}
     if tools and settings.get("tool_choice") not in (None, "auto", "none"):
         terms["forced"] = 1
+    if _asks_for_reasoning(settings):
+        terms["thinking"] = 1
     form = settings.get("response_format")
     if isinstance(form, Mapping) and form.get("type") == "json_schema":
         terms |= {"output": 1, "output_text": count(compact(form.get("json_schema")))}
     return terms
+
+
+def _asks_for_reasoning(settings: Mapping[str, Any]) -> bool:
+    thinking = settings.get("thinking")
+    budget = isinstance(thinking, Mapping) and thinking.get("type") == "enabled"
+    return budget or settings.get("reasoning_effort") not in (None, "none")
 
 
 _ATTACHED: Final = ("image", "image_url", "input_image", "audio", "input_audio", "video", "file", "document")
@@ -250,11 +260,15 @@ def _has_properties(schema: Mapping[str, Any]) -> bool:
 
 def typescript(schema: ToolSchema) -> str:
     """A tool as a TypeScript type, which is how OpenAI's models are shown it."""
-    comment = "".join(f"// {line}\n" for line in schema.description.splitlines())
     parameters = written_out(schema.parameters, 1)
+    comment, inner = _comment(schema.description), _comment(parameters.get("description"))
     if not parameters.get("properties"):
         return f"{comment}type {schema.name} = () => any;\n\n"
-    return f"{comment}type {schema.name} = (_: {{\n{_members(parameters)}}}) => any;\n\n"
+    return f"{comment}type {schema.name} = (_: {inner}{{\n{_members(parameters)}}}) => any;\n\n"
+
+
+def _comment(description: Any) -> str:
+    return "".join(f"// {line}\n" for line in str(description or "").splitlines())
 
 
 def _members(schema: Mapping[str, Any]) -> str:
@@ -262,7 +276,7 @@ def _members(schema: Mapping[str, Any]) -> str:
     lines = []
     for name, each in schema["properties"].items():
         each = each if isinstance(each, Mapping) else {}
-        lines += [f"// {line}\n" for line in str(each.get("description") or "").splitlines()]
+        lines.append(_comment(each.get("description")))
         mark = "" if name in required else "?"
         default = f", // default: {compact(each['default'])}" if "default" in each else ","
         lines.append(f"{name}{mark}: {_type(each)}{default}\n")
