@@ -167,7 +167,7 @@ FAMILIES: Final = (
     _family("grok", r"grok", {**OTHER, "request": 200.0}, {}, vocabulary="cl100k"),
     _family("openai, deployed by another name", r"", {**OPENAI, "tools": 98.0}, {}, providers=("azure",),
             notation="typescript"),
-    _family("any", r"", OTHER, _OTHER_FREE, vocabulary="cl100k digits"),
+    _family("any", r"", {**OTHER, "tools": 300.0}, _OTHER_FREE, vocabulary="cl100k digits"),
 )  # fmt: skip
 
 
