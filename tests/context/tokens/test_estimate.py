@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts import fit_tokens
 from zeus_runtime.context.tokens import exact
 from zeus_runtime.context.tokens.estimate import FEATURES, estimator, features
 from zeus_runtime.context.tokens.framing import text_costs
@@ -68,6 +69,29 @@ def test_features_of_two_texts_add_up_but_for_the_seam(first: str, second: str) 
     apart = [one + other for one, other in zip(features(first), features(second), strict=True)]
     apart[FEATURES.index("lines")] += 1
     assert list(together) == apart
+
+
+SCRIPTS = {
+    "russian": "Вчера мы обсудили новый бюджет, и все согласились сначала починить крышу, а потом купить машину. "
+    * 4,
+    "arabic": "اجتمعنا أمس بعد الظهر لمناقشة الميزانية الجديدة واتفق الجميع على إصلاح السقف أولا. " * 4,
+    "korean": "어제 우리는 새 예산에 대해 이야기했고 모두 먼저 지붕을 고치기로 했습니다. " * 4,
+    "japanese": "昨日は新しい予算について話し合い、まず屋根を直すことになりました。" * 4,
+    "hindi": "कल हमने नए बजट पर बात की और सबने पहले छत ठीक करने पर सहमति दी। " * 4,
+}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("vocabulary", ["o200k", "cl100k", "claude"])
+def test_an_estimate_is_within_a_third_for_each_script_and_vocabulary(name: str, vocabulary: str) -> None:
+    tokens = fit_tokens.vocabularies()[vocabulary](SCRIPTS[name])
+    assert abs(estimator(text_costs(vocabulary))(SCRIPTS[name]) / tokens - 1) < 0.33
+
+
+def test_digits_cost_a_token_each_where_the_vocabulary_says_so() -> None:
+    for name in ("o200k digits", "cl100k digits"):
+        assert estimator(text_costs(name))("4821 7733 9150") == pytest.approx(12, abs=1.5)
+        assert text_costs(name)[0] == pytest.approx(text_costs(name.removesuffix(" digits"))[0], rel=0.1)
 
 
 def test_no_class_of_text_is_free_of_cost_or_earns_tokens() -> None:

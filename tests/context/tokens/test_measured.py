@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,9 +63,12 @@ def test_an_anchor_that_is_exact_corrects_any_counter(requests: list[Recorded]) 
 
 
 def test_the_texts_costs_are_what_the_script_fits() -> None:
-    fitted = json.loads(FITTED.read_text("utf-8"))["text"]
-    again = fit_tokens.fit_texts(fit_tokens.corpus())
-    assert again == pytest.approx(fitted, abs=0.01), "run scripts/fit_tokens.py --write"
+    fitted = json.loads(FITTED.read_text("utf-8"))["texts"]
+    texts, counts = fit_tokens.corpus(), fit_tokens.vocabularies()
+    assert set(fitted) == set(counts)
+    for name, count in counts.items():
+        again = fit_tokens.fit_texts(texts, count)
+        assert again == pytest.approx(fitted[name], abs=0.01), "run scripts/fit_tokens.py --write"
 
 
 def test_the_families_are_the_scripts_and_no_cost_is_off_its_free_range() -> None:
@@ -72,11 +76,8 @@ def test_the_families_are_the_scripts_and_no_cost_is_off_its_free_range() -> Non
     assert [row["name"] for row in fitted] == [family.framing.name for family in fit_tokens.FAMILIES]
     for row, family in zip(fitted, fit_tokens.FAMILIES, strict=True):
         framing = family.framing
-        assert (row["models"], row["mode"], row["notation"]) == (
-            framing.models,
-            framing.mode,
-            framing.notation,
-        )
+        for name in ("models", "mode", "notation", "vocabulary"):
+            assert row[name] == getattr(framing, name)
         assert tuple(row["providers"]) == tuple(framing.providers)
         settled = {name: cost for name, cost in framing.costs.items() if name not in family.free and cost}
         assert settled.items() <= row["costs"].items(), row["name"]
@@ -89,3 +90,18 @@ def test_the_whole_table_is_what_the_script_fits(requests: list[Recorded]) -> No
     assert [row["costs"] for row in again["families"]] == [
         pytest.approx(row["costs"], rel=0.01, abs=0.05) for row in fitted["families"]
     ]
+
+
+@pytest.mark.skipif(not WHOLE, reason="ZEUS_TOKEN_USAGE names no file of recorded requests")
+def test_requests_of_recordings_never_seen_keep_the_targets(requests: list[Recorded]) -> None:
+    texts = json.loads(FITTED.read_text("utf-8"))["texts"]
+    crossed = [
+        pair
+        for family, seen in fit_tokens.observed(requests, texts)
+        for pair in fit_tokens.cross_validated(family, seen)
+    ]
+    first = [(each.group, share) for each, share in crossed if not each.new_only]
+    assert sum(share < -0.1 for _, share in first) / len(first) < 0.05
+    for group, most in (("OpenAI", 0.03), ("Anthropic", 0.08), ("Google", 0.08)):
+        assert statistics.median(abs(share) for name, share in first if name == group) <= most
+    assert statistics.median(abs(share) for each, share in crossed if each.new_only) <= 0.01

@@ -23,7 +23,7 @@ def counter_for(profile: ModelProfile) -> Counter:
         EncodingMissingError: the profile names an encoding that is not on this machine.
     """
     if profile.tokenizer == "estimate":
-        return counter_with(estimator(text_costs()), profile, exact=False)
+        return counter_with(estimator(text_costs(framing_for(profile).vocabulary)), profile, exact=False)
     return counter_with(exact(profile.tokenizer), profile)
 
 

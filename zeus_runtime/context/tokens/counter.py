@@ -46,7 +46,8 @@ class Counter(Protocol):
         Args:
             system: the system prompt.
             schemas: the tools.
-            settings: per-call settings; ``tool_choice`` and ``response_format`` take tokens.
+            settings: per-call settings; ``tool_choice``, ``response_format``, ``thinking`` and
+                ``reasoning_effort`` take tokens.
         """
         ...
 

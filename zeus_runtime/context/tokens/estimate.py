@@ -22,7 +22,9 @@ FEATURES: Final = (
     "lines",
     "accented_letters",
     "two_byte_letters",
+    "right_to_left_letters",
     "ideographs",
+    "hangul",
     "three_byte_letters",
     "four_byte_letters",
 )
@@ -47,9 +49,12 @@ def _is_sign(byte: int) -> bool:
     return 33 <= byte <= 126 and not _is_letter(byte) and not _is_digit(byte)
 
 
-_LEADS: Final = (("x", 0xBF), ("l", 0xCB), ("2", 0xDF), ("3", 0xE2), ("c", 0xED), ("3", 0xEF), ("4", 0xFF))
+_LEADS: Final = (
+    ("x", 0xBF), ("l", 0xCB), ("2", 0xD5), ("r", 0xDF), ("3", 0xE2), ("c", 0xE9), ("k", 0xED), ("3", 0xEF), ("4", 0xFF),
+)  # fmt: skip
 """Class of a non-ASCII byte by its upper bound: a continuation, or the lead of an accented Latin letter, another
-two-byte letter, an ideograph (with kana and hangul), another three-byte letter or sign, a four-byte one."""
+two-byte letter (Greek, Cyrillic), one of a script that runs to the left, an ideograph (with kana), a hangul syllable,
+another three-byte letter or sign, a four-byte one."""
 
 
 def _class(byte: int) -> int:
@@ -97,7 +102,7 @@ def features(text: str) -> tuple[int, ...]:
     )
 
 
-_WIDE: Final = (b"l", b"2", b"c", b"3", b"4")
+_WIDE: Final = (b"l", b"2", b"r", b"c", b"k", b"3", b"4")
 
 
 def _lengths(words: Sequence[bytes]) -> Sequence[int]:

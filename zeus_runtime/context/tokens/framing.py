@@ -27,6 +27,7 @@ class Framing:
         providers: whose models these are; empty for anyone's.
         mode: ``responses`` or ``chat`` where the endpoint matters; empty for both.
         notation: how the family is shown tool schemas: ``typescript``, ``json`` or ``declaration``.
+        vocabulary: whose costs its texts are estimated by, where they are estimated: a key of ``texts``.
         costs: tokens for one of each of ``terms.TERMS``; what is not named costs nothing.
     """
 
@@ -35,6 +36,7 @@ class Framing:
     providers: Sequence[str]
     mode: str
     notation: str
+    vocabulary: str
     costs: Mapping[str, float]
 
 
@@ -44,11 +46,15 @@ def _fitted() -> Mapping[str, Any]:
     return table
 
 
-def text_costs() -> tuple[float, ...]:
-    """Tokens for one of each of ``estimate.FEATURES``."""
+def text_costs(vocabulary: str = "o200k") -> tuple[float, ...]:
+    """Tokens for one of each of ``estimate.FEATURES``.
+
+    Args:
+        vocabulary: ``o200k`` or ``cl100k``, either with `` digits`` for a token for each digit; or ``claude``.
+    """
     from zeus_runtime.context.tokens.estimate import FEATURES
 
-    costs = _fitted()["text"]
+    costs = _fitted()["texts"][vocabulary]
     return tuple(float(costs[name]) for name in FEATURES)
 
 

@@ -7,7 +7,7 @@ quantities, so the two cannot disagree.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_runtime.models.interface import ToolSchema
@@ -36,7 +36,9 @@ TERMS: Final = {
     "tool": "each tool, around its schema",
     "schema_text": "each token of a tool's schema as the provider writes it",
     "parameter": "each parameter of a tool, at any depth",
+    "object": "each object inside a tool's parameters, at any depth",
     "forced": "a tool call being required, on top of ``tools``",
+    "thinking": "reasoning being asked for, by a budget or an effort",
     "output": "an answer in the form of a JSON schema, around it",
     "output_text": "each token of that schema as JSON",
 }
@@ -114,11 +116,16 @@ def tools_terms(schemas: Sequence[ToolSchema], count: Count, notation: str) -> T
     if not schemas:
         return {}
     write = {"typescript": typescript, "json": json_schema, "declaration": declaration}[notation]
+    shown = [each.parameters for each in schemas]
+    if notation == "declaration":
+        shown = [written_out(each, _UNROLLED) for each in shown]
+    objects = [each for parameters in shown for each in _objects(parameters)]
     return {
         "tools": 1,
         "tool": len(schemas),
         "schema_text": sum(count(write(schema)) for schema in schemas),
-        "parameter": sum(_parameters(schema.parameters) for schema in schemas),
+        "parameter": sum(len(each["properties"]) for each in objects),
+        "object": sum(bool(each["properties"]) for each in objects) - sum(map(_has_properties, shown)),
     }
 
 
@@ -127,7 +134,8 @@ def fixed_terms(system: str, settings: Mapping[str, Any], count: Count, *, tools
 
     Args:
         system: the system prompt.
-        settings: per-call settings; ``tool_choice`` and ``response_format`` take tokens.
+        settings: per-call settings; ``tool_choice``, ``response_format``, ``thinking`` and ``reasoning_effort`` take
+            tokens.
         count: the tokens of a text.
         tools: whether the request has tools.
     """
@@ -136,10 +144,18 @@ def fixed_terms(system: str, settings: Mapping[str, Any], count: Count, *, tools
         terms |= {"system": 1, "text": count(system)}
     if tools and settings.get("tool_choice") not in (None, "auto", "none"):
         terms["forced"] = 1
+    if _asks_for_reasoning(settings):
+        terms["thinking"] = 1
     form = settings.get("response_format")
     if isinstance(form, Mapping) and form.get("type") == "json_schema":
         terms |= {"output": 1, "output_text": count(compact(form.get("json_schema")))}
     return terms
+
+
+def _asks_for_reasoning(settings: Mapping[str, Any]) -> bool:
+    thinking = settings.get("thinking")
+    budget = isinstance(thinking, Mapping) and thinking.get("type") == "enabled"
+    return budget or settings.get("reasoning_effort") not in (None, "none")
 
 
 _ATTACHED: Final = ("image", "image_url", "input_image", "audio", "input_audio", "video", "file", "document")
@@ -174,87 +190,121 @@ def json_schema(schema: ToolSchema) -> str:
     return compact({"name": schema.name, "description": schema.description, "parameters": schema.parameters})
 
 
-_UNDECLARED: Final = ("additionalProperties", "title", "$schema")
-
-
 def declaration(schema: ToolSchema) -> str:
-    """A tool as Google declares it: JSON without what its declarations have no field for."""
-    properties = schema.parameters.get("properties")
-    parameters = {"parameters": _declared(schema.parameters)} if properties else {}
+    """A tool as Google declares it: JSON, references written out, without what its declarations have no field for."""
+    written = written_out(schema.parameters, _UNROLLED)
+    parameters = {"parameters": written} if written.get("properties") else {}
     return compact({"name": schema.name, "description": schema.description, **parameters})
 
 
-def _declared(schema: Any) -> Any:
-    if isinstance(schema, Mapping):
-        return {
-            name: {each: _declared(value) for each, value in inner.items()}
-            if name == "properties" and isinstance(inner, Mapping)
-            else _declared(inner)
-            for name, inner in schema.items()
-            if name not in _UNDECLARED
-        }
-    return [_declared(each) for each in schema] if isinstance(schema, list) else schema
+_UNDECLARED: Final = ("additionalProperties", "title", "$schema", "$defs", "definitions")
 
+_UNROLLED: Final = 7
+"""How often Google writes a schema that refers to itself inside itself. Its reference says "to a limited degree"; this
+is what a recorded request took."""
 
-def _parameters(schema: Any) -> int:
-    if isinstance(schema, Mapping):
-        properties = schema.get("properties")
-        named = len(properties) if isinstance(properties, Mapping) else 0
-        return named + sum(_parameters(each) for each in schema.values())
-    if isinstance(schema, list):
-        return sum(_parameters(each) for each in schema)
-    return 0
-
-
-def typescript(schema: ToolSchema) -> str:
-    """A tool as a TypeScript type, which is how OpenAI's models are shown it."""
-    comment = "".join(f"// {line}\n" for line in schema.description.splitlines())
-    properties = schema.parameters.get("properties") or {}
-    if not properties:
-        return f"{comment}type {schema.name} = () => any;\n\n"
-    body = _members(schema.parameters, schema.parameters, 0)
-    return f"{comment}type {schema.name} = (_: {{\n{body}}}) => any;\n\n"
-
+_MOST_REFERENCES: Final = 300
+"""Written out per tool: schemas that refer to themselves in several places would grow without end."""
 
 _DEEPEST: Final = 12
 
 
-def _members(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> str:
+def written_out(schema: Mapping[str, Any], unrolled: int) -> dict[str, Any]:
+    """``schema`` with each reference replaced by what it refers to, and without what no provider shows.
+
+    Args:
+        schema: the JSON schema of a tool's parameters.
+        unrolled: how often one and the same reference is written inside itself.
+    """
+    left = _MOST_REFERENCES
+
+    def written(part: Any, inside: tuple[str, ...]) -> Any:
+        nonlocal left
+        if isinstance(part, list):
+            return [written(each, inside) for each in part]
+        if not isinstance(part, Mapping):
+            return part
+        if isinstance(reference := part.get("$ref"), str):
+            target = _resolve(reference, schema)
+            endless = inside.count(reference) >= unrolled or len(inside) >= _DEEPEST
+            if endless or left <= 0 or not isinstance(target, Mapping):
+                return {"type": "object"}
+            left -= 1
+            beside = {name: value for name, value in part.items() if name != "$ref"}
+            return written({**target, **beside}, (*inside, reference))
+        return {
+            name: {each: written(value, inside) for each, value in inner.items()}
+            if name == "properties" and isinstance(inner, Mapping)
+            else written(inner, inside)
+            for name, inner in part.items()
+            if name not in _UNDECLARED
+        }
+
+    whole: dict[str, Any] = written(schema, ())
+    return whole
+
+
+def _objects(schema: Any) -> Iterator[Mapping[str, Any]]:
+    if isinstance(schema, Mapping):
+        if isinstance(schema.get("properties"), Mapping):
+            yield schema
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for each in schema:
+            yield from _objects(each)
+
+
+def _has_properties(schema: Mapping[str, Any]) -> bool:
+    return bool(schema.get("properties"))
+
+
+def typescript(schema: ToolSchema) -> str:
+    """A tool as a TypeScript type, which is how OpenAI's models are shown it."""
+    parameters = written_out(schema.parameters, 1)
+    comment, inner = _comment(schema.description), _comment(parameters.get("description"))
+    if not parameters.get("properties"):
+        return f"{comment}type {schema.name} = () => any;\n\n"
+    return f"{comment}type {schema.name} = (_: {inner}{{\n{_members(parameters)}}}) => any;\n\n"
+
+
+def _comment(description: Any) -> str:
+    return "".join(f"// {line}\n" for line in str(description or "").splitlines())
+
+
+def _members(schema: Mapping[str, Any]) -> str:
     required = schema.get("required") or ()
     lines = []
-    for name, each in (schema.get("properties") or {}).items():
+    for name, each in schema["properties"].items():
         each = each if isinstance(each, Mapping) else {}
-        lines += [f"// {line}\n" for line in str(each.get("description") or "").splitlines()]
+        lines.append(_comment(each.get("description")))
         mark = "" if name in required else "?"
         default = f", // default: {compact(each['default'])}" if "default" in each else ","
-        lines.append(f"{name}{mark}: {_type(each, root, depth)}{default}\n")
+        lines.append(f"{name}{mark}: {_type(each)}{default}\n")
     return "".join(lines)
 
 
-def _type(schema: Any, root: Mapping[str, Any], depth: int) -> str:
-    if not isinstance(schema, Mapping) or depth > _DEEPEST:
+def _type(schema: Any) -> str:
+    if not isinstance(schema, Mapping):
         return "any"
-    if isinstance(reference := schema.get("$ref"), str):
-        return _type(_resolve(reference, root), root, depth + 1)
     if isinstance(values := schema.get("enum"), list):
         return " | ".join(map(compact, values))
     if "const" in schema:
         return compact(schema["const"])
     for union in ("anyOf", "oneOf"):
         if isinstance(choices := schema.get(union), list):
-            return " | ".join(_type(each, root, depth + 1) for each in choices)
+            return " | ".join(map(_type, choices))
     kind = schema.get("type")
     if isinstance(kind, list):
         return " | ".join(map(str, kind))
     if kind == "array":
-        return f"{_type(schema.get('items'), root, depth + 1)}[]"
-    if schema.get("properties"):
-        return f"{{\n{_members(schema, root, depth + 1)}}}"
+        return f"{_type(schema.get('items'))}[]"
+    if isinstance(schema.get("properties"), Mapping) and schema["properties"]:
+        return f"{{\n{_members(schema)}}}"
     return {"integer": "number"}.get(str(kind), str(kind or "any"))
 
 
 def _resolve(reference: str, root: Mapping[str, Any]) -> Any:
     found: Any = root
-    for part in reference.removeprefix("#/").split("/"):
+    for part in filter(None, reference.removeprefix("#").split("/")):
         found = found.get(part) if isinstance(found, Mapping) else None
     return found
