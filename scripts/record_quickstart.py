@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ ANSWER = f"""I made two files in `{FOLDER[1:]}/`, with real tools:
 My words came from a recording; the files, the search and the checks were real. What to try next:
 
 - `zeus sessions show` for every step of this session
+- `zeus context show --config quickstart` for what the model saw at the last one, part by part
 - `zeus plan quickstart` for exactly what ran, and `zeus plan quickstart --prompt` for what the model was told
 - `zeus init` for an agent of your own, with a real model"""
 
@@ -90,17 +92,18 @@ def steps() -> list[AIMessage]:
 
 
 async def main() -> None:
-    CASSETTE.unlink(missing_ok=True)
     script = steps()
     with tempfile.TemporaryDirectory() as folder:
         config = CHECKOUT / "configs" / "quickstart.yaml"
         async with Agent.from_config(
             config, directory=folder, model=ScriptedModel(script, usage=None)
         ) as agent:
-            with agent.record(CASSETTE):
+            recorded = Path(folder) / CASSETTE.name
+            with agent.record(recorded):
                 await agent.run(PROMPT)
             for message in await agent.history((await agent.sessions())[0].session):
                 print(f"[{message.type}] {message.text}")
+        shutil.move(recorded, CASSETTE)
 
 
 if __name__ == "__main__":
