@@ -98,6 +98,10 @@ class Archive:
         """The path under which the arguments of a call are kept, as JSON."""
         return f"{RESULTS_ROUTE}{_file_name(call_id)}.arguments.json"
 
+    def argument_handle(self, call_id: str, name: str) -> str:
+        """The path under which the text of one argument of a call is kept as it is, so that it can be read by lines."""
+        return argument_path(self.arguments_handle(call_id), name)
+
     def message_handle(self, seq: int) -> str:
         """The path under which the text of a message that is no tool result is kept."""
         return f"{RESULTS_ROUTE}{_file_name(self._session)}.{seq}"
@@ -167,7 +171,11 @@ class Archive:
         if isinstance(edit, TruncateArguments):
             call = next(each for each in message.tool_calls if each["id"] == edit.call_id)  # type: ignore[attr-defined]
             data = json.dumps(call["args"], ensure_ascii=False).encode()
-            return self._placed(edit, edit.handle or self.arguments_handle(edit.call_id), data)
+            placed = self._placed(edit, edit.handle or self.arguments_handle(edit.call_id), data)
+            # JSON puts a whole text on one line, and a long line is not shown whole by a reader of lines.
+            for name in edit.arguments:
+                self._files.write(argument_path(placed.handle, name), str(call["args"][name]).encode())
+            return placed
         text = message.content if isinstance(message.content, str) else _json(message.content)
         return self._placed(edit, edit.handle, text.encode())
 
@@ -193,6 +201,11 @@ class Archive:
             return self._files.read(path, max_bytes=_MAX_BYTES)
         except WorkspaceError:
             return None
+
+
+def argument_path(handle: str, name: str) -> str:
+    """Where the text of the argument ``name`` stands beside all arguments of its call at ``handle``."""
+    return f"{handle}.{_file_name(name)}"
 
 
 def section(
