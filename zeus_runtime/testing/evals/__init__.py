@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from zeus_runtime.testing.evals.report import Check as Check
     from zeus_runtime.testing.evals.report import Finding as Finding
     from zeus_runtime.testing.evals.report import Report as Report
+    from zeus_runtime.testing.evals.sessions import compactions_of as compactions_of
     from zeus_runtime.testing.evals.stress import stressed as stressed
 
 _ROOMS = {
@@ -22,6 +23,7 @@ _ROOMS = {
     "EVALUATIONS": "evaluate",
     "Finding": "report",
     "Report": "report",
+    "compactions_of": "sessions",
     "drift": "drift",
     "evaluate": "evaluate",
     "stressed": "stress",

@@ -67,6 +67,7 @@ class ExactProvider:
         self._script = script
         self._summarise = summarise
         self._counted: dict[int, tuple[BaseMessage, int]] = {}
+        self._fixed: tuple[str, object, int] = ("", (), 0)
         next(script)
 
     @property
@@ -74,8 +75,7 @@ class ExactProvider:
         return self._profile.name
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
-        tokens = self._counter.fixed(request.system, request.tools)
-        tokens += sum(map(self._tokens_of, request.messages))
+        tokens = self._fixed_of(request) + sum(map(self._tokens_of, request.messages))
         limit = self._profile.max_input_tokens
         if tokens > limit:
             self.refused.append(tokens)
@@ -107,6 +107,12 @@ class ExactProvider:
             {**call, "id": f"call_{len(self.turns)}_{index}"} for index, call in enumerate(answer.tool_calls)
         ]
         return answer.model_copy(update={"tool_calls": named})
+
+    def _fixed_of(self, request: ModelRequest) -> int:
+        if self._fixed[:2] != (request.system, request.tools):
+            tokens = self._counter.fixed(request.system, request.tools)
+            self._fixed = request.system, request.tools, tokens
+        return self._fixed[2]
 
     def _tokens_of(self, message: BaseMessage) -> int:
         known = self._counted.get(id(message))
