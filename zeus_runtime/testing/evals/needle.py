@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,14 +15,15 @@ from zeus_runtime.testing.evals.work import FULL, Desk, Part, Shown, forgetful, 
 from zeus_runtime.testing.scripted_model import calling
 
 if TYPE_CHECKING:
-    from langchain_core.messages import BaseMessage
+    from langchain_core.messages import AIMessage, BaseMessage
 
     from zeus_runtime.testing.evals.provider import Script, Sent
 
 _SIZES: Final = (600, 1_200, 2_500, 5_000, 9_000, 14_000, 24_000)
-_MOST_TURNS: Final = 50
+_MOST_TURNS: Final = 40
 _MOST_PAGES: Final = 100
 _MOST_PATHS: Final = 3
+_MOST_FINDS: Final = 3
 _NUMBERED: Final = re.compile(r"^(\d+)\t(.*)$", re.MULTILINE)
 
 
@@ -221,29 +222,37 @@ def _recalled(needle: Needle, sent: Sent) -> Part:
 
 def _read(needle: Needle, sent: Sent, paths: Sequence[str], names: Sequence[str]) -> Part:
     seen = ""
+    above = needle.original[: needle.original.index(needle.line)].count("\n")
+    wanted = needle.original.count("\n") + 1 if "grep" in names else None
     for path in paths:
-        first = 1
+        starts = [1]
         if "grep" in names:
             sent = yield calling(("grep", {"pattern": needle.query, "path": path, "literal": True}))
-            found = re.search(rf"^(\d+):.*{re.escape(needle.query)}", last_text(sent), re.MULTILINE)
-            if found is None:
-                seen = seen or last_text(sent)
-                continue
-            first = max(1, int(found[1]) - needle.original[: needle.original.index(needle.line)].count("\n"))
-        lines: list[str] = []
-        wanted = needle.original.count("\n") + 1
-        while len(lines) < wanted or "grep" not in names:
-            left = max(1, wanted - len(lines)) if "grep" in names else 1_000
-            sent = yield calling(("read_file", {"path": path, "offset": first + len(lines), "limit": left}))
-            page = [line for _, line in _NUMBERED.findall(last_text(sent))]
-            lines += page
-            if not page:
-                break
-        if needle.original in "\n".join(lines):
-            return sent
-        seen = "\n".join(lines) or last_text(sent)
+            seen = last_text(sent)
+            found = re.findall(rf"^(\d+):.*{re.escape(needle.query)}", seen, re.MULTILINE)
+            starts = [max(1, int(line) - above) for line in found[:_MOST_FINDS]]
+        for first in starts:
+            sent, text = yield from _pages(sent, path, first, wanted)
+            if needle.original in text:
+                return sent
+            seen = text or last_text(sent)
     needle.findings.append(_unrecovered(f"read_file does not give it back from {', '.join(paths)}", seen))
     return sent
+
+
+def _pages(
+    sent: Sent, path: str, first: int, wanted: int | None
+) -> Generator[AIMessage | str, Sent, tuple[Sent, str]]:
+    """``wanted`` lines of a file from line ``first`` on, or all: the last request and the text."""
+    lines: list[str] = []
+    while wanted is None or len(lines) < wanted:
+        left = 1_000 if wanted is None else wanted - len(lines)
+        sent = yield calling(("read_file", {"path": path, "offset": first + len(lines), "limit": left}))
+        page = [line for _, line in _NUMBERED.findall(last_text(sent))]
+        lines += page
+        if not page:
+            break
+    return sent, "\n".join(lines)
 
 
 def last_text(sent: Sent) -> str:
@@ -269,8 +278,8 @@ async def needle(subject: Subject, folder: Path, seed: int, case: str) -> Check:
                 break
         provider = bench.provider
         assert session is not None
+        found += [] if found else lost.findings
         found += asserted(provider, await bench.agent.history(session), bench.files, session)
-    found += [] if found else lost.findings
     cramped = subject.name != "all" and lost.gone and not lost.findings and bool(provider.refused)
     if cramped:
         found = []

@@ -67,7 +67,6 @@ async def nested(subject: Subject, folder: Path, seed: int) -> Check:
                 found += await _own_ledger(folder, bench, side)
     found += _mixed(around, other, "inner")
     found += _mixed(within, one, "outer")
-    found += _touched(around)
     shed = [len(compactions(bench.provider.turns)) for bench in (around, within)]
     skipped = "" if min(shed) or found else "one of the two shed nothing"
     return Check("nested", subject.name, "", tuple(found), skipped, len(around.provider.turns), sum(shed))
@@ -116,13 +115,6 @@ def _delegate(bench: Bench, side: Side, found: list[Finding]) -> Tool:
     return eval_delegate
 
 
-def _touched(bench: Bench) -> Iterator[Finding]:
-    """The outer view around the call: all that was sent before it, then the call and its result."""
-    turns = bench.provider.turns
-    if 3 in compactions(turns[:3]) or len(turns[2:3]) != 1:
-        yield Finding("view-touched", 3, "the outer agent's context changed while the inner one ran")
-
-
 def _mixed(bench: Bench, side: Side, whose: str) -> Iterator[Finding]:
     for step, sent in enumerate(bench.provider.turns, start=1):
         if side.desk.label in shown_text(sent.messages):
@@ -157,6 +149,11 @@ async def _own_ledger(folder: Path, bench: Bench, side: Side) -> list[Finding]:
     finally:
         await database.close()
     found = []
+    own = {number for number, step in enumerate(steps, start=1) if any(each.admitted for each in step.decisions)}
+    for number in compactions(bench.provider.turns):
+        if number not in own:
+            told = f"the {side.name} agent's context changed without a decision of its own"
+            found.append(Finding("view-touched", number, told))
     if len(steps) != len(bench.provider.turns):
         why = f"{len(steps)} rows for {len(bench.provider.turns)} calls of the {side.name} agent"
         found.append(Finding("ledger-mixed", 0, why))

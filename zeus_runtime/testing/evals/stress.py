@@ -20,7 +20,7 @@ SHARE: Final = 0.15
 _KEEP: Final = 0.3
 """What is kept, as a share of the trigger."""
 
-_PIECE: Final = 0.1
+_PIECE: Final = 0.05
 """From which share of the trigger on a single message is large."""
 
 
