@@ -52,7 +52,7 @@ def register_tools():
     return [Component("probe", create=lambda options, build: [give, store])]
 '''.replace("\\\\n", "\\n")
 
-HUGE = '''
+HUGE = """
 from zeus_runtime import Component, hookimpl, tool
 
 def huge(name):
@@ -65,7 +65,7 @@ def huge(name):
 @hookimpl
 def register_tools():
     return [Component("probe", create=lambda options, build: [huge(name) for name in NAMES])]
-'''.replace("\\\\n", "\\n")
+""".replace("\\\\n", "\\n")
 
 SUMMARY = "## Intent\nThe user wants rows.\n\n## Artifacts\n/none.md\n\n## Next steps\nMore rows."
 
@@ -96,7 +96,9 @@ class Model:
         self._counter = counter_for(lookup("gpt-4o"))
 
     async def stream(self, request: ModelRequest) -> Any:
-        used = self._counter.fixed(request.system, request.tools) + sum(map(self._counter.message, request.messages))
+        used = self._counter.fixed(request.system, request.tools) + sum(
+            map(self._counter.message, request.messages)
+        )
         if self._limit is not None and used > self._limit:
             self.refused += 1
             text = f"This model's maximum context length is {self._limit} tokens. However, you requested {used} tokens."
@@ -121,7 +123,15 @@ def giving(count: int, lines: int, word: str = "a") -> Callable[[int, ModelReque
     )
 
 
-def agent_in(folder: Path, yaml: str, model: Model, *, plugin: str = PLUGIN, tools: str = "[probe]", name: str = "gpt-4o") -> Agent:
+def agent_in(
+    folder: Path,
+    yaml: str,
+    model: Model,
+    *,
+    plugin: str = PLUGIN,
+    tools: str = "[probe]",
+    name: str = "gpt-4o",
+) -> Agent:
     path = write_agent(folder, yaml, plugin=plugin, tools=tools)
     path.write_text(path.read_text().replace("model: gpt-4o\n", f"model: {name}\n", 1))
     return Agent.from_config(path, directory=folder, model=model)
@@ -213,7 +223,9 @@ def storing(count: int, tool: str = "store", body: str = BODY) -> Callable[[int,
 
 
 def bodies(request: ModelRequest, name: str = "body") -> list[str]:
-    calls = [each for message in request.messages if isinstance(message, AIMessage) for each in message.tool_calls]
+    calls = [
+        each for message in request.messages if isinstance(message, AIMessage) for each in message.tool_calls
+    ]
     return [each["args"][name] for each in calls]
 
 
@@ -232,8 +244,13 @@ async def test_truncation_triggers_at_085_and_keeps_010_of_the_window(tmp_path: 
     counter = counter_for(lookup("gpt-4o"))
 
     def size(number: int) -> int:
-        messages = [AIMessage("", tool_calls=[named("store", f"c{each}", body=BODY, note=BODY)]) for each in range(number)]
-        return counter.fixed(model.turns[0].system, model.turns[0].tools) + sum(map(counter.message, messages))
+        messages = [
+            AIMessage("", tool_calls=[named("store", f"c{each}", body=BODY, note=BODY)])
+            for each in range(number)
+        ]
+        return counter.fixed(model.turns[0].system, model.turns[0].tools) + sum(
+            map(counter.message, messages)
+        )
 
     assert size(first - 1) < 0.85 * limit < size(first) + 12 * first + 20
     group = counter.message(AIMessage("", tool_calls=[named("store", "c0", body=BODY, note=BODY)]))
@@ -246,18 +263,24 @@ async def test_truncation_without_a_profile_triggers_at_20_messages_and_keeps_20
     first, whole = await first_cut(tmp_path, yaml, model, name="acme/unknown")
     assert len(model.turns[first].messages) >= 20
     assert len(model.turns[first].messages) - 2 * (first - whole) - 1 == 20
-    assert not any("(argument truncated)" in each for number in range(first) for each in bodies(model.turns[number]))
+    assert not any(
+        "(argument truncated)" in each for number in range(first) for each in bodies(model.turns[number])
+    )
 
 
 @pytest.mark.parametrize(("characters", "cut"), [(2_000, False), (2_001, True)])
-async def test_truncation_cuts_strings_longer_than_2000_characters(tmp_path: Path, characters: int, cut: bool) -> None:
+async def test_truncation_cuts_strings_longer_than_2000_characters(
+    tmp_path: Path, characters: int, cut: bool
+) -> None:
     yaml = "middlewares: [truncation: {trigger: {messages: 3}, keep: {messages: 2}, min_saving_tokens: 0}]\n"
     model = Model(storing(3, body="0" * characters))
     await run(agent_in(tmp_path, yaml, model))
     assert ("(argument truncated)" in bodies(model.turns[-1])[0]) == cut
 
 
-async def test_truncation_leaves_the_first_20_characters_the_marker_and_a_pointer_to_the_file(tmp_path: Path) -> None:
+async def test_truncation_leaves_the_first_20_characters_the_marker_and_a_pointer_to_the_file(
+    tmp_path: Path,
+) -> None:
     yaml = "middlewares: [truncation: {trigger: {messages: 3}, keep: {messages: 2}, min_saving_tokens: 0}]\n"
     model = Model(storing(3, "write_file"))
     await run(agent_in(tmp_path, yaml, model, tools="[filesystem]"))
@@ -322,13 +345,17 @@ async def test_a_summarization_preset_acts_at_085_and_keeps_what_it_says(tmp_pat
         assert 0.10 * limit - 520 < tokens <= 0.10 * limit
 
 
-async def test_the_summarization_preset_deepagents_unknown_is_170000_tokens_and_6_messages(tmp_path: Path) -> None:
+async def test_the_summarization_preset_deepagents_unknown_is_170000_tokens_and_6_messages(
+    tmp_path: Path,
+) -> None:
     model = Model(giving(8, 15_000))
     options = "{trigger: {tokens: 170000}, keep: {messages: 6}}"
     yaml = f"middlewares: [summarization: {options}]\n"
     with pytest.raises(ConfigError) as caught:
         agent_in(tmp_path, yaml, model, name="acme/unknown")
-    assert "more than the input limit" in caught.value.diagnostics[0].message, "170,000 are never reached in 64,000"
+    assert "more than the input limit" in caught.value.diagnostics[0].message, (
+        "170,000 are never reached in 64,000"
+    )
     known = "profiles: {models: {acme/unknown: {max_input_tokens: 400000, tokenizer: o200k_base}}}\n"
     session, _, _ = await run(agent_in(tmp_path, yaml + known, model, name="acme/unknown"))
     steps = await steps_of(tmp_path, session)
@@ -343,7 +370,7 @@ async def test_the_summary_model_is_the_main_model_unless_named(tmp_path: Path) 
     model = Model(giving(8, 200))
     await run(agent_in(tmp_path / "own", f"middlewares: [summarization: {{{options}}}]\n", model))
     assert model.summaries
-    scribe = '''
+    scribe = """
 from langchain_core.messages import AIMessage
 from zeus_runtime import ModelResponse
 
@@ -355,7 +382,7 @@ class Scribe:
 @hookimpl
 def register_models():
     return [Component("scribe", create=lambda options, build: Scribe())]
-'''
+"""
     other = Model(giving(8, 200))
     yaml = f"middlewares: [summarization: {{{options}, model: {{scribe: {{}}}}}}]\n"
     await run(agent_in(tmp_path / "other", yaml, other, plugin=PLUGIN + scribe))
@@ -365,7 +392,8 @@ def register_models():
 
 @pytest.mark.parametrize("trim", [4_000, None])
 async def test_trim_tokens_to_summarize_is_4000_or_none(tmp_path: Path, trim: int | None) -> None:
-    options = f"{{trigger: {{messages: 13}}, keep: {{messages: 1}}, reuse_cache: false, trim_tokens_to_summarize: {trim or 'null'}}}"
+    sizes = f"trigger: {{messages: 13}}, keep: {{messages: 1}}, trim_tokens_to_summarize: {trim or 'null'}"
+    options = f"{{{sizes}, reuse_cache: false}}"
     model = Model(giving(7, 700))
     await run(agent_in(tmp_path, f"middlewares: [summarization: {options}]\n", model))
     read = counter_for(lookup("gpt-4o")).message(model.summaries[0].messages[0])
@@ -374,7 +402,11 @@ async def test_trim_tokens_to_summarize_is_4000_or_none(tmp_path: Path, trim: in
 
 async def test_the_summary_is_structured_intent_artifacts_next_steps(tmp_path: Path) -> None:
     model = Model(giving(8, 200))
-    await run(agent_in(tmp_path, "middlewares: [summarization: {trigger: {messages: 9}, keep: {messages: 3}}]\n", model))
+    await run(
+        agent_in(
+            tmp_path, "middlewares: [summarization: {trigger: {messages: 9}, keep: {messages: 3}}]\n", model
+        )
+    )
     asked = model.summaries[0]
     told = f"{asked.system}\n{asked.messages[-1].content}".casefold()
     assert all(word in told for word in ("intent", "artifacts", "next steps"))
@@ -396,14 +428,24 @@ async def test_originals_are_appended_untruncated_as_dated_sections_and_the_summ
     archived, problems = read_archive(data)
     assert not problems
     assert len(archived) > 20
-    assert [to_payload(each.message) for each in archived] == [to_payload(history[each.seq - 1]) for each in archived]
+    assert [to_payload(each.message) for each in archived] == [
+        to_payload(history[each.seq - 1]) for each in archived
+    ]
 
 
-@pytest.mark.parametrize("policy", ["summarization", "truncation", "dedupe"])
-@pytest.mark.parametrize("option", ["trigger", "keep"])
-def test_a_fraction_without_a_known_window_is_an_error_at_load(tmp_path: Path, policy: str, option: str) -> None:
-    if (policy, option) == ("dedupe", "keep"):
-        pytest.skip("dedupe keeps nothing by size")
+@pytest.mark.parametrize(
+    ("policy", "option"),
+    [
+        ("summarization", "trigger"),
+        ("summarization", "keep"),
+        ("truncation", "trigger"),
+        ("truncation", "keep"),
+        ("dedupe", "trigger"),
+    ],
+)
+def test_a_fraction_without_a_known_window_is_an_error_at_load(
+    tmp_path: Path, policy: str, option: str
+) -> None:
     other = {"trigger": "keep: {messages: 2}", "keep": "trigger: {messages: 9}"}[option]
     more = "" if policy == "dedupe" else f", {other}"
     yaml = f"middlewares:\n  - {policy}: {{{option}: {{fraction: 0.5}}{more}}}\n"
@@ -430,7 +472,9 @@ async def test_overflow_triggers_the_same_compaction_at_once_and_a_retry(tmp_pat
     assert [message.type for message in history].count("tool") == 12, "no message is lost"
 
 
-async def test_caching_marks_the_stable_prefix_and_the_conversation_for_anthropic_only(tmp_path: Path) -> None:
+async def test_caching_marks_the_stable_prefix_and_the_conversation_for_anthropic_only(
+    tmp_path: Path,
+) -> None:
     yaml = "prompt: {time: {precision: minute}}\nmiddlewares: [caching: {minimum_tokens: 0}]\n"
     marked = Model(giving(2, 10))
     await run(agent_in(tmp_path / "a", yaml, marked, name="anthropic/claude-sonnet-4-5"))
@@ -472,7 +516,7 @@ def test_the_order_of_the_reference_can_be_written_and_is_kept() -> None:
 
 
 async def test_the_users_own_middlewares_stand_where_their_line_stands(tmp_path: Path) -> None:
-    heard = '''
+    heard = """
 from zeus_runtime import Middleware
 
 class Heard(Middleware):
@@ -486,7 +530,7 @@ class Heard(Middleware):
 @hookimpl
 def register_middlewares():
     return [Component(name, create=lambda options, build, name=name: Heard(name)) for name in ("before", "after")]
-'''
+"""
     plugin = (PLUGIN + heard).replace('"order.txt"', repr(str(tmp_path / "order.txt")))
     yaml = "middlewares: [before, caching: {minimum_tokens: 0}, after]\n"
     model = Model(giving(0, 0))
@@ -555,7 +599,9 @@ async def ask(task: str) -> str:
     assert len(inner_model.summaries) > 1
     assert not outer_model.summaries
     for before, after in zip(outer_model.turns, outer_model.turns[1:], strict=False):
-        assert list(after.messages)[: len(before.messages)] == list(before.messages), "the inner one touched the outer"
+        assert list(after.messages)[: len(before.messages)] == list(before.messages), (
+            "the inner one touched the outer"
+        )
     assert "INNER" not in str([message.content for message in outer_model.turns[-1].messages])
     assert "OUTER" not in str([list(request.messages) for request in inner_model.turns])
     outer_steps, inner_steps = await steps_of(tmp_path, session), await steps_of(tmp_path, asked[0])
@@ -568,7 +614,9 @@ async def ask(task: str) -> str:
     assert [message.type for message in history].count("tool") == 4
 
 
-async def test_the_summarys_tokens_are_not_in_the_users_stream_and_count_in_its_totals(tmp_path: Path) -> None:
+async def test_the_summarys_tokens_are_not_in_the_users_stream_and_count_in_its_totals(
+    tmp_path: Path,
+) -> None:
     model = Model(giving(8, 200), summary="a word that only the summary says: zanzibar")
     yaml = "middlewares: [summarization: {trigger: {messages: 9}, keep: {messages: 3}}]\n"
     _, events, _ = await run(agent_in(tmp_path, yaml, model))
@@ -577,7 +625,9 @@ async def test_the_summarys_tokens_are_not_in_the_users_stream_and_count_in_its_
     assert "zanzibar" in str(model.turns[-1].messages[0].content)
     counter = counter_for(lookup("gpt-4o"))
     sent = [*model.turns, *model.summaries]
-    tokens = [counter.fixed(each.system, each.tools) + sum(map(counter.message, each.messages)) for each in sent]
+    tokens = [
+        counter.fixed(each.system, each.tools) + sum(map(counter.message, each.messages)) for each in sent
+    ]
     assert events[-1].prompt_tokens == sum(tokens)  # type: ignore[union-attr]
 
 
@@ -604,17 +654,19 @@ async def test_large_results_and_history_may_live_in_other_stores_than_the_works
     assert (tmp_path / "big" / "c0").read_text() == str(history[2].content)
     assert (tmp_path / "old" / f"{session}.md").is_file()
     assert list((tmp_path / "files").iterdir()) == []
-    read, found = (str(message.content) for message in history if message.type == "tool" and message.name != "give")
+    read, found = (
+        str(message.content) for message in history if message.type == "tool" and message.name != "give"
+    )
     assert read.startswith("1\trow\n2\trow")
     assert "Rows, please" in found
 
 
-@pytest.mark.parametrize("evaluation", ["goal", "needle", "stress", "nested"])
+@pytest.mark.parametrize("evaluation", ["goal", "needle", "stress"])
 async def test_the_targeted_evaluations_pass(tmp_path: Path, evaluation: str) -> None:
     """Of summarization with the ways back; of the presets and every policy in tests/testing/evals."""
     report = await evaluate(
         "default",
-        sets=("middlewares=[pins, summarization, recall]", "model=gpt-4o"),
+        sets=("middlewares=[summarization, recall]", "model=gpt-4o"),
         directory=tmp_path,
         environ={},
         evaluations=[evaluation],

@@ -102,7 +102,9 @@ def todos(*statuses: str) -> tuple[str, dict[str, Any], str]:
     return ("write_todos", {"todos": listed}, "Task list updated.")
 
 
-@pytest.mark.parametrize("said", ["Done.", "All tasks are completed.", "I have finished everything.", "It is done!"])
+@pytest.mark.parametrize(
+    "said", ["Done.", "All tasks are completed.", "I have finished everything.", "It is done!"]
+)
 def test_declaring_done_with_open_todos_is_found(said: str) -> None:
     worked = [HumanMessage("go"), *called(todos("completed", "in_progress", "pending")), AIMessage(said)]
     (finding,) = drift(worked)
@@ -113,7 +115,10 @@ def test_declaring_done_with_open_todos_is_found(said: str) -> None:
 
 def test_done_with_every_todo_done_and_a_report_of_what_is_left_are_right() -> None:
     assert kinds([*called(todos("pending")), *called(todos("completed")), AIMessage("Done.")]) == []
-    assert kinds([*called(todos("completed", "pending")), AIMessage("Part 1 still remains; the rest is done.")]) == []
+    assert (
+        kinds([*called(todos("completed", "pending")), AIMessage("Part 1 still remains; the rest is done.")])
+        == []
+    )
     assert kinds([*called(todos("pending")), AIMessage("Shall I go on until all is done?")]) == []
 
 
@@ -163,7 +168,14 @@ def test_a_call_made_again_after_the_compaction_with_the_same_result_is_found() 
         ([("edit_file", {"path": "/b.txt"}, "Replaced")], READ, [4]),
         ([OTHER_WORK], ("recall", {"query": "a"}, "the text"), [4]),
     ],
-    ids=["never compacted", "compacted later", "it changed", "other arguments", "something was written", "recall"],
+    ids=[
+        "never compacted",
+        "compacted later",
+        "it changed",
+        "other arguments",
+        "something was written",
+        "recall",
+    ],
 )
 def test_a_call_made_again_for_a_reason_is_none(
     between: list[tuple[str, dict[str, Any], str]],
@@ -200,7 +212,9 @@ def trajectories() -> list[list[BaseMessage]]:
 
 
 @pytest.mark.parametrize("messages", trajectories(), ids=lambda messages: f"{len(messages)} messages")
-def test_real_conversations_have_none_and_the_same_ones_with_drift_have_it(messages: list[BaseMessage]) -> None:
+def test_real_conversations_have_none_and_the_same_ones_with_drift_have_it(
+    messages: list[BaseMessage],
+) -> None:
     compacted_at = range(5, len(messages), 5)
     assert kinds(messages, compacted_at=compacted_at) == []
     results = [place for place, each in enumerate(messages, start=1) if each.type == "tool"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -13,12 +14,12 @@ from zeus_runtime.agent.checked import check
 from zeus_runtime.errors import UsageError
 from zeus_runtime.testing.evals import Check, Finding, Report, evaluate, stressed
 from zeus_runtime.testing.evals.__main__ import main
+from zeus_runtime.testing.evals.evaluate import stress
 from zeus_runtime.testing.evals.goal import goal
 from zeus_runtime.testing.evals.needle import CASES, needle
 from zeus_runtime.testing.evals.nested import nested
 from zeus_runtime.testing.evals.stress import yaml_of
 from zeus_runtime.testing.evals.subject import Subject
-from zeus_runtime.testing.evals.evaluate import stress
 
 WINDOW = 8_000
 
@@ -60,7 +61,9 @@ def config(folder: Path, middlewares: str, *, tools: str = "[filesystem, todos]"
     if plugin:
         (folder / "lossy.py").write_text(plugin)
         files = "plugins: {files: [lossy.py]}\n"
-    path.write_text(f"version: 1\nname: tested\nmodel: gpt-4o\ntools: {tools}\n{files}middlewares: {middlewares}\n")
+    path.write_text(
+        f"version: 1\nname: tested\nmodel: gpt-4o\ntools: {tools}\n{files}middlewares: {middlewares}\n"
+    )
     return path
 
 
@@ -93,7 +96,9 @@ async def test_a_needle_that_one_policy_took_is_recovered_by_recall_and_by_read_
 
 
 @pytest.mark.parametrize("policy", [name for name in ALONE if name != "history"])
-async def test_it_is_recovered_by_the_path_that_is_shown_without_recall_too(tmp_path: Path, policy: str) -> None:
+async def test_it_is_recovered_by_the_path_that_is_shown_without_recall_too(
+    tmp_path: Path, policy: str
+) -> None:
     case, options = ALONE[policy]
     found = await needle(subject(tmp_path, f"[{options}]", 16_000), tmp_path / "run", 0, case)
     assert found.outcome == "passed", found
@@ -135,10 +140,17 @@ async def test_nested_agents_are_independent(tmp_path: Path) -> None:
 
 async def test_the_default_preset_passes_every_evaluation(tmp_path: Path) -> None:
     report = await evaluate("default", directory=tmp_path, environ={}, window_tokens=WINDOW)
+    left = os.listdir(tmp_path)
     assert report.passed, str(report)
     assert {each.evaluation for each in report.checks} == {"goal", "needle", "stress", "nested"}
-    assert {each.subject for each in report.checks} == {"all", "eviction", "dedupe", "truncation", "summarization"}
-    assert list(tmp_path.iterdir()) == [], "an evaluation leaves nothing where it is called"
+    assert {each.subject for each in report.checks} == {
+        "all",
+        "eviction",
+        "dedupe",
+        "truncation",
+        "summarization",
+    }
+    assert left == [], "an evaluation leaves nothing where it is called"
 
 
 async def test_a_policy_that_forgets_the_goal_is_caught(tmp_path: Path) -> None:
@@ -155,18 +167,27 @@ async def test_a_summariser_that_is_not_shown_the_goal_is_caught(tmp_path: Path)
 
 async def test_a_policy_that_hides_a_result_without_a_path_is_caught(tmp_path: Path) -> None:
     hiding = subject(tmp_path, "[hide]", plugin=LOSSY)
-    assert kinds(await needle(hiding, tmp_path / "needle", 0, "large result")) == {"needle-lost", "original-lost"}
+    assert kinds(await needle(hiding, tmp_path / "needle", 0, "large result")) == {
+        "needle-lost",
+        "original-lost",
+    }
 
 
 async def test_history_without_recall_is_caught_since_nothing_shows_where_it_went(tmp_path: Path) -> None:
-    found = await needle(subject(tmp_path, "[history: {max_messages: 6}]"), tmp_path / "run", 0, "earlier turn")
+    found = await needle(
+        subject(tmp_path, "[history: {max_messages: 6}]"), tmp_path / "run", 0, "earlier turn"
+    )
     assert kinds(found) == {"needle-lost"}
     assert "no recall" in found.findings[0].message
 
 
 async def test_no_policy_at_all_is_nothing_to_ask_and_does_not_pass(tmp_path: Path) -> None:
     report = await evaluate(
-        config(tmp_path, "[]"), directory=tmp_path, environ={}, window_tokens=WINDOW, evaluations=["goal", "stress"]
+        config(tmp_path, "[]"),
+        directory=tmp_path,
+        environ={},
+        window_tokens=WINDOW,
+        evaluations=["goal", "stress"],
     )
     assert {check.outcome for check in report.checks} == {"skipped"}
     assert not report.passed
@@ -225,7 +246,11 @@ def test_stress_lowers_every_trigger_in_proportion_and_leaves_the_rest(tmp_path:
     plan = plan_of(tmp_path, lines).plan
     low = {ref.name: ref.options for ref in stressed(plan, 0.2).middlewares}
     assert low["pins"] == {"max_tokens": 900}
-    assert low["eviction"] == {"tools": {"ls": None, "grep": 1_280}, "max_tokens": 1_280, "max_user_tokens": None}
+    assert low["eviction"] == {
+        "tools": {"ls": None, "grep": 1_280},
+        "max_tokens": 1_280,
+        "max_user_tokens": None,
+    }
     assert low["truncation"]["trigger"] == {"tokens": 25_600}
     assert low["truncation"]["keep"] == {"tokens": 7_680}
     assert low["truncation"]["keep_chars"] == 7

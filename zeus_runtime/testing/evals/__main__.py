@@ -40,7 +40,9 @@ def main(words: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt:
         return 130
-    text = json.dumps(report.to_json(), ensure_ascii=False, indent=2) if given.format == "json" else str(report)
+    text = (
+        json.dumps(report.to_json(), ensure_ascii=False, indent=2) if given.format == "json" else str(report)
+    )
     sys.stdout.write(f"{text}\n")
     return 0 if report.passed else 5
 
@@ -54,13 +56,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("config", help="a YAML file or a preset's name")
     parser.add_argument("--env", help="the overlay's name")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="an override")
-    parser.add_argument("--only", action="append", choices=EVALUATIONS, help="this evaluation; may be repeated")
-    parser.add_argument("--window", type=int, metavar="TOKENS", help="an input limit instead of the model's own")
-    parser.add_argument("--share", type=float, default=0.15, help="where stress puts the triggers: 0.10 to 0.25")
+    parser.add_argument(
+        "--only", action="append", choices=EVALUATIONS, help="this evaluation; may be repeated"
+    )
+    parser.add_argument(
+        "--window", type=int, metavar="TOKENS", help="an input limit instead of the model's own"
+    )
+    parser.add_argument(
+        "--share", type=float, default=0.15, help="where stress puts the triggers: 0.10 to 0.25"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of the texts")
     parser.add_argument("--format", choices=("text", "json"), default="text")
     parser.add_argument(
-        "--write-stressed", metavar="FILE", type=Path, help="write the stressed middlewares as an overlay and stop"
+        "--write-stressed",
+        metavar="FILE",
+        type=Path,
+        help="write the stressed middlewares as an overlay and stop",
     )
     return parser
 
@@ -73,7 +84,9 @@ def _write_stressed(given: argparse.Namespace) -> int:
     from zeus_runtime.testing.evals.stress import stressed, yaml_of
 
     checked = check(given.config, env=given.env, sets=given.set, directory=Path.cwd(), environ=os.environ)
-    given.write_stressed.write_text(yaml_of(stressed(make_plan(checked), given.share).middlewares), encoding="utf-8")
+    given.write_stressed.write_text(
+        yaml_of(stressed(make_plan(checked), given.share).middlewares), encoding="utf-8"
+    )
     return 0
 
 

@@ -32,7 +32,8 @@ _OPEN_ENDED: Final = re.compile(
     re.IGNORECASE,
 )
 _NO_ANSWER: Final = re.compile(
-    r"\b(don't|do not|doesn't|not|can't|cannot|no|unsure|unknown|why|what do you mean|remember|recall)\b", re.IGNORECASE
+    r"\b(don't|do not|doesn't|not|can't|cannot|no|unsure|unknown|why|what do you mean|remember|recall)\b",
+    re.IGNORECASE,
 )
 _DONE: Final = re.compile(
     r"^\W*(?:(?:all|everything|that|it|the (?:work|task|job)|all (?:of )?(?:the )?(?:tasks|steps|items|work))"
@@ -42,24 +43,32 @@ _DONE: Final = re.compile(
     r"|done|finished|task complete[d]?|work complete[d]?)\b(?!\s+(?:if|when|once|until|after|as soon))",
     re.IGNORECASE | re.MULTILINE,
 )
-_NOT_DONE: Final = re.compile(r"\b(not (?:yet )?(?:done|finished|complete)|remain|still|except|partly|but|left to)\b", re.I)
+_NOT_DONE: Final = re.compile(
+    r"\b(not (?:yet )?(?:done|finished|complete)|remain|still|except|partly|but|left to)\b", re.I
+)
 _CLAIM: Final = re.compile(
-    r"\b(?:i|we)(?:'ve| have)?(?: now| also)? (?:wrote|written|created|saved|made|generated|added|stored|put)\b([^.!?\n]"
-    r"|\.(?=\w))*",
+    r"\b(?:i|we)(?:'ve| have)?(?: now| also)? (?:wrote|written|created|saved|made|generated|added|stored|put)\b"
+    r"([^.!?\n]|\.(?=\w))*",
     re.IGNORECASE,
 )
 _FILE: Final = re.compile(
-    r"\b(?:to|as|at|into|file|called|named)(?: the file)?:?\s+[`'\"]?(/?[\w\-]{2,}(?:/[\w.\-]+)*\.[A-Za-z][A-Za-z0-9]{0,7})\b"
+    r"\b(?:to|as|at|into|file|called|named)(?: the file)?:?\s+"
+    r"[`'\"]?(/?[\w\-]{2,}(?:/[\w.\-]+)*\.[A-Za-z][A-Za-z0-9]{0,7})\b"
 )
 _WORD: Final = re.compile(r"[^\W_]+")
 _STOP: Final = frozenset(
-    "a an the to of for in on at and or so is are be i me my we us our you your it this that please kindly could can"
-    " would will also provide tell give share specify send just now with need know have do does did first then"
-    " help assist thank thanks sorry sure great again what which who whom whose where when how".split()
+    _WORD.findall(
+        "a an the to of for in on at and or so is are be i me my we us our you your it this that please "
+        "kindly could can would will also provide tell give share specify send just now with need know "
+        "have do does did first then help assist thank thanks sorry sure great again what which who whom "
+        "whose where when how ",
+    )
 )
 _READING: Final = frozenset(
-    "get find search list ls read open view show cat look fetch query grep glob head tail stat lookup check describe"
-    " inspect load think calculate".split()
+    _WORD.findall(
+        "get find search list ls read open view show cat look fetch query grep glob head tail stat "
+        "lookup check describe inspect load think calculate ",
+    )
 )
 _WAY_BACK: Final = frozenset({"recall", "read_todos"})
 _ARCHIVES: Final = ("/large_tool_results/", "/conversation_history/")
@@ -87,7 +96,11 @@ def drift(
         artefacts: paths that must have been written before all is done.
         reads: the tools that change nothing; None judges by their names.
     """
-    found = [*_asked_again(messages), *_false_done(messages, artefacts), *_repeated(messages, compacted_at, reads)]
+    found = [
+        *_asked_again(messages),
+        *_false_done(messages, artefacts),
+        *_repeated(messages, compacted_at, reads),
+    ]
     return tuple(sorted(found, key=lambda finding: finding.step))
 
 
@@ -158,12 +171,18 @@ def _false_done(messages: Sequence[BaseMessage], artefacts: Collection[str]) -> 
         said = _DONE.search(message.text)
         if said is None or _NOT_DONE.search(message.text):
             continue
-        still = [str(todo.get("content", "")) for todo in todos if todo.get("status") in ("pending", "in_progress")]
+        still = [
+            str(todo.get("content", "")) for todo in todos if todo.get("status") in ("pending", "in_progress")
+        ]
         if still:
-            yield Finding("false-done", place, f"it says done with {len(still)} open todo(s)", short("; ".join(still)))
+            yield Finding(
+                "false-done", place, f"it says done with {len(still)} open todo(s)", short("; ".join(still))
+            )
         missing = [path for path in artefacts if _path(path) not in written]
         if missing:
-            yield Finding("false-done", place, "it says done, and an artefact was not made", short(", ".join(missing)))
+            yield Finding(
+                "false-done", place, "it says done, and an artefact was not made", short(", ".join(missing))
+            )
 
 
 def _unmade(text: str, named: Sequence[str], place: int) -> Iterator[Finding]:
@@ -179,7 +198,11 @@ def _unmade(text: str, named: Sequence[str], place: int) -> Iterator[Finding]:
 
 
 def _todos(call: Mapping[str, Any], former: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
-    given = call["args"].get("todos") if call["name"] == "write_todos" and isinstance(call["args"], Mapping) else None
+    given = (
+        call["args"].get("todos")
+        if call["name"] == "write_todos" and isinstance(call["args"], Mapping)
+        else None
+    )
     if not isinstance(given, list):
         return former
     return [todo for todo in given if isinstance(todo, Mapping)]
@@ -230,12 +253,18 @@ def _is_read(call: Mapping[str, Any], reads: Collection[str] | None) -> bool:
     if name in _WAY_BACK:
         return True
     words = re.split(r"[_\-.]|(?<=[a-z])(?=[A-Z])", name)
-    return any(word.casefold() in _READING for word in words[:2]) and words[0].casefold() not in ("write", "edit", "set")
+    return any(word.casefold() in _READING for word in words[:2]) and words[0].casefold() not in (
+        "write",
+        "edit",
+        "set",
+    )
 
 
 def _key(call: Mapping[str, Any]) -> str:
     arguments = call["args"]
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments, sort_keys=True, ensure_ascii=False)
+    text = (
+        arguments if isinstance(arguments, str) else json.dumps(arguments, sort_keys=True, ensure_ascii=False)
+    )
     return f"{call['name']} {text}"
 
 
@@ -244,7 +273,9 @@ def _calls(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
 
 
 def _failed(message: BaseMessage) -> bool:
-    return getattr(message, "status", "") == "error" or bool(re.match(r"\W*(?:error|traceback|exception)\b", message.text, re.I))
+    return getattr(message, "status", "") == "error" or bool(
+        re.match(r"\W*(?:error|traceback|exception)\b", message.text, re.I)
+    )
 
 
 def _path(path: str) -> str:

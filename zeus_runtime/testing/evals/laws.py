@@ -105,7 +105,9 @@ def pins(turns: Sequence[Sent]) -> Iterator[Finding]:
             shown = view.item_of(seq).message if view.shown(seq) else None
             if shown is None or to_payload(shown) != to_payload(view.original(seq)):
                 how = "is gone" if shown is None else "was changed"
-                yield Finding("pin-broken", step, f"the pinned message {seq} {how}", short(text_of(view.original(seq))))
+                yield Finding(
+                    "pin-broken", step, f"the pinned message {seq} {how}", short(text_of(view.original(seq)))
+                )
 
 
 def overflows(provider: ExactProvider) -> Iterator[Finding]:
@@ -136,7 +138,9 @@ def recoverable(
         original = history[seq - 1]
         if not view.shown(seq):
             if kept.get(seq) != to_payload(original):
-                yield Finding("original-lost", 0, f"message {seq} left and is not archived", short(text_of(original)))
+                yield Finding(
+                    "original-lost", 0, f"message {seq} left and is not archived", short(text_of(original))
+                )
             continue
         shown = view.item_of(seq).message
         if to_payload(shown) == to_payload(original):
@@ -184,5 +188,3 @@ def asserted(
     if isinstance(last, View):
         found += recoverable(history, last, files, session)
     return tuple(found)
-
-

@@ -163,7 +163,9 @@ def recovered(needle: Needle, sent: Sent) -> Part:
         sent = yield from _read(needle, sent, paths, names)
     if not needle.ways:
         why = "no path of it is shown" if "read_file" in names else "there is no read_file"
-        needle.findings.append(_unrecovered("it left, there is no recall, and " + why, shown_at(sent.messages)))
+        needle.findings.append(
+            _unrecovered("it left, there is no recall, and " + why, shown_at(sent.messages))
+        )
     return sent
 
 
@@ -177,7 +179,10 @@ def pointers(needle: Needle, messages: Sequence[BaseMessage]) -> list[str]:
     call_id = ""
     for message in messages:
         for call in getattr(message, "tool_calls", ()):
-            if needle.call is not None and (call["name"], next(iter(call["args"].values()), "")) == needle.call:
+            if (
+                needle.call is not None
+                and (call["name"], next(iter(call["args"].values()), "")) == needle.call
+            ):
                 call_id = call_id or str(call["id"])
     own = [
         text_of(message)

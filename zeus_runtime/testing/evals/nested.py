@@ -14,7 +14,7 @@ from zeus_runtime.models.messages import to_payload
 from zeus_runtime.testing.evals.laws import asserted, compactions, shown_text
 from zeus_runtime.testing.evals.report import Check, Finding
 from zeus_runtime.testing.evals.subject import Bench, Subject, running
-from zeus_runtime.testing.evals.work import Desk, forgetful, survey, working
+from zeus_runtime.testing.evals.work import Desk, Part, forgetful, survey, working
 from zeus_runtime.testing.scripted_model import calling
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _inner(desk: Desk) -> Script:
     yield "Done."
 
 
-def _shedding(sent: Sent, desk: Desk) -> Iterator[object]:
+def _shedding(sent: Sent, desk: Desk) -> Part:
     former, shed = sent, 0
 
     def over(now: Sent) -> bool:
@@ -95,7 +95,7 @@ def _shedding(sent: Sent, desk: Desk) -> Iterator[object]:
         former = now
         return shed >= _COMPACTIONS
 
-    return working(sent, desk, over)  # type: ignore[return-value]
+    return working(sent, desk, over)
 
 
 def _delegate(bench: Bench, side: Side, found: list[Finding]) -> Tool:
@@ -118,7 +118,9 @@ def _delegate(bench: Bench, side: Side, found: list[Finding]) -> Tool:
 def _mixed(bench: Bench, side: Side, whose: str) -> Iterator[Finding]:
     for step, sent in enumerate(bench.provider.turns, start=1):
         if side.desk.label in shown_text(sent.messages):
-            yield Finding("mixed", step, f"a text of the {whose} agent was sent to the other", side.desk.label)
+            yield Finding(
+                "mixed", step, f"a text of the {whose} agent was sent to the other", side.desk.label
+            )
             return
 
 
@@ -132,7 +134,12 @@ def _own_archive(bench: Bench, side: Side, history: Sequence[object]) -> Iterato
         return
     for each in archived:
         if not 0 < each.seq <= len(history) or to_payload(each.message) != to_payload(history[each.seq - 1]):  # type: ignore[arg-type]
-            yield Finding("archive-mixed", 0, f"the {side.name} agent's archive holds what it did not say", str(each.seq))
+            yield Finding(
+                "archive-mixed",
+                0,
+                f"the {side.name} agent's archive holds what it did not say",
+                str(each.seq),
+            )
 
 
 async def _own_ledger(folder: Path, bench: Bench, side: Side) -> list[Finding]:
@@ -149,7 +156,9 @@ async def _own_ledger(folder: Path, bench: Bench, side: Side) -> list[Finding]:
     finally:
         await database.close()
     found = []
-    own = {number for number, step in enumerate(steps, start=1) if any(each.admitted for each in step.decisions)}
+    own = {
+        number for number, step in enumerate(steps, start=1) if any(each.admitted for each in step.decisions)
+    }
     for number in compactions(bench.provider.turns):
         if number not in own:
             told = f"the {side.name} agent's context changed without a decision of its own"
@@ -159,10 +168,18 @@ async def _own_ledger(folder: Path, bench: Bench, side: Side) -> list[Finding]:
         found.append(Finding("ledger-mixed", 0, why))
     windows = {step.input_limit_tokens for step in steps}
     if windows - {bench.plan.profile.max_input_tokens}:
-        found.append(Finding("budget-mixed", 0, f"the {side.name} agent was planned with another's window", str(windows)))
+        found.append(
+            Finding(
+                "budget-mixed", 0, f"the {side.name} agent was planned with another's window", str(windows)
+            )
+        )
     reported = [step.usage.input_tokens for step in steps if step.usage is not None]
     if reported != [sent.tokens for sent in bench.provider.turns]:
-        found.append(Finding("budget-mixed", 0, f"the {side.name} agent's ledger counts other requests than its own"))
+        found.append(
+            Finding("budget-mixed", 0, f"the {side.name} agent's ledger counts other requests than its own")
+        )
     if (steps[-1].edits if steps else 0) != len(edits):
-        found.append(Finding("ledger-mixed", 0, f"the {side.name} agent has other edits than its ledger says"))
+        found.append(
+            Finding("ledger-mixed", 0, f"the {side.name} agent has other edits than its ledger says")
+        )
     return found

@@ -97,7 +97,10 @@ class Report:
             yield f"{check.outcome:8} {check.name}: {more}"
             for finding in check.findings:
                 yield f"         {finding}"
-        counts = [f"{sum(c.outcome == name for c in self.checks)} {name}" for name in ("passed", "failed", "skipped")]
+        counts = [
+            f"{sum(c.outcome == name for c in self.checks)} {name}"
+            for name in ("passed", "failed", "skipped")
+        ]
         yield ", ".join(counts)
 
     def to_json(self) -> dict[str, Any]:

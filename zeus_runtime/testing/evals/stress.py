@@ -65,7 +65,9 @@ def _lowered(name: str, options: Mapping[str, Any], trigger: int) -> dict[str, A
             found[option] = min(options[option], most)
     if name == "eviction":
         limits = options.get("tools", {})
-        found["tools"] = {tool: None if limit is None else min(limit, piece) for tool, limit in limits.items()}
+        found["tools"] = {
+            tool: None if limit is None else min(limit, piece) for tool, limit in limits.items()
+        }
     return found
 
 

@@ -62,7 +62,10 @@ class Subject:
 
         folder.mkdir(parents=True, exist_ok=True)
         plan = make_plan(self._apart(folder), mode="agent")
-        own = [each if each.component in KEPT_TOOLSETS else replace(each, tool=_inert(each.tool)) for each in plan.tools]
+        own = [
+            each if each.component in KEPT_TOOLSETS else replace(each, tool=_inert(each.tool))
+            for each in plan.tools
+        ]
         plugin = plan.checkpointer.plugin
         own += [PlannedTool(tool, showing(tool, "agent"), "evals", plugin) for tool in tools]
         plan = replace(plan, tools=tuple(own))
@@ -126,7 +129,9 @@ class Bench:
             result = await self.agent.run(prompt, session=session)
         except FailedRunError as error:
             steps = len(self.provider.turns)
-            return error.session, Finding("run-failed", steps, "the run did not end well", short(error.message))
+            return error.session, Finding(
+                "run-failed", steps, "the run did not end well", short(error.message)
+            )
         return result.session, result.answer
 
 

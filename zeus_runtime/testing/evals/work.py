@@ -61,7 +61,10 @@ class Desk:
     def lines(self, tokens: int) -> list[str]:
         """About ``tokens`` tokens of text, in short lines."""
         count = max(2, tokens // _LINE_TOKENS)
-        return [f"{self.label} {number}: value {self._dice.getrandbits(40):010x}" for number in range(1, count + 1)]
+        return [
+            f"{self.label} {number}: value {self._dice.getrandbits(40):010x}"
+            for number in range(1, count + 1)
+        ]
 
     def text(self, tokens: int, needle: str = "") -> str:
         """About ``tokens`` tokens of text with ``needle`` as a line in its second half."""
