@@ -5,7 +5,8 @@ summarized; a tool result or a call's arguments have a file each (``/large_tool_
 workspace's routes, so that the model reads them back with ``read_file``, and a deployment puts them where it likes.
 
 A section is Markdown with machine-readable lines: before each message stands a comment with its JSON (all but the
-text) and the number of bytes of the text that follows, so that nothing in a text can be mistaken for structure.
+text) and the number of bytes of the text that follows, so that nothing in a text can be mistaken for structure. Long
+arguments of calls, which the JSON has on one line, are written out once more below, for who reads by lines.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ _MESSAGE: Final = b"<!-- zeus:message "
 _END: Final = b" -->\n"
 _SAFE: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}\Z")
 _MAX_BYTES: Final = 1 << 31
+_LONG_ARGUMENT_CHARS: Final = 1_000
 
 
 class ArchiveError(RunError):
@@ -97,6 +99,10 @@ class Archive:
     def arguments_handle(self, call_id: str) -> str:
         """The path under which the arguments of a call are kept, as JSON."""
         return f"{RESULTS_ROUTE}{_file_name(call_id)}.arguments.json"
+
+    def argument_handle(self, call_id: str, name: str) -> str:
+        """The path under which the text of one argument of a call is kept as it is, so that it can be read by lines."""
+        return argument_path(self.arguments_handle(call_id), name)
 
     def message_handle(self, seq: int) -> str:
         """The path under which the text of a message that is no tool result is kept."""
@@ -167,7 +173,11 @@ class Archive:
         if isinstance(edit, TruncateArguments):
             call = next(each for each in message.tool_calls if each["id"] == edit.call_id)  # type: ignore[attr-defined]
             data = json.dumps(call["args"], ensure_ascii=False).encode()
-            return self._placed(edit, edit.handle or self.arguments_handle(edit.call_id), data)
+            placed = self._placed(edit, edit.handle or self.arguments_handle(edit.call_id), data)
+            # JSON puts a whole text on one line, and a long line is not shown whole by a reader of lines.
+            for name in edit.arguments:
+                self._files.write(argument_path(placed.handle, name), str(call["args"][name]).encode())
+            return placed
         text = message.content if isinstance(message.content, str) else _json(message.content)
         return self._placed(edit, edit.handle, text.encode())
 
@@ -193,6 +203,11 @@ class Archive:
             return self._files.read(path, max_bytes=_MAX_BYTES)
         except WorkspaceError:
             return None
+
+
+def argument_path(handle: str, name: str) -> str:
+    """Where the text of the argument ``name`` stands beside all arguments of its call at ``handle``."""
+    return f"{handle}.{_file_name(name)}"
 
 
 def section(
@@ -221,7 +236,9 @@ def _written(seq: int, message: BaseMessage) -> bytes:
     text = b""
     if isinstance(payload["content"], str):
         text = payload.pop("content").encode()
-    entry = _json({"seq": seq, "bytes": len(text), "payload": payload}).replace("--", "-\\u002d")
+    more = _long_arguments(message)
+    head = {"seq": seq, "bytes": len(text), **({"more": len(more)} if more else {}), "payload": payload}
+    entry = _json(head).replace("--", "-\\u002d")
     name = f" {message.name}" if message.name else ""
     return (
         _MESSAGE
@@ -229,8 +246,20 @@ def _written(seq: int, message: BaseMessage) -> bytes:
         + _END
         + f"### {seq} · {payload['role']}{name}\n\n".encode()
         + text
+        + more
         + b"\n\n"
     )
+
+
+def _long_arguments(message: BaseMessage) -> bytes:
+    """The long texts among a message's calls, as they are; those that a reader of lines could not see whole."""
+    parts = [
+        f"\n\n#### {call['name']} · {name}\n\n{value}"
+        for call in getattr(message, "tool_calls", ())
+        for name, value in call["args"].items()
+        if isinstance(value, str) and len(value) > _LONG_ARGUMENT_CHARS
+    ]
+    return "".join(parts).encode()
 
 
 def read_archive(data: bytes) -> tuple[list[Archived], list[str]]:
@@ -261,7 +290,7 @@ def _entries(data: bytes, problems: list[str]) -> Iterator[tuple[int, dict[str, 
                 raise ValueError("it is cut off")
             entry = json.loads(data[after:end])
             yield at, entry
-            after = data.index(b"\n\n", end) + 2 + int(entry["bytes"])
+            after = data.index(b"\n\n", end) + 2 + int(entry["bytes"]) + int(entry.get("more", 0))
         except (ValueError, KeyError, TypeError) as error:
             problems.append(f"byte {at}: {error}")
         at = data.find(_MESSAGE, after)

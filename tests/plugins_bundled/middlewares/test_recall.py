@@ -115,7 +115,7 @@ async def test_a_cut_argument_is_read_by_its_path(tmp_path: Path) -> None:
         calling(call("store", "s1", name="ship", body=body)),
         calling(call("look", "l1", at="x", lines=1)),
         calling(call("look", "l2", at="x", lines=1)),
-        calling(call("recall", "r1", item="/large_tool_results/s1.arguments.json")),
+        calling(call("recall", "r1", item="/large_tool_results/s1.arguments.json.body")),
         "done",
     )
     (answer,) = (str(m.content) for m in spoken.history if m.name == "recall")  # type: ignore[union-attr]

@@ -15,6 +15,10 @@ ROOM = 0.95
 """The share of the window that a request may take after what was too much has gone."""
 
 
+WAY_BACK = "recall"
+"""The tool that gives back, by pages, what was evicted: a page that is evicted itself could never be read."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """A message to evict.
@@ -74,7 +78,7 @@ def _written_limit(item: Item, options: Options) -> int | None:
         return None
     if tool in options.tools:
         return options.tools[tool]
-    return None if tool in options.exclude else options.max_tokens
+    return None if tool == WAY_BACK or tool in options.exclude else options.max_tokens
 
 
 def evictable(view: View, item: Item) -> bool:

@@ -34,7 +34,10 @@ class Options:
         Mapping[str, Annotated[int, Minimum(1)] | None],
         Doc("Limits of single tools, by name, in place of max_tokens and exclude; null: never."),
     ] = field(default_factory=dict)
-    exclude: Annotated[tuple[str, ...], Doc("Tools whose results stay as they are.")] = PAGED_TOOLS
+    exclude: Annotated[
+        tuple[str, ...],
+        Doc("Tools whose results stay as they are; so do those of recall, which would be moved away again."),
+    ] = PAGED_TOOLS
     max_user_tokens: Annotated[
         int | None,
         Doc("A user's message with more tokens goes to a file, too; null: none does."),

@@ -57,15 +57,18 @@ class Truncation(Middleware):
     def _edit(self, candidate: Candidate) -> TruncateArguments:
         archive = self._build.archive
         assert archive is not None
-        handle = archive.arguments_handle(candidate.call_id)
         file = f"the file is {candidate.path}; " if candidate.path else ""
+        where = {
+            name: f"{file}as it was called: {archive.argument_handle(candidate.call_id, name)}"
+            for name in candidate.arguments
+        }
         return TruncateArguments(
             policy="truncation",
             reason=f"{candidate.tool}: {', '.join(candidate.arguments)} can be had again",
             seq=candidate.seq,
             call_id=candidate.call_id,
-            arguments=shortened(candidate, self._options.keep_chars, f"{file}as it was called: {handle}"),
-            handle=handle,
+            arguments=shortened(candidate, self._options.keep_chars, where),
+            handle=archive.arguments_handle(candidate.call_id),
         )
 
     def _saving(self, candidate: Candidate, edit: TruncateArguments) -> int:

@@ -1,0 +1,47 @@
+"""Targeted evaluations of a config: what an agent must still know and do after its context was compacted.
+
+They run offline, with a scripted model behind a provider that counts exactly and keeps its window; docs/evals.md says
+what each asks. Each name is loaded at first use.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zeus_runtime.testing.evals.drift import drift as drift
+    from zeus_runtime.testing.evals.evaluate import EVALUATIONS as EVALUATIONS
+    from zeus_runtime.testing.evals.evaluate import evaluate as evaluate
+    from zeus_runtime.testing.evals.report import Check as Check
+    from zeus_runtime.testing.evals.report import Finding as Finding
+    from zeus_runtime.testing.evals.report import Report as Report
+    from zeus_runtime.testing.evals.sessions import compactions_of as compactions_of
+    from zeus_runtime.testing.evals.stress import stressed as stressed
+
+_ROOMS = {
+    "Check": "report",
+    "EVALUATIONS": "evaluate",
+    "Finding": "report",
+    "Report": "report",
+    "compactions_of": "sessions",
+    "drift": "drift",
+    "evaluate": "evaluate",
+    "stressed": "stress",
+}
+
+__all__ = [*sorted(_ROOMS)]
+
+
+def __getattr__(name: str) -> Any:
+    room = _ROOMS.get(name)
+    if room is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = getattr(import_module(f"{__name__}.{room}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__
