@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.context.archive import HISTORY_ROUTE, read_archive
 from zeus_runtime.context.view import View
+from zeus_runtime.models.content import whole_text
 from zeus_runtime.models.messages import to_payload
 from zeus_runtime.testing.evals.report import Finding
 from zeus_runtime.tools import WorkspaceError
@@ -29,16 +30,9 @@ def paths_in(text: str) -> list[str]:
     return list(dict.fromkeys(path.rstrip(".") for path in _PATH.findall(text)))
 
 
-def text_of(message: BaseMessage) -> str:
-    """All that a model reads of a message: its text, and its calls with their arguments."""
-    from zeus_runtime.context.recordings import text_of as whole
-
-    return whole(message)
-
-
 def shown_text(messages: Sequence[BaseMessage]) -> str:
     """All that a model reads of a request's messages."""
-    return "\n".join(map(text_of, messages))
+    return "\n".join(map(whole_text, messages))
 
 
 def short(text: str) -> str:
@@ -106,7 +100,10 @@ def pins(turns: Sequence[Sent]) -> Iterator[Finding]:
             if shown is None or to_payload(shown) != to_payload(view.original(seq)):
                 how = "is gone" if shown is None else "was changed"
                 yield Finding(
-                    "pin-broken", step, f"the pinned message {seq} {how}", short(text_of(view.original(seq)))
+                    "pin-broken",
+                    step,
+                    f"the pinned message {seq} {how}",
+                    short(whole_text(view.original(seq))),
                 )
 
 
@@ -139,13 +136,13 @@ def recoverable(
         if not view.shown(seq):
             if kept.get(seq) != to_payload(original):
                 yield Finding(
-                    "original-lost", 0, f"message {seq} left and is not archived", short(text_of(original))
+                    "original-lost", 0, f"message {seq} left and is not archived", short(whole_text(original))
                 )
             continue
         shown = view.item_of(seq).message
         if to_payload(shown) == to_payload(original):
             continue
-        kept_files = [_read(files, path) for path in paths_in(text_of(shown))]
+        kept_files = [_read(files, path) for path in paths_in(whole_text(shown))]
         if original.content != shown.content and str(original.content).encode() not in kept_files:
             yield _shortened(seq, str(original.content))
         for text in _cut_arguments(original, shown):

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.testing.evals.laws import asserted, compactions, paths_in, short, text_of
+from zeus_runtime.models.content import whole_text
+from zeus_runtime.testing.evals.laws import asserted, compactions, paths_in, short
 from zeus_runtime.testing.evals.report import Check, Finding
 from zeus_runtime.testing.evals.subject import Subject, running
 from zeus_runtime.testing.evals.work import FULL, Desk, Part, Shown, forgetful, survey, working
@@ -170,7 +171,7 @@ def recovered(needle: Needle, sent: Sent) -> Part:
 
 
 def shown_at(messages: Sequence[BaseMessage]) -> str:
-    return text_of(messages[0]) if messages else ""
+    return whole_text(messages[0]) if messages else ""
 
 
 def pointers(needle: Needle, messages: Sequence[BaseMessage]) -> list[str]:
@@ -185,7 +186,7 @@ def pointers(needle: Needle, messages: Sequence[BaseMessage]) -> list[str]:
             ):
                 call_id = call_id or str(call["id"])
     own = [
-        text_of(message)
+        whole_text(message)
         for message in messages
         if call_id
         and (
@@ -193,7 +194,7 @@ def pointers(needle: Needle, messages: Sequence[BaseMessage]) -> list[str]:
             or any(call["id"] == call_id for call in getattr(message, "tool_calls", ()))
         )
     ]
-    texts = own or [text_of(message) for message in messages if message.type == "human"]
+    texts = own or [whole_text(message) for message in messages if message.type == "human"]
     return list(dict.fromkeys(path for text in texts for path in paths_in(text)))[:_MOST_PATHS]
 
 

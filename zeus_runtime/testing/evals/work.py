@@ -8,7 +8,8 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from zeus_runtime.testing.evals.laws import shown_text, text_of
+from zeus_runtime.models.content import whole_text
+from zeus_runtime.testing.evals.laws import shown_text
 from zeus_runtime.testing.scripted_model import calling
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Shown:
         home = self._homes.get(text)
         if home is not None and any(each is home for each in messages):
             return True
-        found = next((each for each in messages if text in text_of(each)), None)
+        found = next((each for each in messages if text in whole_text(each)), None)
         if found is not None:
             self._homes[text] = found
         return found is not None
