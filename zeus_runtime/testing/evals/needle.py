@@ -59,6 +59,8 @@ def new_needle(desk: Desk) -> Needle:
     return Needle(query, f"The {query} is {desk.token()}{desk.token()}.", f"place {desk.token()}")
 
 
+_WAYS_BACK: Final = ("read_file", "recall")
+
 Planting = Callable[[Needle, Desk, "Sent"], Part]
 
 
@@ -284,16 +286,32 @@ async def needle(subject: Subject, folder: Path, seed: int, case: str) -> Check:
                 break
         provider = bench.provider
         assert session is not None
-        found += [] if found else lost.findings
-        found += asserted(provider, await bench.agent.history(session), bench.files, session)
+        history = await bench.agent.history(session)
+        crowded = subject.name != "all" and lost.gone and moved_away(provider.turns, history)
+        found += [] if found or crowded else lost.findings
+        found += asserted(provider, history, bench.files, session)
     cramped = subject.name != "all" and lost.gone and not lost.findings and bool(provider.refused)
     if cramped:
         found = []
     steps, shed = len(provider.turns), len(compactions(provider.turns))
     skipped = "" if lost.gone or found else "nothing took it out of the window"
-    if cramped:
+    if cramped or (crowded and not found):
         skipped = "with this policy alone there is no room to read it back"
     return Check("needle", subject.name, case, tuple(found), skipped, steps, shed)
+
+
+def moved_away(turns: Sequence[Sent], history: Sequence[BaseMessage]) -> bool:
+    """Whether a page that the model had asked for was taken away before it was shown: there was no room for it."""
+    pages = {
+        str(message.tool_call_id): message.content  # type: ignore[attr-defined]
+        for message in history
+        if message.type == "tool" and message.name in _WAYS_BACK
+    }
+    arrived = (turn.messages[-1] for turn in turns if turn.messages and turn.messages[-1].type == "tool")
+    return any(
+        pages.get(str(message.tool_call_id), message.content) != message.content  # type: ignore[attr-defined]
+        for message in arrived
+    )
 
 
 def _prompts(lost: Needle, case: str) -> Iterator[str]:
