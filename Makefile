@@ -33,11 +33,13 @@ schema: $(VENV)/.installed-dev  ## Write schemas/zeus.schema.json anew.
 golden: $(VENV)/.installed-dev  ## Write the golden files anew; look at the difference before committing it.
 	ZEUS_GOLDEN=1 $(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
-bench: $(VENV)/.installed-bench  ## Measure beside peers.
+bench: $(VENV)/.installed-bench  ## Measure beside peers, and evaluate the default preset; an hour or more.
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.loop
-	$(BIN)/python -m benchmarks.context
+	$(BIN)/python -m benchmarks.loop --steps 2000 --runs 1
 	$(BIN)/python -m benchmarks.tokens
+	$(BIN)/python -m zeus_runtime.testing.evals default --window 16000
+	$(BIN)/python -m benchmarks.context
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

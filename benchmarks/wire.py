@@ -69,7 +69,7 @@ def recorded(row: Mapping[str, Any], table: MappingTable) -> Recorded:
     kind, host, body = row["kind"], row["host"], row["request"]
     provider = "azure" if host.endswith(".azure.com") else _PROVIDERS.get(host, host.partition(":")[0])
     profile = replace(
-        lookup(f"{provider}/{row['model']}", table=table),
+        lookup(f"{provider}/{_model(row)}", table=table),
         mode="responses" if kind == "openai.responses" else "chat",
     )
     return Recorded(
@@ -80,6 +80,14 @@ def recorded(row: Mapping[str, Any], table: MappingTable) -> Recorded:
         input_tokens=row["input_tokens"],
         server_side=_server_side(body),
     )
+
+
+def _model(row: Mapping[str, Any]) -> str:
+    """The model that answered: OpenRouter is told of others, and which providers may serve them."""
+    named, others = str(row["model"]), row["request"].get("models") or ()
+    makers = (row["request"].get("provider") or {}).get("only") or ()
+    allowed = [each for each in (named, *others) if each.partition("/")[0].replace("-", "") in makers]
+    return allowed[0] if allowed else named
 
 
 _SERVER_FIELDS: Final = ("mcp_servers", "container", "conversation", "context_management", "moderation")
@@ -275,7 +283,11 @@ def _settings(body: Mapping[str, Any]) -> Mapping[str, Any]:
     choice = body.get("tool_choice") or (body.get("toolConfig") or {}).get("functionCallingConfig") or "auto"
     if isinstance(choice, Mapping):
         choice = choice.get("type") or choice.get("mode") or "auto"
-    settings = {} if choice.lower() in ("auto", "none", "validated") else {"tool_choice": "required"}
+    settings: dict[str, Any] = (
+        {} if choice.lower() in ("auto", "none", "validated") else {"tool_choice": "required"}
+    )
+    if thinking := body.get("thinking"):
+        settings["thinking"] = thinking
     form = (body.get("text") or body.get("output_config") or {}).get("format") or body.get("response_format")
     generation = body.get("generationConfig") or {}
     schema = generation.get("responseJsonSchema") or generation.get("responseSchema")
