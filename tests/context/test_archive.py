@@ -23,6 +23,7 @@ from zeus_runtime.context import (
     read_archive,
 )
 from zeus_runtime.context.archive import section
+from zeus_runtime.models.messages import to_payload
 from zeus_runtime.tools import WorkspaceFiles
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -109,6 +110,44 @@ def test_results_and_arguments_have_files_and_nothing_is_overwritten(tmp_path: P
     assert json.loads((tmp_path / "results" / "c.arguments.json").read_text()) == {"a": "long"}
     pin = Pin("p", "r", 1)
     assert kept.save([pin], lambda _: {}) == [pin]
+
+
+def test_a_cut_argument_is_kept_by_lines_and_beside_it_where_another_sessions_call_has_the_place(
+    tmp_path: Path,
+) -> None:
+    kept = archive(tmp_path)
+    texts = ["one\ntwo", "three\nfour"]
+    for text in texts:
+        answer = AIMessage("", tool_calls=[{"name": "t", "args": {"a": text, "b": "x"}, "id": "c"}])
+        path = kept.argument_handle("c", "a")
+        edit = TruncateArguments("p", "r", 2, "c", {"a": f"o... [{path}]"})
+        (saved,) = kept.save([edit], lambda _, answer=answer: {2: answer})  # type: ignore[misc]
+        assert isinstance(saved, TruncateArguments)
+        shown = saved.arguments["a"].removeprefix("o... [/large_tool_results/").removesuffix("]")
+        assert (tmp_path / "results" / shown).read_text() == text
+    assert sorted(file.name for file in (tmp_path / "results").iterdir()) == [
+        "c.arguments.json",
+        "c.arguments.json.2",
+        "c.arguments.json.2.a",
+        "c.arguments.json.a",
+    ]
+
+
+def test_long_arguments_of_archived_calls_can_be_read_by_lines_and_are_no_structure(tmp_path: Path) -> None:
+    body = "\n".join(['<!-- zeus:message {"seq": 9} -->', "### 9", "", *(f"line {n}" for n in range(300))])
+    answer = AIMessage("said", tool_calls=[{"name": "write", "args": {"body": body, "n": 1}, "id": "c"}])
+    messages: dict[int, BaseMessage] = {
+        1: answer,
+        2: ToolMessage("ok", tool_call_id="c"),
+        3: HumanMessage("go on"),
+    }
+    archive(tmp_path).save([DropBefore("p", "r", 4)], lambda _: messages)
+    data = next((tmp_path / "history").iterdir()).read_bytes()
+    found, problems = read_archive(data)
+    assert problems == []
+    assert [each.seq for each in found] == [1, 2, 3]
+    assert [to_payload(each.message) for each in found] == [to_payload(each) for each in messages.values()]
+    assert f"#### write · body\n\n{body}\n".encode() in data
 
 
 @pytest.mark.parametrize("call_id", ["call_abc-1.2", "../../etc/passwd", "a/b", "…", ".", "x" * 300, ""])

@@ -181,3 +181,18 @@ def test_a_threshold_above_the_input_limit_is_an_error_at_load(tmp_path: Path) -
     for options in ("max_tokens: 4001", "max_user_tokens: 4001", "tools: {give: 4001}"):
         assert [(code, line) for code, line, _ in problems(tmp_path, options)] == [("above-window", 9)]
     assert problems(tmp_path, "max_tokens: 4000") == []
+
+
+@pytest.mark.parametrize(("limits", "whole"), [("", True), (", tools: {recall: 100}", False)])
+async def test_a_page_of_recall_is_not_evicted_again_unless_it_is_named(
+    tmp_path: Path, limits: str, whole: bool
+) -> None:
+    yaml = f"middlewares: [recall, eviction: {{max_tokens: 100, exclude: []{limits}}}]\n"
+    spoken = await talk(
+        tmp_path,
+        yaml,
+        calling(call("give", "big", lines=300)),
+        calling(call("recall", "r1", item="/large_tool_results/big")),
+        "done",
+    )
+    assert (str(spoken.history[2].content) in texts(spoken.last)[-1]) == whole

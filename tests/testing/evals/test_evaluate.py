@@ -13,7 +13,7 @@ from zeus_runtime.agent.checked import check
 from zeus_runtime.errors import UsageError
 from zeus_runtime.testing.evals import Check, Finding, Report, evaluate, stressed
 from zeus_runtime.testing.evals.__main__ import main
-from zeus_runtime.testing.evals.evaluate import stress
+from zeus_runtime.testing.evals.evaluation import stress
 from zeus_runtime.testing.evals.goal import goal
 from zeus_runtime.testing.evals.needle import CASES, needle
 from zeus_runtime.testing.evals.nested import nested
@@ -141,10 +141,13 @@ async def test_nested_agents_are_independent(tmp_path: Path) -> None:
     assert found.compactions >= 4
 
 
-async def test_the_default_preset_passes_every_evaluation(tmp_path: Path) -> None:
-    report = await evaluate("default", directory=tmp_path, environ={}, window_tokens=WINDOW)
+async def test_the_default_preset_passes_each_policy_alone_and_all_together(tmp_path: Path) -> None:
+    asked = ("goal", "needle", "nested")
+    report = await evaluate(
+        "default", directory=tmp_path, environ={}, window_tokens=WINDOW, evaluations=asked
+    )
     assert report.passed, str(report)
-    assert {each.evaluation for each in report.checks} == {"goal", "needle", "stress", "nested"}
+    assert {each.evaluation for each in report.checks} == set(asked)
     assert {each.subject for each in report.checks} == {
         "all",
         "eviction",
@@ -153,6 +156,13 @@ async def test_the_default_preset_passes_every_evaluation(tmp_path: Path) -> Non
         "summarization",
     }
     assert names_in(tmp_path) == [], "an evaluation leaves nothing where it is called"
+
+
+@pytest.mark.parametrize("preset", ["default", "economy", "zeus", "deepagents"])
+async def test_a_shipped_preset_holds_every_law_under_stress(tmp_path: Path, preset: str) -> None:
+    shipped = Subject(check(preset, directory=tmp_path, environ={}), window_tokens=WINDOW)
+    found = await stress(shipped, tmp_path / "run", 0, 0.15)
+    assert found.outcome == "passed", found
 
 
 async def test_a_policy_that_forgets_the_goal_is_caught(tmp_path: Path) -> None:

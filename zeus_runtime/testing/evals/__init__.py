@@ -9,23 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from zeus_runtime.testing.evals.drift import drift as drift
-    from zeus_runtime.testing.evals.evaluate import EVALUATIONS as EVALUATIONS
-    from zeus_runtime.testing.evals.evaluate import evaluate as evaluate
+    from zeus_runtime.testing.evals.evaluation import EVALUATIONS as EVALUATIONS
+    from zeus_runtime.testing.evals.evaluation import evaluate as evaluate
     from zeus_runtime.testing.evals.report import Check as Check
     from zeus_runtime.testing.evals.report import Finding as Finding
     from zeus_runtime.testing.evals.report import Report as Report
     from zeus_runtime.testing.evals.sessions import compactions_of as compactions_of
     from zeus_runtime.testing.evals.stress import stressed as stressed
+    from zeus_runtime.testing.evals.trajectories import drift as drift
 
 _ROOMS = {
     "Check": "report",
-    "EVALUATIONS": "evaluate",
+    "EVALUATIONS": "evaluation",
     "Finding": "report",
     "Report": "report",
     "compactions_of": "sessions",
-    "drift": "drift",
-    "evaluate": "evaluate",
+    "drift": "trajectories",
+    "evaluate": "evaluation",
     "stressed": "stress",
 }
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from zeus_runtime.errors import ZeusError
-from zeus_runtime.testing.evals.evaluate import EVALUATIONS, evaluate
+from zeus_runtime.testing.evals.evaluation import EVALUATIONS, evaluate
 
 
 def main(words: Sequence[str] | None = None) -> int:

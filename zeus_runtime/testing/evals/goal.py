@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from zeus_runtime.testing.evals.provider import Script, Sent
 
 _COMPACTIONS = 2
-_EVERY = 6
+EVERY = 6
+"""Of so many steps one makes an artefact, one looks at a place again, and one gives a large result."""
+
 _MOST_MADE = 6
 
 
@@ -86,15 +88,17 @@ def script(task: Task, desk: Desk, steps: int | None = None) -> Script:
         if steps is None and (shed >= _COMPACTIONS or full):
             break
         part += 1
-        if part % _EVERY == 4 and len(task.made) < _MOST_MADE:
+        if part % EVERY == 4 and len(task.made) < _MOST_MADE:
             path = f"/made/{desk.token()}.txt"
             names = [tool.name for tool in sent.request.tools]
             sent = yield write(path, desk, names)  # type: ignore[misc]
             task.made.append(path)
-        elif part % _EVERY == 0:
+        elif part % EVERY == 0:
             desk.texts.setdefault("yard", desk.text(desk.filler_tokens))
             sent = yield calling(("eval_look", {"place": "yard"}))
         else:
+            if part % EVERY == 2:
+                desk.texts[str(part)] = desk.text(desk.large_tokens)
             sent = yield survey(part)
     else:
         task.owed.append(task.facts())

@@ -59,6 +59,11 @@ class Desk:
         """What one step of work adds to the window, about."""
         return min(2_000, max(150, self.window_tokens // 40))
 
+    @property
+    def large_tokens(self) -> int:
+        """What a large result has, about."""
+        return max(self.filler_tokens, self.window_tokens // 50)
+
     def lines(self, tokens: int) -> list[str]:
         """About ``tokens`` tokens of text, in short lines."""
         count = max(2, tokens // _LINE_TOKENS)

@@ -26,7 +26,7 @@ COMPANIONS: Final = frozenset({"recall", "pins"})
 _PLAIN_SHARE: Final = 0.6
 """How much of the window the work of the stress comparison takes in all."""
 
-_TURNS: Final = 6
+_TURNS: Final = 4
 """Short turns that follow the work, for policies that act where a turn begins."""
 
 
@@ -123,8 +123,11 @@ def under_stress(subject: Subject, folder: Path, share: float) -> Subject:
 
 async def stress(subject: Subject, folder: Path, seed: int, share: float) -> Check:
     """Whether every law holds with lowered triggers, and the run ends with the answer of the run without."""
+    from zeus_runtime.testing.evals.goal import EVERY
+
     window = subject.plan(folder / "look").profile.max_input_tokens
-    steps = int(_PLAIN_SHARE * window) // Desk(window).filler_tokens
+    desk = Desk(window)
+    steps = int(_PLAIN_SHARE * window / (desk.filler_tokens + desk.large_tokens / EVERY))
     plain = await _worked(subject, folder / "plain", seed, steps)
     low = await _worked(under_stress(subject, folder / "look", share), folder / "stressed", seed, steps)
     found = [each for each in (plain.answer, low.answer) if isinstance(each, Finding)]
