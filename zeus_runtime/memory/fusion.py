@@ -1,0 +1,141 @@
+"""One similarity from two signals: the cosine of vectors and the words in common.
+
+Ranks are not fused, scores are: a weak signal that ranks noise first must not count as much as a strong one. Each
+signal is first brought to a scale from 0, nothing to do with the query, to 1, as good as the query itself. The
+lexical part here is the reference for what the databases' full-text indexes do.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from zeus_runtime.memory.normalise import normalise
+
+CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
+"""The inside of a character class: characters of scripts that write no spaces between words."""
+
+_TOKEN = re.compile(rf"[{CJK}]|[^\W_{CJK}]+")
+_STOP: Final = frozenset(
+    "a an and are as at be by did do does for from had has have he her his how i in is it its me my of on or our "
+    "she that the their they this to was we were what when where which who why will with you your".split()
+) | frozenset("的了是我你他她它们在有和与就也都很吗呢吧啊把被这那个着得地之")
+
+
+def search_tokens(text: str) -> list[str]:
+    """The words of ``text`` as an index has them: folded, without plural s and stop words, each CJK character alone."""
+    found = _TOKEN.findall(normalise(text).casefold())
+    return [_singular(token) for token in found if token not in _STOP]
+
+
+def _singular(token: str) -> str:
+    if len(token) < 4 or not token.isascii() or not token.endswith("s") or token.endswith(("ss", "us", "is")):
+        return token
+    return token[:-3] + "y" if token.endswith("ies") else token[:-1]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """What BM25 needs to know of all texts that the caller may see.
+
+    Args:
+        texts: how many.
+        mean_length: in tokens.
+        texts_with: token to the number of texts that have it.
+    """
+
+    texts: int
+    mean_length: float
+    texts_with: Mapping[str, int] = field(default_factory=dict)
+
+    def weight(self, token: str) -> float:
+        """How much a token tells, in nats: rare ones more; never negative."""
+        having = self.texts_with.get(token, 0)
+        return math.log(1 + (self.texts - having + 0.5) / (having + 0.5))
+
+
+def corpus(texts: Sequence[Sequence[str]]) -> Corpus:
+    """The statistics of texts given as tokens."""
+    having = Counter(token for text in texts for token in set(text))
+    length = sum(map(len, texts)) / len(texts) if texts else 0.0
+    return Corpus(len(texts), length, having)
+
+
+K1: Final = 1.2
+B: Final = 0.75
+"""The usual constants of BM25 (Robertson and Zaragoza, 2009): saturation of repeats, share of length."""
+
+
+def bm25(query: Sequence[str], text: Sequence[str], known: Corpus) -> float:
+    """Okapi BM25 of a text for a query, both as tokens; 0 without a common token, no upper bound."""
+    counts = Counter(text)
+    long = 1 - B + B * len(text) / known.mean_length if known.mean_length else 1.0
+    return sum(
+        known.weight(token) * counts[token] * (K1 + 1) / (counts[token] + K1 * long)
+        for token in set(query)
+        if counts[token]
+    )
+
+
+def lexical_similarity(query: Sequence[str], text: Sequence[str], known: Corpus) -> float:
+    """BM25 as a share of what the query would score at best: 0 to 1, comparable between queries.
+
+    At best each token of the query stands in a text without end of repeats, which would score ``weight × (K1 + 1)``;
+    a token that stands there once in a text of mean length scores its whole weight and counts as found, so the share is
+    of the weights alone, cut off at 1.
+    """
+    best = sum(known.weight(token) for token in set(query))
+    return min(1.0, bm25(query, text, known) / best) if best else 0.0
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """How far each signal is to be trusted.
+
+    Args:
+        cosine_zero: the cosine of two texts that have nothing to do with each other, with this embedding model.
+        cosine_one: the cosine from which on texts say the same.
+        dense_trust, lexical_trust: 0 to 1; what a signal of 1 is worth alone. A model that does not know the
+            language gets little.
+        floor: what is less similar is not returned, so that nothing relevant means nothing.
+    """
+
+    cosine_zero: float = 0.2
+    cosine_one: float = 0.85
+    dense_trust: float = 0.95
+    lexical_trust: float = 0.9
+    floor: float = 0.15
+
+    def __post_init__(self) -> None:
+        if not -1 <= self.cosine_zero < self.cosine_one <= 1:
+            raise ValueError(f"cosine_zero {self.cosine_zero} is not below cosine_one {self.cosine_one}")
+        for name in ("dense_trust", "lexical_trust", "floor"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is not between 0 and 1")
+
+    def dense(self, cosine: float) -> float:
+        """The cosine on the common scale."""
+        share = (cosine - self.cosine_zero) / (self.cosine_one - self.cosine_zero)
+        return min(1.0, max(0.0, share))
+
+    def similarity(self, cosine: float | None, lexical: float | None) -> float:
+        """One similarity, 0 to 1: each signal is evidence of its own, and what is missing says nothing.
+
+        ``1 − (1 − dense_trust × dense) × (1 − lexical_trust × lexical)``, that is, the chance that not both are
+        wrong. It grows with each signal and is never below what one of them says alone.
+
+        Args:
+            cosine: None where one of the two has no vector.
+            lexical: from ``lexical_similarity``; None where it was not asked for.
+        """
+        dense = 0.0 if cosine is None else self.dense(cosine) * self.dense_trust
+        words = 0.0 if lexical is None else lexical * self.lexical_trust
+        return 1 - (1 - dense) * (1 - words)
+
+    def relevant(self, similarity: float) -> bool:
+        """Whether it is above the floor."""
+        return similarity >= self.floor and similarity > 0

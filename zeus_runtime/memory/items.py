@@ -1,0 +1,225 @@
+"""What a memory is: its fields, the words they may hold, who asks for it, and the thresholds it must pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final, Literal, TypeAlias, get_args
+
+from zeus_runtime.errors import ZeusError
+
+MemoryType: TypeAlias = Literal[
+    "preference", "fact", "skill", "habit", "event", "context", "constraint", "decision"
+]
+Scope: TypeAlias = Literal["user", "project", "session"]
+Source: TypeAlias = Literal["user", "ai", "knowledge_base", "project_resource"]
+Status: TypeAlias = Literal["active", "archived", "superseded"]
+Visibility: TypeAlias = Literal["public", "members", "owner_only"]
+Role: TypeAlias = Literal["owner", "admin", "editor", "viewer"]
+Trust: TypeAlias = Literal["trusted", "untrusted", "quarantined"]
+"""``trusted`` came from the user or the agent's own conclusion, ``untrusted`` from a document, and what is
+``quarantined`` reads like an instruction: it is kept for a person to look at and is never shown to a model."""
+
+MEMORY_TYPES: Final[tuple[MemoryType, ...]] = get_args(MemoryType)
+SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
+SOURCES: Final[tuple[Source, ...]] = get_args(Source)
+STATUSES: Final[tuple[Status, ...]] = get_args(Status)
+VISIBILITIES: Final[tuple[Visibility, ...]] = get_args(Visibility)
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+
+DOCUMENTS: Final[frozenset[Source]] = frozenset({"knowledge_base", "project_resource"})
+"""Sources whose text nobody in the conversation said."""
+
+
+@dataclass(frozen=True)
+class Embedding:
+    """What a memory's vector was made with; vectors of another model or dimension are never compared."""
+
+    model: str
+    dimension: int
+
+
+@dataclass(frozen=True)
+class MemoryItem:
+    """One long-term memory (SPEC section 8).
+
+    Args:
+        id: of this item, never used again.
+        content: normalised text.
+        scope_id: the user, project or session that the scope names.
+        created_by: the user on whose behalf it was saved; "own" in the permissions means this one.
+        source_id: which message, document or resource it came from.
+        confidence: 0 to 1.
+        subject: what it is about, where that is known: one subject holds one value at a time.
+        valid_from, valid_until: when what it says held or holds; None is open.
+        superseded_by: the item that took its place.
+        embedding: None until a vector is there.
+        version: counts its changes, from 1.
+        created_at, updated_at, last_used_at: UTC.
+
+    Raises:
+        ValueError: confidence outside 0 to 1, a version below 1, or a time that is not in UTC.
+    """
+
+    id: str
+    content: str
+    memory_type: MemoryType
+    scope: Scope
+    scope_id: str
+    created_by: str
+    source: Source
+    confidence: float
+    created_at: datetime
+    updated_at: datetime
+    last_used_at: datetime | None = None
+    source_id: str | None = None
+    visibility: Visibility = "members"
+    status: Status = "active"
+    subject: str | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    superseded_by: str | None = None
+    trust: Trust = "trusted"
+    embedding: Embedding | None = None
+    version: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.confidence <= 1:
+            raise ValueError(f"confidence is {self.confidence}, not between 0 and 1")
+        if self.version < 1:
+            raise ValueError(f"version is {self.version}, and the first is 1")
+        for name in _TIMES:
+            time: datetime | None = getattr(self, name)
+            if time is not None and time.utcoffset() != timedelta(0):
+                raise ValueError(f"{name} is not in UTC: {time.isoformat()}")
+
+
+_TIMES: Final = ("created_at", "updated_at", "last_used_at", "valid_from", "valid_until")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """On whose behalf memory is used: from the run's config, never from the model.
+
+    Args:
+        role: in the project; None for who is no member.
+    """
+
+    user_id: str
+    project_id: str | None = None
+    role: Role | None = None
+    session_id: str | None = None
+
+    def scope_id(self, scope: Scope) -> str | None:
+        """The user, project or session that ``scope`` means for this caller; None where there is none."""
+        return {"user": self.user_id, "project": self.project_id, "session": self.session_id}[scope] or None
+
+
+class MemorySettingError(ZeusError):
+    """A threshold of memory that cannot be meant (exit 3)."""
+
+    exit_code = 3
+    code = "memory-setting"
+
+
+@dataclass(frozen=True)
+class MemorySettings:
+    """The thresholds of the gate and the limits of what is shown (SPEC section 8).
+
+    Args:
+        min_confidence: 0 to 1; what is less sure is not kept (``MEMORY_MIN_CONFIDENCE``).
+        duplicate_threshold: cosine above 0 and up to 1, from which on two texts say the same unless their values
+            differ (``MEMORY_DUPLICATE_THRESHOLD``).
+        related_threshold: cosine from which on a text may replace another, though never count as its duplicate.
+        max_extractions: per session in ``extraction_window_hours``; 0 forbids (``MEMORY_MAX_EXTRACTIONS``).
+        min_length, max_length: of the content in characters (``MEMORY_MIN_LENGTH``, ``MEMORY_MAX_LENGTH``).
+        top_k: memories in a prompt.
+        max_prompt_characters: of all memories in a prompt together.
+
+    Raises:
+        MemorySettingError: a value out of its range, or two that leave nothing between them.
+    """
+
+    min_confidence: float = 0.7
+    duplicate_threshold: float = 0.85
+    related_threshold: float = 0.6
+    max_extractions: int = 3
+    extraction_window_hours: float = 24
+    min_length: int = 5
+    max_length: int = 2_000
+    top_k: int = 5
+    max_prompt_characters: int = 2_000
+
+    def __post_init__(self) -> None:
+        for name, (low, high, meaning) in _RANGES.items():
+            value = getattr(self, name)
+            if not low <= value <= high:
+                raise MemorySettingError(f"{name} is {value}", remedy=f"give {meaning}", where=name)
+        if self.min_length > self.max_length:
+            raise MemorySettingError(
+                f"min_length is {self.min_length}, more than max_length, which is {self.max_length}",
+                remedy="no text has such a length: lower min_length or raise max_length",
+                where="min_length",
+            )
+
+    def overridden(self, environment: Mapping[str, str]) -> MemorySettings:
+        """These settings with what the environment says instead; unset and empty variables say nothing.
+
+        Args:
+            environment: variable to value, such as ``os.environ``.
+
+        Raises:
+            MemorySettingError: a value that is no number, out of range or at odds with another; ``where`` names the
+                variable.
+        """
+        values: dict[str, float] = {}
+        for variable, name in VARIABLES.items():
+            text = environment.get(variable, "").strip()
+            if text:
+                values[name] = _number(variable, name, text)
+        try:
+            return replace(self, **values)  # type: ignore[arg-type]
+        except MemorySettingError as error:
+            lengths = [
+                variable for variable, name in VARIABLES.items() if name in values and "length" in name
+            ]
+            raise MemorySettingError(
+                error.message, remedy=error.remedy, where=" and ".join(lengths) or error.where
+            ) from None
+
+
+VARIABLES: Final[Mapping[str, str]] = {
+    "MEMORY_MIN_CONFIDENCE": "min_confidence",
+    "MEMORY_DUPLICATE_THRESHOLD": "duplicate_threshold",
+    "MEMORY_MAX_EXTRACTIONS": "max_extractions",
+    "MEMORY_MIN_LENGTH": "min_length",
+    "MEMORY_MAX_LENGTH": "max_length",
+}
+"""Environment variable to the setting that it overrides (SPEC section 8)."""
+
+_MOST: Final = 1_000_000
+_RANGES: Final[Mapping[str, tuple[float, float, str]]] = {
+    "min_confidence": (0, 1, "a number from 0 to 1"),
+    "duplicate_threshold": (0.01, 1, "a number above 0 and at most 1, such as 0.85"),
+    "related_threshold": (0, 1, "a number from 0 to 1"),
+    "max_extractions": (0, _MOST, "a whole number, 0 to forbid extractions"),
+    "extraction_window_hours": (0.001, _MOST, "a number of hours above 0"),
+    "min_length": (1, _MOST, "a whole number of characters from 1"),
+    "max_length": (1, _MOST, "a whole number of characters from 1"),
+    "top_k": (0, _MOST, "a whole number, 0 to show none"),
+    "max_prompt_characters": (0, _MOST, "a whole number of characters, 0 to show none"),
+}
+
+
+def _number(variable: str, name: str, text: str) -> float:
+    low, high, meaning = _RANGES[name]
+    whole = isinstance(getattr(MemorySettings, name), int)
+    try:
+        value = int(text) if whole else float(text)
+    except ValueError:
+        value = math.nan
+    if not low <= value <= high:
+        raise MemorySettingError(f"{variable} is {text!r}", remedy=f"give {meaning}", where=variable)
+    return value

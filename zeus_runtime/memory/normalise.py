@@ -1,0 +1,66 @@
+"""The form in which texts are stored and compared: what looks the same is the same, and nothing invisible is left."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import cache
+from typing import Final
+
+_VISIBLE_SPACE: Final = "\t\n\r\v\f\x1c\x1d\x1e\x1f\x85"
+_SELECTORS: Final = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x180B, 0x180F))
+_FILLERS: Final = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800")
+_LINE_END = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_BLANK = re.compile(r"[^\S\n]+")
+_EDGE = re.compile(r" ?\n ?")
+_LINES = re.compile(r"\n{3,}")
+_WORD = re.compile(r"\w+")
+_END: Final = " .!。…;,、؟"
+
+
+def normalise(text: str) -> str:
+    """``text`` in Unicode NFKC, without what cannot be seen, with single spaces and at most one empty line.
+
+    Zero-width characters, direction marks, variation selectors and the invisible tag characters can hide
+    instructions from a reader or tear a secret into parts that no pattern knows; they go, as do control characters
+    and lone surrogates. Line breaks stay. ``normalise(normalise(text)) == normalise(text)``.
+    """
+    for _ in range(4):
+        once = _once(text)
+        if once == text:
+            break
+        text = once
+    return text
+
+
+def _once(text: str) -> str:
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", "".join(each for each in text if not _unseen(each)))
+    elif not text.isprintable():
+        text = "".join(each for each in text if not _unseen(each))
+    text = _BLANK.sub(" ", _LINE_END.sub("\n", text))
+    return _LINES.sub("\n\n", _EDGE.sub("\n", text)).strip()
+
+
+@cache
+def _unseen(character: str) -> bool:
+    if character in _VISIBLE_SPACE:
+        return False
+    if unicodedata.category(character) in ("Cc", "Cf", "Cs") or character in _FILLERS:
+        return True
+    return any(low <= ord(character) <= high for low, high in _SELECTORS)
+
+
+def duplicate_key(text: str) -> str:
+    """Equal for texts that differ in nothing but case, spacing and closing punctuation.
+
+    Names with capitals inside (``userId``, ``userID``) keep their case, which is part of what they say.
+    """
+    flat = " ".join(normalise(text).split()).strip(_END)
+    return _WORD.sub(lambda word: _folded(word[0]), flat)
+
+
+def _folded(word: str) -> str:
+    inside = word[1:]
+    mixed = inside != inside.lower() and word != word.upper()
+    return word if mixed else word.casefold()
