@@ -1,0 +1,167 @@
+"""Numbers, dates and times of a text in one form, so that "16 GB" and "sixteen GB" are the same value."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+Kind: TypeAlias = Literal["number", "version", "date", "time"]
+
+
+class Value(NamedTuple):
+    """A value and where it stands.
+
+    Args:
+        text: in one form; a date is year, month, day and weekday with ``*`` for what is not said.
+        start, end: in the text, in characters.
+    """
+
+    kind: Kind
+    text: str
+    start: int
+    end: int
+
+
+_MONTHS: Final = {
+    name: number
+    for number, names in enumerate(
+        "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep|october oct|"
+        "november nov|december dec".split("|"),
+        1,
+    )
+    for name in names.split()
+}
+_DAYS: Final = {
+    name: number
+    for number, names in enumerate(
+        "monday mon|tuesday tues tue|wednesday wed|thursday thurs thu|friday fri|saturday sat|sunday sun".split("|"), 1
+    )
+    for name in names.split()
+}
+_NUMBERS: Final = {
+    name: str(number)
+    for number, name in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen".split()
+    )
+} | {
+    name: str(number)
+    for name, number in zip(
+        "twenty thirty forty fifty sixty seventy eighty ninety hundred thousand".split(),
+        (20, 30, 40, 50, 60, 70, 80, 90, 100, 1000),
+        strict=True,
+    )
+}
+_ZH: Final = "零〇一二两三四五六七八九十百千万"
+_ZH_DIGITS: Final = {"零": 0, "〇": 0, "一": 1, "二": 2, "两": 2} | {
+    each: number for number, each in enumerate("三四五六七八九", 3)
+}
+_ZH_UNITS: Final = {"十": 10, "百": 100, "千": 1000, "万": 10_000}
+
+_MONTH: Final = "(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b\.?"
+_DAY: Final = r"(?P<{}>\d{{1,2}})(?:st|nd|rd|th)?"
+_ZH_NUMBER: Final = rf"[\d{_ZH}]"
+
+_PATTERN: Final = re.compile(
+    "|".join(
+        (
+            r"(?P<iso>(?<!\d)(?P<y1>\d{4})[-/.](?P<m1>\d{1,2})[-/.](?P<d1>\d{1,2})(?!\d))",
+            rf"(?P<mdy>\b(?P<m2>{_MONTH})\s+{_DAY.format('d2')}\b(?:,?\s+(?P<y2>\d{{4}}))?)",
+            rf"(?P<dmy>\b{_DAY.format('d3')}\s+(?:of\s+)?(?P<m3>{_MONTH})(?:,?\s+(?P<y3>\d{{4}}))?)",
+            rf"(?P<my>\b(?<!you )(?<!we )(?<!they )(?P<m4>(?!may\b|mar\b|march\b){_MONTH})(?:\s+(?P<y4>\d{{4}}))?)",
+            r"(?P<year>\b(?:in|since|until|by|of)\s+(?P<y5>(?:19|20)\d\d)\b(?![.,]\d))",
+            rf"(?P<zhdate>(?:(?P<y6>\d{{4}})年)?(?P<m6>{_ZH_NUMBER}{{1,2}})月(?:(?P<d6>{_ZH_NUMBER}{{1,3}})[日号])?|(?P<y7>(?:19|20)\d\d)年)",
+            r"(?P<weekday>\b(?P<w1>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b|(?:周|星期|礼拜)(?P<w2>[一二三四五六日天]))",
+            r"(?P<clock>(?<!\d)(?P<h1>\d{1,2}):(?P<n1>\d\d)(?:\s*(?P<p1>[ap])\.?m\b\.?)?)",
+            r"(?P<ampm>\b(?P<h2>\d{1,2})\s*(?P<p2>[ap])\.?m\b\.?)",
+            rf"(?P<zhtime>(?P<p3>早上|上午|凌晨|中午|下午|傍晚|晚上)?(?P<h3>{_ZH_NUMBER}{{1,3}})(?:点|时(?!候|间))(?:(?P<n3>{_ZH_NUMBER}{{1,3}})分|(?P<half>半))?)",
+            r"(?P<version>\bv\d+(?:\.\d+)*\b|(?<![\w.])\d+(?:\.\d+){2,}(?!\w))",
+            r"(?P<decimal>(?<![\w.-])[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w.-])[+-]?\d+(?:\.\d+)?(?![\d.]*[A-Za-z]{3}))(?P<scale>\s?(?:million|k|thousand)\b)?",
+            rf"(?P<word>\b(?:{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})\b(?!-))",
+            rf"(?P<zhnumber>[{_ZH}]+(?=[个条次名人年天小分周块元岁台位种倍层秒只本张家间米辆口号]|美元|欧元|公))",
+        )
+    ),
+    re.IGNORECASE,
+)
+_AFTERNOON: Final = frozenset({"下午", "傍晚", "晚上", "p"})
+_SCALES: Final = {"k": 1_000, "thousand": 1_000, "million": 1_000_000}
+
+
+def values(text: str) -> list[Value]:
+    """Every number, version, date and time of ``text`` (normalised), in order."""
+    return [_value(match) for match in _PATTERN.finditer(text)]
+
+
+def _value(match: re.Match[str]) -> Value:
+    kind, form = _form(match)
+    return Value(kind, form, match.start(), match.end())
+
+
+def _form(match: re.Match[str]) -> tuple[Kind, str]:
+    got = match.groupdict()
+    name = next(group for group in _GROUPS if got[group] is not None)
+    if name in ("iso", "mdy", "dmy", "my", "year", "zhdate"):
+        year, month, day = (_first(got, part) for part in "ymd")
+        number = _MONTHS.get(month.rstrip(".").lower(), 0) if month and month[0].isalpha() and month.isascii() else None
+        return "date", "-".join((year or "*", str(number or _whole(month)), str(_whole(day)), "*"))
+    if name == "weekday":
+        day = got["w1"]
+        return "date", f"*-*-*-{_DAYS[day.lower()] if day else '一二三四五六日'.find((got['w2'] or '').replace('天', '日')) + 1}"
+    if name in ("clock", "ampm", "zhtime"):
+        hour = int(_whole(_first(got, "h")))
+        minute = "30" if got["half"] else _whole(_first(got, "n"))
+        part = (_first(got, "p") or "").lower()
+        hour = hour % 12 + 12 if part in _AFTERNOON else hour % 12 if part == "a" else hour
+        return "time", f"{hour:02d}:{0 if minute == '*' else int(minute):02d}"
+    if name == "version":
+        return "version", match[0].lower().lstrip("v")
+    if name == "word":
+        return "number", _NUMBERS[match[0].lower()]
+    if name == "zhnumber":
+        return "number", _whole(match[0])
+    scale = _SCALES.get((got["scale"] or "").strip().lower(), 1)
+    return "number", _plain(got["decimal"] or "0", scale)
+
+
+_GROUPS: Final = (
+    "iso mdy dmy my year zhdate weekday clock ampm zhtime version decimal word zhnumber"
+).split()
+
+
+def _first(got: dict[str, str | None], letter: str) -> str | None:
+    return next((text for name, text in got.items() if name[0] == letter and name[1:].isdigit() and text), None)
+
+
+def _plain(text: str, scale: int) -> str:
+    text = text.replace(",", "").lstrip("+")
+    if scale != 1:
+        return f"{float(text) * scale:g}"
+    return text.lstrip("0") or "0" if "." not in text else text
+
+
+def _whole(text: str | None) -> str:
+    """A whole number in digits or Chinese numerals as digits; ``*`` for none."""
+    if not text:
+        return "*"
+    if text.isdecimal():
+        return str(int(text))
+    total = part = digit = 0
+    for each in text:
+        if each in _ZH_UNITS:
+            unit = _ZH_UNITS[each]
+            if unit == 10_000:
+                total, part, digit = (total + part + digit or 1) * unit, 0, 0
+            else:
+                part, digit = part + (digit or 1) * unit, 0
+        else:
+            digit = int(each) if each.isdecimal() else _ZH_DIGITS.get(each, 0)
+    return str(total + part + digit)
+
+
+def agree(one: Value, other: Value) -> bool:
+    """Whether two values of one kind may be the same: a date that leaves the year open agrees with one that names it."""
+    if one.kind != "date" or other.kind != "date":
+        return one.text == other.text
+    return all(a == b or "*" in (a, b) for a, b in zip(one.text.split("-"), other.text.split("-"), strict=True)) and any(
+        a == b != "*" for a, b in zip(one.text.split("-"), other.text.split("-"), strict=True)
+    )
