@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.testing.evals.provider import Script, Sent
 
-_SIZES: Final = (600, 1_200, 2_500, 5_000, 9_000, 14_000, 24_000)
+_SIZES: Final = (600, 1_200, 2_500, 5_000, 9_000, 14_000, 24_000, 40_000)
 _MOST_TURNS: Final = 40
 _MOST_PAGES: Final = 100
 _MOST_PATHS: Final = 3
