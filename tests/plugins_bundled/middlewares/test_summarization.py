@@ -501,9 +501,10 @@ async def test_a_transcript_is_shown_where_another_request_was_sent_or_the_quest
         assert all(len(asked.messages) == 1 for asked in model.requests)
 
 
-async def test_a_model_that_calls_a_tool_instead_of_summarizing_is_shown_a_transcript() -> None:
+@pytest.mark.parametrize("said", ["", "Let me look at that file first."])
+async def test_a_model_that_calls_a_tool_instead_of_summarizing_is_shown_a_transcript(said: str) -> None:
     view = view_of(history(50))
-    model = ScriptedModel([calling(call("read_file", "c", path="/sky.txt")), SUMMARY])
+    model = ScriptedModel([calling(call("read_file", "c", path="/sky.txt"), text=said), SUMMARY])
     edit = await proposed(
         policy(model, PRICED, sent_before(view), trigger=EARLY), view, budget_of(view, 64_000)
     )

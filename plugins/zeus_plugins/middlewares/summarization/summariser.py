@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.middlewares.summarization.transcript import chunks, end
 from zeus_plugins.middlewares.summarization.wording import bounded
-from zeus_runtime import ModelError, ModelRequest, ModelResponse, cost_usd
+from zeus_runtime import ModelError, ModelRequest, ModelResponse, calls_of, cost_usd
 
 if TYPE_CHECKING:
     from zeus_runtime import Counter, Model, ModelProfile
@@ -95,6 +95,9 @@ class Summariser:
             answer = await self._answer(request)
         except ModelError as error:
             return Outcome(failure=error.message)
+        if calls_of(answer.message):
+            # What it says beside a call announces the call; it is no summary.
+            return Outcome(failure="the model called a tool", cost_usd=self._price(answer))
         return Outcome(self._bounded(answer), entries, 1, self._price(answer), in_place=True)
 
     def _price(self, answer: ModelResponse) -> float | None:
