@@ -395,6 +395,12 @@ def test_an_extract_names_what_was_written_and_what_failed() -> None:
     )
 
 
+def test_an_extract_holds_a_call_whose_arguments_were_cut_off() -> None:
+    cut_off = {"name": "write_file", "args": '{"path": "/a.txt", "content": "abc', "id": "c", "error": "cut"}
+    said = AIMessage("", invalid_tool_calls=[cut_off])
+    assert "called write_file" in extract([(1, said)], COUNTER.text, 500)
+
+
 @given(st.integers(60, 900), st.integers(1, 40))
 def test_an_extract_keeps_its_limit_and_the_newest(limit: int, steps: int) -> None:
     messages = history(steps)
