@@ -192,6 +192,14 @@ async def test_pinned_messages_stay_and_are_not_summarized() -> None:
     assert view.applied(edit)[0].content == "Never delete anything."
 
 
+async def test_pins_among_what_stays_do_not_change_how_many_messages_it_says_it_stands_for() -> None:
+    messages = history(50)
+    view = view_of(messages, pins=[1, len(messages) - 1, len(messages)])
+    edit = await proposed(policy(), view)
+    assert edit is not None
+    assert edit.content.startswith(f"[{len(view.leaving(edit))} earlier messages")
+
+
 async def test_the_former_summary_is_an_input_of_the_next() -> None:
     messages = history(60)
     edit = await proposed(policy(), view_of(messages))

@@ -136,7 +136,11 @@ class Summarization(Middleware):
             reason=f"the request reached {self._reached(budget)}; {len(replaced)} messages {how}",
             seq=start,
             content=compose(
-                summary, handle=handle, count=start - 1 - len(view.pinned), last=start - 1, request=request
+                summary,
+                handle=handle,
+                count=start - 1 - sum(seq < start for seq in view.pinned),
+                last=start - 1,
+                request=request,
             ),
             handle=handle,
             cost_usd=cost,
