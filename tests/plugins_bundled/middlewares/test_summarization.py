@@ -271,6 +271,13 @@ def failing(request: ModelRequest) -> ModelError:
     return ModelError("the cloud fell down", kind="server")
 
 
+async def test_a_summary_that_the_model_could_not_finish_says_so() -> None:
+    model = ScriptedModel([ModelResponse(AIMessage("## Intent\nCount the st"), finish_reason="length")])
+    edit = await proposed(policy(model), view_of(history(60)))
+    assert edit is not None
+    assert summary_in(edit.content) == "## Intent\nCount the st\n[the summary was cut here]"
+
+
 async def test_a_failed_call_is_made_once_more_with_less() -> None:
     model = ScriptedModel([failing, SUMMARY])
     edit = await proposed(policy(model), view_of(history(60)))

@@ -106,7 +106,10 @@ class Summariser:
         return answer.cost_usd
 
     def _bounded(self, answer: ModelResponse) -> str:
-        return bounded(_text(answer), self._count, self._limit, CUT_NOTE)
+        text = _text(answer)
+        if answer.finish_reason == "length":
+            text = f"{text}\n{CUT_NOTE}"
+        return bounded(text, self._count, self._limit, CUT_NOTE)
 
     @property
     def _piece_tokens(self) -> int:
