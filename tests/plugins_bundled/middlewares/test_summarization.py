@@ -532,6 +532,20 @@ async def test_a_model_that_calls_a_tool_instead_of_summarizing_is_shown_a_trans
     assert [len(asked.messages) for asked in model.requests] == [len(view) + 1, 1]
     assert edit is not None
     assert summary_in(edit.content) == SUMMARY
+    assert "the conversation itself gave no summary: the model called a tool" in edit.reason
+
+
+async def test_a_call_in_the_conversation_that_gave_no_summary_is_in_its_cost() -> None:
+    view = view_of(history(50))
+    answers = [calling(call("read_file", "c", path="/sky.txt")), AIMessage(SUMMARY)]
+    model = ScriptedModel(
+        [ModelResponse(each, Usage(10, 1), cost_usd=price) for each, price in zip(answers, (1.0, 2.0))]
+    )
+    edit = await proposed(
+        policy(model, PRICED, sent_before(view), trigger=EARLY), view, budget_of(view, 64_000)
+    )
+    assert edit is not None
+    assert edit.cost_usd == 3.0
 
 
 @pytest.mark.parametrize(("most", "fires"), [(2_000, True), (60_000, False)])
