@@ -539,7 +539,10 @@ async def test_a_call_in_the_conversation_that_gave_no_summary_is_in_its_cost() 
     view = view_of(history(50))
     answers = [calling(call("read_file", "c", path="/sky.txt")), AIMessage(SUMMARY)]
     model = ScriptedModel(
-        [ModelResponse(each, Usage(10, 1), cost_usd=price) for each, price in zip(answers, (1.0, 2.0))]
+        [
+            ModelResponse(each, Usage(10, 1), cost_usd=price)
+            for each, price in zip(answers, (1.0, 2.0), strict=True)
+        ]
     )
     edit = await proposed(
         policy(model, PRICED, sent_before(view), trigger=EARLY), view, budget_of(view, 64_000)
