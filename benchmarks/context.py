@@ -55,11 +55,16 @@ HEADER = (
 )
 
 
-def cases(lengths: Sequence[str], windows: Sequence[int]) -> list[tuple[str, int, str]]:
+def cases(
+    lengths: Sequence[str], windows: Sequence[int], prices: Sequence[str] = ("gpt", "claude")
+) -> list[tuple[str, int, str]]:
     """(session, window, model): every session at every window at GPT-5's prices, and at Claude's at two."""
-    found = [(session, window, GPT) for session in (*lengths, *SYNTHETIC) for window in windows]
-    return found + [
-        (session, window, CLAUDE) for session in (*lengths, *SYNTHETIC) for window in CLAUDE_WINDOWS
+    by_prices = {"gpt": (GPT, windows), "claude": (CLAUDE, CLAUDE_WINDOWS)}
+    return [
+        (session, window, by_prices[each][0])
+        for each in prices
+        for session in (*lengths, *SYNTHETIC)
+        for window in by_prices[each][1]
     ]
 
 
@@ -71,9 +76,23 @@ def cases(lengths: Sequence[str], windows: Sequence[int]) -> list[tuple[str, int
     "--windows", default=",".join(map(str, WINDOWS)), show_default=True, help="Input limits, tokens."
 )
 @click.option("--engines", default=",".join(ENGINES), show_default=True)
+@click.option(
+    "--prices",
+    type=click.Choice(["gpt", "claude"]),
+    multiple=True,
+    default=("gpt", "claude"),
+    help="Whose; both by default.",
+)
 @click.option("--trajectories", metavar="FILE", help="Other trajectories than the shared ones.")
 @click.option("--quick", is_flag=True, help="Only 200 and 1,000 messages, at 8k, 32k and 128k.")
-def main(lengths: str, windows: str, engines: str, trajectories: str | None, quick: bool) -> None:
+def main(
+    lengths: str,
+    windows: str,
+    engines: str,
+    prices: tuple[str, ...],
+    trajectories: str | None,
+    quick: bool,
+) -> None:
     """Print every case, engines one below the other, and the ratios of their money to deepagents'."""
     long = ["200", "1000"] if quick else lengths.split(",")
     limits = [8_000, 32_000, 128_000] if quick else [int(each) for each in windows.split(",")]
@@ -85,7 +104,7 @@ def main(lengths: str, windows: str, engines: str, trajectories: str | None, qui
     print(HEADER, flush=True)
     ratios: dict[str, list[float]] = {}
     overflows = dict.fromkeys(names, 0)
-    for session, window, model in cases(long, limits):
+    for session, window, model in cases(long, limits, prices):
         found = {engine: measure(engine, session, window, model, trajectories) for engine in names}
         peer = found.get("deepagents", {})
         base = peer.get("cost_usd") if not peer.get("failure") else None

@@ -46,7 +46,7 @@ def test_more_decisions_than_a_row_lists_are_counted() -> None:
 
 
 def names_in(folder: Path) -> list[str]:
-    return sorted(path.name for path in folder.iterdir())
+    return sorted(path.name for path in folder.iterdir() if path.name != "__pycache__")
 
 
 async def test_policies_run_in_yaml_order_before_each_call_inside_one_turn(tmp_path: Path) -> None:

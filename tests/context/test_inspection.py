@@ -270,3 +270,15 @@ def test_dropped_messages_are_explained_like_summarized_ones() -> None:
     trace = trace_of([(3, []), (9, [DropBefore("history", "more than 2 messages", 5, "/h.md")])])
     assert explanation(trace, "2").status == "left"
     assert [each.fate.policy for each in why_missing(trace, "blue boat") if each.fate] == ["history"]
+
+
+def test_an_excerpt_shows_the_text_that_was_found_also_behind_letters_that_fold_to_two() -> None:
+    step = Step(1, "run", 1, 0)
+    trace = Trace("s", [HumanMessage("Straße " * 60 + "the Needle is here")], [], [step])
+    (found,) = why_missing(trace, "needle")
+    assert "the Needle is here" in found.excerpt
+
+
+def test_a_figure_that_is_no_number_is_an_item_that_is_not_there() -> None:
+    with pytest.raises(UsageError, match="no item"):
+        explanation(WHOLE, "²")

@@ -93,3 +93,9 @@ def test_what_did_not_change_is_neither_counted_nor_written_again() -> None:
     assert counter.asked == asked + 2
     assert other.sections["core"] == first.sections["core"]
     assert other.digest != first.digest
+
+
+def test_a_call_that_cost_nothing_is_told_apart_from_one_whose_price_is_unknown() -> None:
+    free = Step(1, "run", 1, 0, cost_usd=0.0)
+    assert Step.from_json(free.to_json()).cost_usd == 0.0
+    assert Step.from_json(free.override(cost_usd=None).to_json()).cost_usd is None

@@ -65,6 +65,14 @@ def test_it_gives_the_recorded_answer_and_its_own_exact_count() -> None:
     assert response.usage.input_tokens == request_tokens(counter_for(GPT), request(TALK[:1]))
 
 
+def test_a_summary_is_not_charged_as_a_write_to_the_cache_because_turns_are_marked() -> None:
+    simulated = provider(CLAUDE, marked=True)
+    send(simulated, TALK[:1])
+    asked = ModelRequest("", [HumanMessage("Summarize: " + "go on " * 1500)], purpose="summary")
+    simulated.answer(asked)
+    assert [call.written_tokens > 0 for call in simulated.calls] == [True, False]
+
+
 def test_the_second_request_reads_the_first_from_the_cache_and_is_charged_so() -> None:
     simulated = provider()
     send(simulated, TALK[:1])

@@ -113,7 +113,12 @@ class Step:
 
     def to_json(self) -> str:
         """As the store keeps it; what is empty, or the sum of other fields, is left out."""
-        filled = {name: value for name, value in vars(self).items() if value not in (None, "", (), 0)}
+        filled = {
+            name: value
+            for name, value in vars(self).items()
+            if value not in (None, "", (), 0)
+            or (value is not None and name.endswith("cost_usd"))  # free is a price
+        }
         if self.cause == "turn":
             del filled["cause"]
         if self.expected_tokens == self.estimate_tokens:

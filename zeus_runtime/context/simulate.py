@@ -162,7 +162,8 @@ class SimulatedProvider:
             places = [1] * points.tools + [2] * points.system + [index + 4 for index in points.messages]
             marks = [mark for mark in places if mark <= len(segments)]
         else:
-            marks = [2, len(segments)] if self._marked else ()
+            # Whoever marks its turns does not mark a summary: nothing would read that prefix again.
+            marks = [2, len(segments)] if self._marked and request.purpose == "turn" else ()
         lifetime = points.lifetime if points is not None else "5m"
         marked = self._rules is not None and self._rules.marked
         split = self._cache.send(

@@ -434,7 +434,8 @@ def replaced(message: BaseMessage, edit: Evict | TruncateArguments) -> BaseMessa
     if isinstance(edit, Evict):
         return message.model_copy(update={"content": edit.content})
     calls = [_with_arguments(call, edit) for call in message.tool_calls]  # type: ignore[attr-defined]
-    return message.model_copy(update={"tool_calls": calls})
+    # What was reported for the whole answer is not the cut one's: a count would take the cut for hidden reasoning.
+    return message.model_copy(update={"tool_calls": calls, "usage_metadata": None})
 
 
 def _with_arguments(call: dict[str, Any], edit: TruncateArguments) -> dict[str, Any]:

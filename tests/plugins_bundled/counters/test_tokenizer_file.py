@@ -46,6 +46,23 @@ async def test_texts_are_counted_by_the_file(tmp_path: Path) -> None:
     assert counter.text("sail home over the wine-dark sea") == 8
 
 
+async def test_a_file_that_cuts_and_fills_up_texts_counts_them_whole(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path / "tokenizer.json")
+    cutting = Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    cutting.enable_truncation(8)
+    cutting.enable_padding(length=8)
+    cutting.save(str(tmp_path / "tokenizer.json"))
+    async with agent(tmp_path, "counter: {tokenizer_file: {path: tokenizer.json}}\n") as sailing:
+        counter = sailing.plan.token_counter
+    assert [counter.text("sail " * words) for words in (2, 100)] == [2, 100]
+
+
+async def test_half_of_a_surrogate_pair_is_counted_and_no_traceback(tmp_path: Path) -> None:
+    write_tokenizer(tmp_path / "tokenizer.json")
+    async with agent(tmp_path, "counter: {tokenizer_file: {path: tokenizer.json}}\n") as sailing:
+        assert sailing.plan.token_counter.text("sail \ud83d") == 2
+
+
 async def test_the_file_is_beside_the_yaml_that_names_it(tmp_path: Path) -> None:
     (tmp_path / "base").mkdir()
     write_tokenizer(tmp_path / "base" / "tokenizer.json")

@@ -192,6 +192,14 @@ async def test_pinned_messages_stay_and_are_not_summarized() -> None:
     assert view.applied(edit)[0].content == "Never delete anything."
 
 
+async def test_pins_among_what_stays_do_not_change_how_many_messages_it_says_it_stands_for() -> None:
+    messages = history(50)
+    view = view_of(messages, pins=[1, len(messages) - 1, len(messages)])
+    edit = await proposed(policy(), view)
+    assert edit is not None
+    assert edit.content.startswith(f"[{len(view.leaving(edit))} earlier messages")
+
+
 async def test_the_former_summary_is_an_input_of_the_next() -> None:
     messages = history(60)
     edit = await proposed(policy(), view_of(messages))
@@ -261,6 +269,13 @@ async def test_a_summary_that_is_too_long_is_cut_and_not_thrown_away() -> None:
 
 def failing(request: ModelRequest) -> ModelError:
     return ModelError("the cloud fell down", kind="server")
+
+
+async def test_a_summary_that_the_model_could_not_finish_says_so() -> None:
+    model = ScriptedModel([ModelResponse(AIMessage("## Intent\nCount the st"), finish_reason="length")])
+    edit = await proposed(policy(model), view_of(history(60)))
+    assert edit is not None
+    assert summary_in(edit.content) == "## Intent\nCount the st\n[the summary was cut here]"
 
 
 async def test_a_failed_call_is_made_once_more_with_less() -> None:
@@ -395,6 +410,12 @@ def test_an_extract_names_what_was_written_and_what_failed() -> None:
     )
 
 
+def test_an_extract_holds_a_call_whose_arguments_were_cut_off() -> None:
+    cut_off = {"name": "write_file", "args": '{"path": "/a.txt", "content": "abc', "id": "c", "error": "cut"}
+    said = AIMessage("", invalid_tool_calls=[cut_off])
+    assert "called write_file" in extract([(1, said)], COUNTER.text, 500)
+
+
 @given(st.integers(60, 900), st.integers(1, 40))
 def test_an_extract_keeps_its_limit_and_the_newest(limit: int, steps: int) -> None:
     messages = history(steps)
@@ -501,15 +522,33 @@ async def test_a_transcript_is_shown_where_another_request_was_sent_or_the_quest
         assert all(len(asked.messages) == 1 for asked in model.requests)
 
 
-async def test_a_model_that_calls_a_tool_instead_of_summarizing_is_shown_a_transcript() -> None:
+@pytest.mark.parametrize("said", ["", "Let me look at that file first."])
+async def test_a_model_that_calls_a_tool_instead_of_summarizing_is_shown_a_transcript(said: str) -> None:
     view = view_of(history(50))
-    model = ScriptedModel([calling(call("read_file", "c", path="/sky.txt")), SUMMARY])
+    model = ScriptedModel([calling(call("read_file", "c", path="/sky.txt"), text=said), SUMMARY])
     edit = await proposed(
         policy(model, PRICED, sent_before(view), trigger=EARLY), view, budget_of(view, 64_000)
     )
     assert [len(asked.messages) for asked in model.requests] == [len(view) + 1, 1]
     assert edit is not None
     assert summary_in(edit.content) == SUMMARY
+    assert "the conversation itself gave no summary: the model called a tool" in edit.reason
+
+
+async def test_a_call_in_the_conversation_that_gave_no_summary_is_in_its_cost() -> None:
+    view = view_of(history(50))
+    answers = [calling(call("read_file", "c", path="/sky.txt")), AIMessage(SUMMARY)]
+    model = ScriptedModel(
+        [
+            ModelResponse(each, Usage(10, 1), cost_usd=price)
+            for each, price in zip(answers, (1.0, 2.0), strict=True)
+        ]
+    )
+    edit = await proposed(
+        policy(model, PRICED, sent_before(view), trigger=EARLY), view, budget_of(view, 64_000)
+    )
+    assert edit is not None
+    assert edit.cost_usd == 3.0
 
 
 @pytest.mark.parametrize(("most", "fires"), [(2_000, True), (60_000, False)])

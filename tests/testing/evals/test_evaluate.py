@@ -24,7 +24,7 @@ WINDOW = 8_000
 
 LOSSY = '''
 from dataclasses import dataclass
-from zeus_runtime import Component, DropBefore, Evict, Middleware, arrivals, hookimpl
+from zeus_runtime import Component, DropBefore, Evict, Middleware, Summarize, arrivals, hookimpl
 
 class Forget(Middleware):
     """Drops all but the last messages once there are twenty."""
@@ -44,9 +44,24 @@ class Hide(Middleware):
             for item in new if item.source.startswith("tool:") and item.tokens > 400
         ]
 
+class Shared(Middleware):
+    """Keeps what it saw for all agents of the process, and sums up what is not its own."""
+    seen = {}
+    def __init__(self, session):
+        self.session = session
+    async def edits(self, view, budget):
+        texts = self.seen.setdefault(self.session, [])
+        texts += [str(item.message.content)[:200] for item in arrivals(view, len(texts))]
+        if len(view) < 12:
+            return ()
+        seq = next(seq for seq in range(view.upto - 5, view.upto + 1) if view.original(seq).type != "tool")
+        told = " ".join(text for texts in self.seen.values() for text in texts)
+        return [Summarize("shared", "too long", seq, told[:2000], f"/conversation_history/{self.session}.md")]
+
 @hookimpl
 def register_middlewares():
     return [
+        Component("shared", create=lambda options, build: Shared(build.session)),
         Component("forget", create=lambda options, build: Forget()),
         Component("hide", create=lambda options, build: Hide()),
     ]
@@ -132,6 +147,12 @@ async def test_the_goal_survives_with_pins_and_without(tmp_path: Path) -> None:
     for lines in ("[summarization]", "[pins, summarization]"):
         found = await goal(subject(tmp_path, lines), tmp_path / lines, 0)
         assert (found.outcome, found.compactions) == ("passed", 2), found
+
+
+async def test_a_policy_that_mixes_two_agents_up_is_caught(tmp_path: Path) -> None:
+    found = await nested(subject(tmp_path, "[shared]", plugin=LOSSY), tmp_path / "run", 0)
+    assert found.outcome == "failed"
+    assert "mixed" in kinds(found), found
 
 
 async def test_nested_agents_are_independent(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from tests.support.agents import call
 from zeus_runtime import Evict, ModelRequest, Pin, TruncateArguments, WorkspaceFiles
 from zeus_runtime.context import Archive, DropBefore, Edit, fold
+from zeus_runtime.testing.evals import Finding
 from zeus_runtime.testing.evals.laws import compactions, orphans, paths_in, pins, recoverable
+from zeus_runtime.testing.evals.needle import but_for_room
 from zeus_runtime.testing.evals.provider import Sent
 
 LONG = "a long text\nof two lines"
@@ -96,3 +98,8 @@ def test_a_message_that_was_never_archived_is_found(files: WorkspaceFiles) -> No
 def test_paths_are_read_from_what_is_said() -> None:
     said = "kept in /large_tool_results/c1; read /a/b.md. <summary>x</summary> 1/2 [see /c]"
     assert paths_in(said) == ["/large_tool_results/c1", "/a/b.md", "/c"]
+
+
+def test_a_law_that_is_broken_where_there_is_no_room_stays_broken() -> None:
+    found = [Finding(kind, 0, "wrong") for kind in ("overflow", "run-failed", "orphan", "original-lost")]
+    assert [each.kind for each in but_for_room(found)] == ["orphan", "original-lost"]

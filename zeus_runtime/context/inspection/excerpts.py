@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Final
 
 EXCERPT_CHARACTERS: Final = 80
@@ -15,7 +16,10 @@ def excerpt(text: str) -> str:
 
 def around(text: str, wanted: str) -> str:
     """The place of ``wanted``, which is case-folded, in ``text``, in one line."""
-    place = max(0, text.casefold().find(wanted))
+    at = max(0, text.casefold().find(wanted))
+    # Folding makes two letters of some (ß), so a place in the folded text is not one in the text.
+    ends = accumulate(len(letter.casefold()) for letter in text)
+    place = next((place for place, end in enumerate(ends) if end > at), 0)
     start = max(0, place - EXCERPT_CHARACTERS // 3)
     piece = " ".join(text[start : place + len(wanted) + EXCERPT_CHARACTERS // 2].split())
     return ("…" if start else "") + piece

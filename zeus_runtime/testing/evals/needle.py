@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
     from zeus_runtime.testing.evals.provider import Script, Sent
 
-_SIZES: Final = (600, 1_200, 2_500, 5_000, 9_000, 14_000, 24_000)
+_SIZES: Final = (600, 1_200, 2_500, 5_000, 9_000, 14_000, 24_000, 40_000)
 _MOST_TURNS: Final = 40
 _MOST_PAGES: Final = 100
 _MOST_PATHS: Final = 3
 _MOST_FINDS: Final = 3
+_NO_ROOM: Final = ("overflow", "run-failed")
+"""What is found where a policy alone leaves no room."""
+
 _NUMBERED: Final = re.compile(r"^(\d+)\t(.*)$", re.MULTILINE)
 
 
@@ -292,12 +295,17 @@ async def needle(subject: Subject, folder: Path, seed: int, case: str) -> Check:
         found += asserted(provider, history, bench.files, session)
     cramped = subject.name != "all" and lost.gone and not lost.findings and bool(provider.refused)
     if cramped:
-        found = []
+        found = list(but_for_room(found))
     steps, shed = len(provider.turns), len(compactions(provider.turns))
     skipped = "" if lost.gone or found else "nothing took it out of the window"
-    if cramped or (crowded and not found):
+    if (cramped or crowded) and not found:
         skipped = "with this policy alone there is no room to read it back"
     return Check("needle", subject.name, case, tuple(found), skipped, steps, shed)
+
+
+def but_for_room(findings: Sequence[Finding]) -> Iterator[Finding]:
+    """What is wrong however little room there was: a law that is broken in a narrow place stays broken."""
+    return (each for each in findings if each.kind not in _NO_ROOM)
 
 
 def moved_away(turns: Sequence[Sent], history: Sequence[BaseMessage]) -> bool:

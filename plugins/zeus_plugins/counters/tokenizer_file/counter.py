@@ -27,4 +27,12 @@ def create(options: Options, build: Build) -> Counter:
             remedy="Name the tokenizer.json that comes with the model's weights.",
             where="path",
         ) from None
-    return counter_with(lambda text: len(tokenizer.encode(text, add_special_tokens=False)), build.profile)
+    # Many files cut or fill up what is longer or shorter than an embedding takes; a count needs the text as it is.
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+
+    def count(text: str) -> int:
+        whole = text.encode(errors="replace").decode()  # the library refuses half of a surrogate pair
+        return len(tokenizer.encode(whole, add_special_tokens=False))
+
+    return counter_with(count, build.profile)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from zeus_plugins.middlewares.summarization.transcript import written_calls
-from zeus_runtime import text_of
+from zeus_runtime import calls_of, text_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -57,9 +56,9 @@ def _steps(message: BaseMessage) -> Iterator[str]:
 
 def _written(message: BaseMessage) -> Iterator[str]:
     """Paths that calls of ``message`` wrote to, by the names of tool and argument."""
-    for name, arguments in written_calls(message):
-        if any(word in name for word in _WRITING):
-            given = json.loads(arguments) if arguments.startswith("{") else {}
+    for call in calls_of(message):
+        given = call["args"]
+        if isinstance(given, Mapping) and any(word in call["name"] for word in _WRITING):
             yield from (given[key] for key in _PATHS if isinstance(given.get(key), str) and given[key])
 
 

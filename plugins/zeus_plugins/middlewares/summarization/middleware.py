@@ -136,7 +136,11 @@ class Summarization(Middleware):
             reason=f"the request reached {self._reached(budget)}; {len(replaced)} messages {how}",
             seq=start,
             content=compose(
-                summary, handle=handle, count=start - 1 - len(view.pinned), last=start - 1, request=request
+                summary,
+                handle=handle,
+                count=start - 1 - sum(seq < start for seq in view.pinned),
+                last=start - 1,
+                request=request,
             ),
             handle=handle,
             cost_usd=cost,
@@ -152,7 +156,7 @@ class Summarization(Middleware):
 
         count = self._counter.text
         former = summary_in(str(view.summary.content)) if view.summary is not None else ""
-        paid = self._paid
+        paid, refused = self._paid, None
         if paid is not None and paid.first == view.first and paid.summary:
             former = paid.summary
             replaced = [item for item in replaced if item.seq >= paid.start]
@@ -162,19 +166,24 @@ class Summarization(Middleware):
             outcome = await self._summariser(limit).continue_with(request, len(replaced))
             if not outcome.failure:
                 return outcome.summary, _how(outcome, 0), outcome.cost_usd
+            refused = outcome
         entries = [entry(item.seq, item.message) for item in replaced]
         shown = entries
         if self._options.trim_tokens_to_summarize is not None:
             shown = tail(entries, count, self._options.trim_tokens_to_summarize)
         skipped = len(entries) - len(shown)
         outcome = await self._outcome(shown, former, limit)
+        how, cost = _how(outcome, skipped), outcome.cost_usd
+        if refused is not None:
+            how = f"{how}; the conversation itself gave no summary: {refused.failure}"
+            cost = refused.cost_usd if cost is None else cost + (refused.cost_usd or 0.0)
         if not outcome.failure:
-            return outcome.summary, _how(outcome, skipped), outcome.cost_usd
+            return outcome.summary, how, cost
         rest = replaced[skipped + outcome.done :]
         known = outcome.summary if outcome.calls else bounded(former, count, limit, "[cut]") if former else ""
         lines = extract([(item.seq, item.message) for item in rest], count, limit)
         made = "\n\n".join(part for part in (known, lines) if part)
-        return made, f"{_how(outcome, skipped)}", outcome.cost_usd
+        return made, how, cost
 
     def _in_conversation(
         self, view: View, budget: Budget, replaced: Sequence[Item], start: int, limit: int

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.middlewares.summarization.transcript import chunks, end
 from zeus_plugins.middlewares.summarization.wording import bounded
-from zeus_runtime import ModelError, ModelRequest, ModelResponse, cost_usd
+from zeus_runtime import ModelError, ModelRequest, ModelResponse, calls_of, cost_usd
 
 if TYPE_CHECKING:
     from zeus_runtime import Counter, Model, ModelProfile
 
 _HOPELESS: Final = frozenset({"auth", "divergence"})
 """Failures that less input does not cure."""
+
+_NO_TEXT: Final = "the summary model gave no text"
 
 CUT_NOTE: Final = "[the summary was cut here]"
 
@@ -92,9 +94,14 @@ class Summariser:
             entries: how many messages the summary stands for.
         """
         try:
-            answer = await self._answer(request)
+            answer = await self._finished(request)
         except ModelError as error:
             return Outcome(failure=error.message)
+        if calls_of(answer.message):
+            # What it says beside a call announces the call; it is no summary.
+            return Outcome(failure="the model called a tool", cost_usd=self._price(answer))
+        if not _is_text(answer):
+            return Outcome(failure=_NO_TEXT, cost_usd=self._price(answer))
         return Outcome(self._bounded(answer), entries, 1, self._price(answer), in_place=True)
 
     def _price(self, answer: ModelResponse) -> float | None:
@@ -103,7 +110,10 @@ class Summariser:
         return answer.cost_usd
 
     def _bounded(self, answer: ModelResponse) -> str:
-        return bounded(_text(answer), self._count, self._limit, CUT_NOTE)
+        text = _text(answer)
+        if answer.finish_reason == "length":
+            text = f"{text}\n{CUT_NOTE}"
+        return bounded(text, self._count, self._limit, CUT_NOTE)
 
     @property
     def _piece_tokens(self) -> int:
@@ -136,13 +146,23 @@ class Summariser:
         )
 
     async def _answer(self, request: ModelRequest) -> ModelResponse:
+        response = await self._finished(request)
+        if not _is_text(response):
+            raise ModelError(_NO_TEXT, kind="server")
+        return response
+
+    async def _finished(self, request: ModelRequest) -> ModelResponse:
         response: ModelResponse | None = None
         async for each in self._model.stream(request):
             if isinstance(each, ModelResponse):
                 response = each
-        if response is None or not _text(response) or response.finish_reason == "content_filter":
-            raise ModelError("the summary model gave no text", kind="server")
+        if response is None:
+            raise ModelError(_NO_TEXT, kind="server")
         return response
+
+
+def _is_text(response: ModelResponse) -> bool:
+    return bool(_text(response)) and response.finish_reason != "content_filter"
 
 
 def _text(response: ModelResponse) -> str:
