@@ -57,6 +57,15 @@ if TYPE_CHECKING:
     from zeus_runtime.errors import OptionsError as OptionsError
     from zeus_runtime.errors import RunError as RunError
     from zeus_runtime.errors import ZeusError as ZeusError
+    from zeus_runtime.memory.embedding import Calibration as Calibration
+    from zeus_runtime.memory.embedding import Embedder as Embedder
+    from zeus_runtime.memory.embedding import EmbeddingUnavailableError as EmbeddingUnavailableError
+    from zeus_runtime.memory.items import Embedding as Embedding
+    from zeus_runtime.memory.items import MemoryItem as MemoryItem
+    from zeus_runtime.memory.permissions import Reach as Reach
+    from zeus_runtime.memory.vectors import Entry as Entry
+    from zeus_runtime.memory.vectors import VectorQuery as VectorQuery
+    from zeus_runtime.memory.vectors import VectorStore as VectorStore
     from zeus_runtime.models.cassette import Cassette as Cassette
     from zeus_runtime.models.cassette import cassette_model as cassette_model
     from zeus_runtime.models.cassette import read_cassette as read_cassette
@@ -111,6 +120,7 @@ _ROOMS = {
     "Budget": "context",
     "Build": "agent.build",
     "CachePoints": "models.interface",
+    "Calibration": "memory.embedding",
     "CallModel": "agent.middleware",
     "Cassette": "models.cassette",
     "Component": "plugins.component",
@@ -121,6 +131,10 @@ _ROOMS = {
     "Doc": "config.annotations",
     "DropBefore": "context",
     "Edit": "context",
+    "Embedder": "memory.embedding",
+    "Embedding": "memory.items",
+    "EmbeddingUnavailableError": "memory.embedding",
+    "Entry": "memory.vectors",
     "Evict": "context.edits",
     "FailedRunError": "agent.agent",
     "FileEntry": "tools.entries",
@@ -128,6 +142,7 @@ _ROOMS = {
     "Item": "context.view",
     "MaxLength": "config.annotations",
     "Maximum": "config.annotations",
+    "MemoryItem": "memory.items",
     "Middleware": "agent.middleware",
     "MinLength": "config.annotations",
     "Minimum": "config.annotations",
@@ -142,6 +157,7 @@ _ROOMS = {
     "OptionsError": "errors",
     "Pattern": "config.annotations",
     "Pin": "context.edits",
+    "Reach": "memory.permissions",
     "ReasoningDelta": "models.interface",
     "Recorder": "models.recorder",
     "Redactor": "config.secrets",
@@ -167,6 +183,8 @@ _ROOMS = {
     "TruncateArguments": "context.edits",
     "Turn": "agent.middleware",
     "Usage": "models.interface",
+    "VectorQuery": "memory.vectors",
+    "VectorStore": "memory.vectors",
     "View": "context",
     "WorkspaceError": "tools.paths",
     "WorkspaceFiles": "tools.workspace",

@@ -21,6 +21,8 @@ COMPONENT_HOOKS: Mapping[str, Kind] = {
     "register_counters": "counter",
     "register_tools": "tool",
     "register_middlewares": "middleware",
+    "register_embeddings": "embedding",
+    "register_vector_stores": "vector_store",
     "register_checkpointers": "checkpointer",
 }
 

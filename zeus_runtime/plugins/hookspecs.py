@@ -195,6 +195,64 @@ def register_counters() -> Iterable[Component]:
 
 
 @hookspec
+def register_embeddings() -> Iterable[Component]:
+    """Return the embedding models: what stands under ``memory.embeddings:`` in YAML.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives an ``Embedder``.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from zeus_runtime import Calibration, Component, Embedder, hookimpl
+
+
+        class Letters(Embedder):
+            model, dimension, quick = "letters-1", 26, True
+            calibration = Calibration(cosine_zero=0.5, cosine_one=0.99, trust=0.3)
+
+            async def embed(self, texts, *, purpose):
+                import numpy as np
+
+                counts = np.array(
+                    [[text.lower().count(chr(97 + i)) for i in range(26)] for text in texts], dtype=np.float32
+                )
+                return counts / np.maximum(np.linalg.norm(counts, axis=1, keepdims=True), 1e-9)
+
+
+        def create(options, build):
+            return Letters()
+
+
+        @hookimpl
+        def register_embeddings():
+            return [Component("letters", create=create, summary="Counts letters.")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_vector_stores() -> Iterable[Component]:
+    """Return the vector stores: what stands under ``memory.vector_store:`` in YAML.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives a ``VectorStore``;
+    ``zeus_runtime.testing.VectorStoreConformance`` says whether it is one.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from zeus_runtime import Component, hookimpl
+
+
+        @hookimpl
+        def register_vector_stores():
+            return [Component("milvus", create="milvus_plugin.store:create", summary="Vectors in Milvus.")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def register_checkpointers() -> Iterable[Component]:
     """Return the checkpointer components: what stands under ``checkpointer:`` in YAML.
 
