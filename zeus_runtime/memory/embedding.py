@@ -1,0 +1,74 @@
+"""What turns texts into vectors: the interface of the embedding components."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from zeus_runtime.errors import ZeusError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors: TypeAlias = NDArray[np.float32]
+    """Shape (texts, dimension), float32, each row of length 1 (or 0, where a text holds nothing the model knows)."""
+
+Purpose: TypeAlias = Literal["memory", "query"]
+"""Some models embed what is searched and what searches differently."""
+
+
+class EmbeddingUnavailableError(ZeusError):
+    """The model cannot be asked now: no key, no network, too slow. What needs no vector goes on without."""
+
+    code = "embedding-unavailable"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What a cosine of one embedding model means.
+
+    Args:
+        cosine_zero: of two texts that have nothing to do with each other.
+        cosine_one: from which on two texts say the same.
+        trust: 0 to 1; what the strongest agreement is worth alone, for texts that the model knows wholly.
+        duplicate: from which on a new text is looked at as a duplicate of an older one; None: the gate's setting,
+            which is meant for text-embedding-3-small.
+    """
+
+    cosine_zero: float
+    cosine_one: float
+    trust: float
+    duplicate: float | None = None
+
+
+class Embedder(ABC):
+    """One embedding model.
+
+    Vectors are compared only with vectors of the same ``model`` and ``dimension``, so ``model`` names everything that
+    makes a vector what it is, a version of a table too.
+    """
+
+    model: str
+    dimension: int
+    calibration: Calibration
+    quick: bool = False
+    """Answers in a millisecond, offline: a write waits for it. What is not quick is written later (backfilled)."""
+
+    @abstractmethod
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose) -> Vectors:
+        """One vector for each text, in order.
+
+        Raises:
+            EmbeddingUnavailableError: the model cannot be asked now.
+        """
+
+    def coverage(self, text: str) -> float:
+        """How much of ``text`` the model knows, 0 to 1: an English model knows little of a Chinese text."""
+        return 1.0
+
+    async def close(self) -> None:
+        """Give back what is held open."""
+        return

@@ -1,0 +1,93 @@
+"""Where vectors are kept and compared: the interface of the vector store components.
+
+A store holds vectors and nothing else: the text, its words and who may see it are rows of the database. What is asked
+is asked within what the caller may see (``reach``), never filtered afterwards.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zeus_runtime.memory.items import Embedding, MemoryItem, MemoryType
+from zeus_runtime.memory.permissions import Reach
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from sqlalchemy import Connection
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """An item and its vector: shape (dimension,), float32, length 1."""
+
+    item: MemoryItem
+    embedding: Embedding
+    vector: NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class VectorQuery:
+    """Active items within the reach whose vectors are of this model and dimension.
+
+    Args:
+        vector: shape (dimension,), float32, length 1.
+        reach: who asks may see this; empty means nothing.
+        user_id: who asks, for the parts of the reach that cover own items only.
+        memory_type: this type only; None for all.
+    """
+
+    vector: NDArray[np.float32]
+    embedding: Embedding
+    reach: tuple[Reach, ...]
+    user_id: str
+    memory_type: MemoryType | None = None
+
+
+class VectorStore(ABC):
+    """Vectors of memory items. Methods run on the database's worker thread, inside a transaction of ``connection``.
+
+    ``transactional`` stores write on that connection, so a vector is there exactly when its row is. Others write to a
+    place of their own after the row's transaction, and are rebuilt from the rows where they disagree.
+    """
+
+    transactional: bool = True
+
+    @abstractmethod
+    def prepare(self, connection: Connection) -> None:
+        """Make what is not there yet.
+
+        Raises:
+            MissingError: an extension, a library or the right to make it is missing; says which.
+        """
+
+    @abstractmethod
+    def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
+        """Keep the vectors, in place of those that the items had."""
+
+    @abstractmethod
+    def remove(self, connection: Connection, ids: Collection[str]) -> None:
+        """Forget the vectors of these items; those that have none are no error."""
+
+    @abstractmethod
+    def nearest(self, connection: Connection, query: VectorQuery) -> Iterator[tuple[str, float]]:
+        """Items by cosine, the greatest first, as far as the caller reads: (id, cosine).
+
+        Exact: an item that was not given yet is at most as near as the last one given, so that a caller who ranks by
+        more than the cosine can read on until nothing unseen can win.
+        """
+
+    @abstractmethod
+    def cosines(self, connection: Connection, query: VectorQuery, ids: Collection[str]) -> dict[str, float]:
+        """The cosines of these items alone; an item without a vector or out of reach is left out."""
+
+    @abstractmethod
+    def ids(self, connection: Connection) -> set[str]:
+        """All items that have a vector here, to be compared with the rows."""
+
+    def close(self) -> None:
+        """Give back what is held open."""
+        return
