@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from zeus_runtime.cli.completion import complete_config, complete_session
+from zeus_runtime.cli.log import with_log
 from zeus_runtime.cli.options import env_option, read_owner, set_option
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.store.thread_log import SessionInfo, ThreadLog
 
-T = TypeVar("T")
 
 config_option = click.option(
     "--config",
@@ -56,7 +56,7 @@ def list_sessions(
     """List the agent's sessions, last used first."""
     checked, own = read_owner(process, config, env=env, sets=sets)
     agent = None if every or not own else checked.config.name
-    found = _with_log(process, checked, lambda log: log.sessions(agent=agent, limit=limit)) or ()
+    found = with_log(process, checked, lambda log: log.sessions(agent=agent, limit=limit)) or ()
     if as_object:
         answer(as_json([asdict(session) for session in found]))
     elif found:
@@ -95,7 +95,7 @@ def show_session(
             return None
         return name, [json.loads(entry.payload) for entry in await log.read(await log.find(name))]
 
-    found = _with_log(process, checked, payloads)
+    found = with_log(process, checked, payloads)
     if found is None:
         which = f"no session {session!r}" if session else "no session yet"
         raise UsageError(f"there is {which}", remedy="`zeus run` begins one.")
@@ -170,29 +170,3 @@ async def _delete(checked: Checked, sessions: Sequence[str]) -> None:
             await agent.history(session)
         for session in sessions:
             await agent.delete_session(session)
-
-
-def _with_log(process: Process, checked: Checked, work: Callable[[ThreadLog], Awaitable[T]]) -> T | None:
-    """What ``work`` gives; None where the database is a file that is not there, which is not made."""
-    import asyncio
-
-    from zeus_runtime.cli.start import prepared
-    from zeus_runtime.store.database import Database, sqlite_file
-    from zeus_runtime.store.thread_log import ThreadLog
-
-    url = checked.config.storage.url
-    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
-    if file is not None and not file.exists():
-        return None
-
-    async def run() -> T:
-        database = Database(url, directory=checked.directory)
-        try:
-            log = ThreadLog(database)
-            await log.create_tables()
-            return await work(log)
-        finally:
-            await database.close()
-
-    with prepared(process):
-        return asyncio.run(run())

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from zeus_runtime.cli.start import prepared
+from zeus_runtime.cli.log import with_log
 from zeus_runtime.errors import UsageError, ZeusError
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def read_trace(process: Process, checked: Checked, session: str | None, *, agent
     async def work(log: ThreadLog) -> Trace:
         return await _trace(log, checked, session, agent)
 
-    return _with_log(process, checked, work)
+    return _read(process, checked, work)
 
 
 def read_recordings(process: Process, checked: Checked, sessions: Sequence[str]) -> Sequence[Recording]:
@@ -48,7 +47,7 @@ def read_recordings(process: Process, checked: Checked, sessions: Sequence[str])
     async def work(log: ThreadLog) -> list[Recording]:
         return [await _recording(log, session) for session in sessions]
 
-    return _with_log(process, checked, work)
+    return _read(process, checked, work)
 
 
 async def _recording(log: ThreadLog, session: str) -> Recording:
@@ -140,25 +139,11 @@ def _plan(checked: Checked) -> Plan | None:
         return None
 
 
-def _with_log(process: Process, checked: Checked, work: Callable[[ThreadLog], Awaitable[T]]) -> T:
-    from zeus_runtime.store.database import Database, sqlite_file
-    from zeus_runtime.store.thread_log import ThreadLog
-
-    url = checked.config.storage.url
-    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
-    if file is not None and not file.exists():
+def _read(process: Process, checked: Checked, work: Callable[[ThreadLog], Awaitable[T]]) -> T:
+    found = with_log(process, checked, work)
+    if found is None:
         raise UsageError(
-            f"the agent {checked.config.name!r} has no session yet", remedy=f"There is no database {file}."
+            f"the agent {checked.config.name!r} has no session yet",
+            remedy=f"There is no database {checked.config.storage.url}.",
         )
-
-    async def run() -> T:
-        database = Database(url, directory=checked.directory)
-        try:
-            log = ThreadLog(database)
-            await log.create_tables()
-            return await work(log)
-        finally:
-            await database.close()
-
-    with prepared(process):
-        return asyncio.run(run())
+    return found

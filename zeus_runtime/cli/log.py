@@ -1,0 +1,39 @@
+"""The threads' log for a verb that only looks: opened, read, closed; a database that is not there is not made."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.store.thread_log import ThreadLog
+
+T = TypeVar("T")
+
+
+def with_log(process: Process, checked: Checked, work: Callable[[ThreadLog], Awaitable[T]]) -> T | None:
+    """What ``work`` gives; None where the database is a file that is not there."""
+    import asyncio
+
+    from zeus_runtime.cli.start import prepared
+    from zeus_runtime.store.database import Database, sqlite_file
+    from zeus_runtime.store.thread_log import ThreadLog
+
+    url = checked.config.storage.url
+    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
+    if file is not None and not file.exists():
+        return None
+
+    async def run() -> T:
+        database = Database(url, directory=checked.directory)
+        try:
+            log = ThreadLog(database)
+            await log.create_tables()
+            return await work(log)
+        finally:
+            await database.close()
+
+    with prepared(process):
+        return asyncio.run(run())
