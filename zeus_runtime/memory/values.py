@@ -62,21 +62,26 @@ _MONTH: Final = "(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b
 _DAY: Final = r"(?P<{}>\d{{1,2}})(?:st|nd|rd|th)?"
 _ZH_NUMBER: Final = rf"[\d{_ZH}]"
 
+_START: Final = r"(?<![A-Za-z0-9_])"
 _PATTERN: Final = re.compile(
     "|".join(
         (
             r"(?P<iso>(?<!\d)(?P<y1>\d{4})[-/.](?P<m1>\d{1,2})[-/.](?P<d1>\d{1,2})(?!\d))",
-            rf"(?P<mdy>\b(?P<m2>{_MONTH})\s+{_DAY.format('d2')}\b(?:,?\s+(?P<y2>\d{{4}}))?)",
-            rf"(?P<dmy>\b{_DAY.format('d3')}\s+(?:of\s+)?(?P<m3>{_MONTH})(?:,?\s+(?P<y3>\d{{4}}))?)",
-            rf"(?P<my>\b(?<!you )(?<!we )(?<!they )(?P<m4>(?!may\b|mar\b|march\b){_MONTH})(?:\s+(?P<y4>\d{{4}}))?)",
+            rf"(?P<mdy>{_START}(?P<m2>{_MONTH})\s+{_DAY.format('d2')}\b(?:,?\s+(?P<y2>\d{{4}}))?)",
+            rf"(?P<dmy>{_START}{_DAY.format('d3')}\s+(?:of\s+)?(?P<m3>{_MONTH})(?:,?\s+(?P<y3>\d{{4}}))?)",
+            rf"(?P<my>{_START}(?!may\b|mar\b|march\b)(?P<m4>{_MONTH})(?:\s+(?P<y4>\d{{4}}))?)",
             r"(?P<year>\b(?:in|since|until|by|of)\s+(?P<y5>(?:19|20)\d\d)\b(?![.,]\d))",
-            rf"(?P<zhdate>(?:(?P<y6>\d{{4}})年)?(?P<m6>{_ZH_NUMBER}{{1,2}})月(?:(?P<d6>{_ZH_NUMBER}{{1,3}})[日号])?|(?P<y7>(?:19|20)\d\d)年)",
-            r"(?P<weekday>\b(?P<w1>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b|(?:周|星期|礼拜)(?P<w2>[一二三四五六日天]))",
+            rf"(?P<zhdate>(?:(?P<y6>\d{{4}})年)?(?P<m6>{_ZH_NUMBER}{{1,2}})月(?:(?P<d6>{_ZH_NUMBER}{{1,3}})[日号])?"
+            r"|(?P<y7>(?:19|20)\d\d)年)",
+            rf"(?P<weekday>{_START}(?P<w1>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b"
+            r"|(?:周|星期|礼拜)(?P<w2>[一二三四五六日天]))",
             r"(?P<clock>(?<!\d)(?P<h1>\d{1,2}):(?P<n1>\d\d)(?:\s*(?P<p1>[ap])\.?m\b\.?)?)",
-            r"(?P<ampm>\b(?P<h2>\d{1,2})\s*(?P<p2>[ap])\.?m\b\.?)",
-            rf"(?P<zhtime>(?P<p3>早上|上午|凌晨|中午|下午|傍晚|晚上)?(?P<h3>{_ZH_NUMBER}{{1,3}})(?:点|时(?!候|间))(?:(?P<n3>{_ZH_NUMBER}{{1,3}})分|(?P<half>半))?)",
-            r"(?P<version>\bv\d+(?:\.\d+)*\b|(?<![\w.])\d+(?:\.\d+){2,}(?!\w))",
-            r"(?P<decimal>(?<![\w.-])[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w.-])[+-]?\d+(?:\.\d+)?(?![\d.]*[A-Za-z]{3}))(?P<scale>\s?(?:million|k|thousand)\b)?",
+            rf"(?P<ampm>{_START}(?P<h2>\d{{1,2}})\s*(?P<p2>[ap])\.?m\b\.?)",
+            rf"(?P<zhtime>(?P<p3>早上|上午|凌晨|中午|下午|傍晚|晚上)?(?P<h3>{_ZH_NUMBER}{{1,3}})(?:点|时(?!候|间))"
+            rf"(?:(?P<n3>{_ZH_NUMBER}{{1,3}})分|(?P<half>半))?)",
+            rf"(?P<version>{_START}v\d+(?:\.\d+)*(?![A-Za-z0-9_])|(?<![A-Za-z0-9_.])\d+(?:\.\d+){{2,}}(?![A-Za-z0-9_]))",
+            r"(?P<decimal>(?<![A-Za-z0-9_.-])[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d.]*[A-Za-z]{3}))"
+            r"(?P<scale>\s?(?:million|k|thousand)\b)?",
             rf"(?P<word>\b(?:{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})\b(?!-))",
             rf"(?P<zhnumber>[{_ZH}]+(?=[个条次名人年天小分周块元岁台位种倍层秒只本张家间米辆口号]|美元|欧元|公))",
         )
