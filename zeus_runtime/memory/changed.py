@@ -7,16 +7,17 @@ new, and the old one stays in the history.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.memory.normalise import duplicate_key
-from zeus_runtime.memory.statement import Statement, Word, state
-from zeus_runtime.memory.values import agree
-from zeus_runtime.memory.wording import COPULAS, DETERMINERS, OPPOSITES, PREPOSITIONS, SUFFIXES, ZH_MANY
+from zeus_runtime.memory.statement import Statement, Word, state, stem
+from zeus_runtime.memory.values import Value, agree
+from zeus_runtime.memory.wording import COPULAS, DETERMINERS, EMPTY, LIMITS, MODALS, OPPOSITES, PREPOSITIONS, QUANTIFIERS, SUFFIXES, ZH_EMPTY, ZH_LABEL, ZH_LIMITS, ZH_MANY
 
 Verdict: TypeAlias = Literal["duplicate", "superseded", "different"]
 
@@ -38,6 +39,8 @@ class _Slot(NamedTuple):
 
 _COMPARED: Final = 400
 """Words of each text that are compared in order; longer texts are compared without it."""
+
+_PLACE: Final = 4
 
 
 def compare(new: str, old: str, *, near: bool) -> Change:
@@ -62,15 +65,25 @@ def _aligned(ours: Statement, theirs: Statement) -> tuple[Statement, Statement]:
 def _renamed(word: Word, lone: dict[str, Word]) -> Word:
     for key, other in lone.items():
         if word.value and other.value:
-            same = word.value.kind == other.value.kind and agree(word.value, other.value)
+            same = word.value.kind == other.value.kind and _says_no_more(word.value, other.value)
         else:
-            same = word.kind == other.kind == "word" and _one_word(word.key, other.key)
+            same = {word.kind, other.kind} in ({"word"}, {"word", "name"}) and _one_word(word.key, other.key)
         if same:
             return word._replace(key=key)
     return word
 
 
+def _says_no_more(new: Value, old: Value) -> bool:
+    """Whether the values agree, and the new date is no exacter than the old one."""
+    exacter = new.kind == "date" and any(
+        a != b == "*" for a, b in zip(new.text.split("-"), old.text.split("-"), strict=True)
+    )
+    return agree(new, old) and not exacter
+
+
 def _one_word(one: str, other: str) -> bool:
+    if not (one.isalpha() and other.isalpha()):
+        return False
     shared = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
     return shared >= 4 and one[shared:] in SUFFIXES and other[shared:] in SUFFIXES
 
@@ -82,7 +95,8 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> Change | None:
     said = [word for word in theirs.words if not word.gone]
     if said and gone:
         hit = [word for word in said if word.key in gone]
-        if hit and (near or said[-1].key in gone or any(word.kind in ("name", "value") for word in hit)):
+        short = len(said) <= _PLACE and any(word.kind == "name" for word in hit)
+        if hit and (near or ((said[-1].key in gone or short) and not theirs.event)):
             return Change("superseded", "told")
     before = {word.key for word in theirs.words if word.gone} - {word.key for word in said}
     if near and before & kept:
@@ -95,21 +109,58 @@ def _compared(ours: Statement, theirs: Statement, *, near: bool) -> Change:
     old = [word for word in theirs.words if not word.gone]
     common = Counter(word.key for word in new) & Counter(word.key for word in old)
     if not common:
+        if near and _one_place(ours, theirs):
+            return Change("superseded", "value")
         return Change("different", "nothing in common")
     added, dropped = _rest(new, common), _rest(old, common)
-    if _other_subject(ours, theirs, added, dropped, common):
+    if _other_person(ours, theirs) or _other_subject(ours, theirs, added, dropped, common):
         return Change("different", "subject")
     flip = _denied(new, old, added, dropped)
     if flip is not None:
         return flip
     if not added and not dropped:
         return _same_words(ours, theirs, new, old)
+    lone = {word.key for word in (*added, *dropped)}
+    if lone <= _WISH and (theirs.order if added else ours.order):
+        return Change("duplicate", "same content")
+    if lone <= MODALS:
+        return Change("superseded", "modality")
     if not dropped:
-        return Change("different", "says more")
+        listed = any(word.kind in ("name", "value") for word in added) or _limits(ours) - _limits(theirs) or _joins(ours, theirs)
+        return Change("superseded", "says more") if near and not listed else Change("different", "says more")
     if not added:
-        rigid = any(word.kind in ("name", "value") for word in dropped)
-        return Change("duplicate", "says less") if near and not rigid else Change("different", "says less")
+        wider = any(word.kind in ("name", "value") for word in dropped) or _limits(theirs) - _limits(ours)
+        return Change("duplicate", "says less") if near and not wider else Change("different", "says less")
     return _filled(ours, theirs, _slots(new, old), near=near)
+
+
+def _one_place(ours: Statement, theirs: Statement) -> bool:
+    """Whether all but one place is the same, function words too, and that place holds a name or a word or two."""
+    new, old = ours.raw, theirs.raw
+    least = min(len(new), len(old))
+    start = next((at for at in range(least) if new[at] != old[at]), least)
+    end = next((at for at in range(least - start) if new[-1 - at] != old[-1 - at]), least - start)
+    sides = (new[start : len(new) - end], old[start : len(old) - end])
+    whole = all(0 < len(side) <= _PLACE and not EMPTY - DETERMINERS & set(side) and not ZH_EMPTY & set(side) for side in sides)
+    return whole and start > 1 and not (ours.many and theirs.many)
+
+
+_WISH: Final = frozenset(("prefer", "喜", "欢"))
+"""What makes a wish of an order: "answer in French", "the user wants answers in French"."""
+_QUANTITIES: Final = frozenset(map(stem, QUANTIFIERS))
+
+
+def _joins(ours: Statement, theirs: Statement) -> bool:
+    """Whether ``ours`` names more things one beside the other."""
+    counts = [len(_AND.findall(each.text)) for each in (ours, theirs)]
+    return counts[0] > counts[1]
+
+
+_AND: Final = re.compile(r"\b(?:and|or|also|too|as well)\b|[,;、和与及跟也还]|以及", re.IGNORECASE)
+
+
+def _limits(where: Statement) -> set[str]:
+    return (LIMITS & set(where.raw)) | set(ZH_LIMITS.findall(where.text))
 
 
 def _rest(words: Iterable[Word], common: Counter[str]) -> list[Word]:
@@ -123,6 +174,12 @@ def _rest(words: Iterable[Word], common: Counter[str]) -> list[Word]:
     return rest
 
 
+def _other_person(ours: Statement, theirs: Statement) -> bool:
+    he, she = frozenset(("he", "him", "his", "他")), frozenset(("she", "her", "hers", "她"))
+    persons = [(bool(he & set(each.raw)), bool(she & set(each.raw))) for each in (ours, theirs)]
+    return sorted(persons) == [(False, True), (True, False)]
+
+
 def _other_subject(
     ours: Statement, theirs: Statement, added: Sequence[Word], dropped: Sequence[Word], common: Counter[str]
 ) -> bool:
@@ -130,8 +187,8 @@ def _other_subject(
     if ours.inverted and theirs.inverted:
         return False
     only = len(added) == len(dropped) == 1
-    lone_new = [word for word in added if word.about and not _count(word, ours, only=only)]
-    lone_old = [word for word in dropped if word.about and not _count(word, theirs, only=only)]
+    lone_new = [word for word in added if _about(word, ours, only=only)]
+    lone_old = [word for word in dropped if _about(word, theirs, only=only)]
     if lone_new and lone_old:
         return True
     return any(
@@ -140,23 +197,21 @@ def _other_subject(
     )
 
 
-def _count(word: Word, where: Statement, *, only: bool) -> bool:
-    """Whether a value counts, dates or versions something, and is not the number of one thing among others.
+def _about(word: Word, where: Statement, *, only: bool) -> bool:
+    """Whether the statement is about this; a count or a date is not, the number of one thing among others is.
 
     Args:
         only: nothing else differs; else a version may be what the text is about.
     """
     if word.value is None:
-        return False
+        return word.about and word.key not in _QUANTITIES
     if word.value.kind in ("date", "time"):
-        return True
+        return False
     if word.value.kind == "version" or "." in word.value.text:
-        return only
-    following = where.text[word.value.end :]
+        return word.about and not only
     if where.chinese:
-        preceding = where.text[: word.place].rstrip()
-        return not preceding or following[:1] in "个条次名人年天小分周块元岁台位种倍层秒只本张家间米辆口号%" or not following
-    return not word.after or word.after in COPULAS | DETERMINERS | PREPOSITIONS
+        return ZH_LABEL.match(where.text, word.place - 1) is not None if word.place else False
+    return word.about and bool(word.after) and word.after not in COPULAS | DETERMINERS | PREPOSITIONS
 
 
 def _denied(
@@ -179,13 +234,47 @@ def _opposite(one: str, other: str) -> bool:
 
 
 def _same_words(ours: Statement, theirs: Statement, new: Sequence[Word], old: Sequence[Word]) -> Change:
-    if ours.past != theirs.past:
+    passive = (" by " in ours.text) != (" by " in theirs.text)
+    if ours.past != theirs.past and not passive:
         return Change("superseded", "tense")
-    names = [[word.key for word in side if word.kind == "name"] for side in (new, old)]
-    turned = (" by " in ours.text) != (" by " in theirs.text)
-    if names[0] != names[1] and sorted(names[0]) == sorted(names[1]) and len(new) == len(old) and not turned:
+    known = {word.key for word, where in _each(ours, theirs) if where.text[word.place].isupper()}
+    names = [[word.key for word in side if word.key in known] for side in (new, old)]
+    moved = names[0] != names[1] and sorted(names[0]) == sorted(names[1]) and len(new) == len(old)
+    if _AND.search(ours.text) and _AND.search(theirs.text):
+        moved = False
+    if moved != (passive and len(names[0]) > 1) or _swapped(ours.raw, theirs.raw) or (
+        ours.chinese and _characters(new) != _characters(old)
+    ):
         return Change("superseded", "order")
+    if _written(ours) != _written(theirs):
+        return Change("superseded", "case")
     return Change("duplicate", "same content")
+
+
+def _characters(words: Sequence[Word]) -> list[str]:
+    return [word.key for word in words if word.kind == "character"]
+
+
+def _each(*statements: Statement) -> Iterator[tuple[Word, Statement]]:
+    for where in statements:
+        for word in where.words:
+            yield word, where
+
+
+def _swapped(new: Sequence[str], old: Sequence[str]) -> bool:
+    """Whether two words changed places and nothing else did."""
+    if len(new) != len(old):
+        return False
+    apart = [(a, b) for a, b in zip(new, old, strict=True) if a != b]
+    return len(apart) == 2 and apart[0] == apart[1][::-1]
+
+
+def _written(where: Statement) -> set[str]:
+    """Names with capitals inside, such as ``userId``."""
+    return {word for word in _INSIDE.findall(where.text) if not word.isupper()}
+
+
+_INSIDE: Final = re.compile(r"\b[A-Za-z]+[A-Z][A-Za-z]*\b")
 
 
 def _slots(new: Sequence[Word], old: Sequence[Word]) -> list[_Slot] | None:
@@ -257,7 +346,7 @@ def _framed(ours: Statement, slot: _Slot) -> bool:
     inside = {word.place for word in slot.new}
     frame = [word for word in ours.words if word.place not in inside and word.key != "prefer"]
     if ours.chinese:
-        return len(frame) >= 2
+        return len(frame) >= max(2, len(slot.new), len(slot.old))
     head = slot.new[0].after
     if not frame or head != slot.old[0].after:
         return False

@@ -15,6 +15,7 @@ from zeus_runtime.memory.wording import (
     DENYING,
     DETERMINERS,
     EMPTY,
+    FORMER,
     GONE,
     IRREGULAR,
     MANY,
@@ -67,24 +68,28 @@ class Statement:
     Args:
         text: normalised, Chinese phrases in one form.
         words: those that carry content, in order.
+        raw: all words, folded.
         event: it tells what happened, which may happen again.
         many: its verb allows several objects at once.
         past: its verb is in the past tense.
         inverted: it names the value first ("Vim is my editor").
         chinese: most of it is.
+        order: it names nobody and says what to do.
     """
 
     text: str
     words: tuple[Word, ...]
+    raw: tuple[str, ...]
     event: bool
     many: bool
     past: bool
     inverted: bool
     chinese: bool
+    order: bool
 
 
-_TOKEN: Final = re.compile(rf"[{CJK}]|[^\W_{CJK}](?:[^\W{CJK}]|['’.+#/&-](?=[^\W{CJK}]))*[+#]*|[,.;:!?。、\n]")
-_BREAKS: Final = frozenset(",.;!?。、\n")
+_TOKEN: Final = re.compile(rf"[{CJK}]|[^\W_{CJK}](?:[^\W{CJK}]|['’.+#/&-](?=[^\W{CJK}]))*[+#]*|[,.;:!?。、\n]|[$€£¥₹%°<>=]")
+_BREAKS: Final = frozenset(",.;:!?。、\n")
 _CLAUSE: Final = frozenset({"but", "and", "while", "whereas", "但", "而"})
 
 
@@ -109,25 +114,29 @@ def state(text: str) -> Statement:
     return Statement(
         text=text,
         words=words,
+        raw=tuple(token.low for token in tokens if token.low not in _BREAKS),
         event=ZH_EVENT.search(text) is not None if chinese else past,
         many=_many(text, tokens, verb, chinese=chinese),
         past=past,
         inverted=_inverted(tokens, verb, text, chinese=chinese),
         chinese=chinese,
+        order=ZH_SUBJECTS.match(text) is None if chinese else verb == 0,
     )
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    found = values(text)
-    spans = iter([*found, None])
-    value = next(spans)
     at = 0
-    for match in _TOKEN.finditer(text):
-        while value is not None and match.start() >= value.start:
-            yield _Token(text[value.start : value.end], text[value.start : value.end].lower(), value.start, value)
-            at, value = value.end, next(spans)
-        if match.start() >= at:
-            yield _Token(match[0], match[0].lower(), match.start(), None)
+    for value in values(text):
+        yield from _plain(text, at, value.start)
+        raw = text[value.start : value.end]
+        yield _Token(raw, raw.lower(), value.start, value)
+        at = value.end
+    yield from _plain(text, at, len(text))
+
+
+def _plain(text: str, start: int, end: int) -> Iterator[_Token]:
+    for match in _TOKEN.finditer(text, start, end):
+        yield _Token(match[0], match[0].lower(), match.start(), None)
 
 
 def _verb(tokens: list[_Token]) -> int:
@@ -142,7 +151,8 @@ def _verb(tokens: list[_Token]) -> int:
             continue
         if before.low in SUBJECTS:
             return place
-        bare = before.value or before.low in DETERMINERS | PREPOSITIONS or before.raw.endswith("'s") or before.low in _BREAKS
+        label = before.value and place > 1 and tokens[place - 2].low.isalpha() and tokens[place - 2].low not in EMPTY
+        bare = (before.value and not label) or before.low in DETERMINERS | PREPOSITIONS or before.raw.endswith("'s") or before.low in _BREAKS
         if not bare and (
             re.search(r"[^su'i]s$|ed$", token.low) and len(token.low) > 3 or token.low in IRREGULAR
         ) and token.raw.islower():
@@ -195,7 +205,7 @@ def stem(word: str) -> str:
     """An English word without the endings of number, person and tense; the same for all forms of a regular word."""
     word = word.removesuffix("'s").removesuffix("'")
     word = IRREGULAR.get(word, word)
-    if not word.isascii() or len(word) < 4:
+    if not (word.isascii() and word.isalpha()) or len(word) < 4:
         return word
     for ending in ("ies", "ing", "ed", "es", "s"):
         if word.endswith(ending) and len(word) - len(ending) >= 3 and not (ending == "s" and word.endswith(("ss", "us", "is"))):
@@ -211,53 +221,70 @@ _SAME_STEMS: Final = {stem(word): stem(same) for word, same in SAME.items()}
 _DENYING_STEMS: Final = {stem(word): other and stem(SAME.get(other, other)) for word, other in DENYING.items()}
 
 
-def _content(text: str, tokens: list[_Token], verb: int) -> Iterator[Word]:
+def _content(text: str, tokens: list[_Token], verb: int) -> list[Word]:
     gone = [(match.start(), match.start("gone"), match.end("gone")) for pattern in GONE for match in pattern.finditer(text)]
     harmless = [match.span() for match in ZH_COMPOUND.finditer(text)]
+    former = [match.span() for match in FORMER.finditer(text)]
+    words: list[Word] = []
     denied = False
+    waiting = False
     before = ""
     opening = True
-    for place, token in enumerate(tokens):
+    for place, token in enumerate([*tokens, _END]):
         low, previous, first = token.low, before, opening
         before = low if low not in DETERMINERS else before
         opening = low in (".", "!", "?", "。", "\n")
-        told = any(start <= token.start < end for start, _, end in gone)
         if low in _BREAKS or low in _CLAUSE:
-            denied = False
+            if waiting and words:
+                words[-1] = words[-1]._replace(denied=not words[-1].denied)
+            denied = waiting = False
             continue
+        told = any(start <= token.start < end for start, _, end in gone)
         key = stem(low)
-        if key in _DENYING_STEMS:
-            denied, key = not denied, _DENYING_STEMS[key]
-            if key:
-                yield Word(key, "word", None, denied, told, False, previous, token.start)
+        other = _DENYING_STEMS.get(key)
+        if other is not None or (token.value is None and _denies(token, harmless, former)):
+            denied, waiting = denied != (not told), not told and not other
+            if other:
+                words.append(Word(other, "word", None, denied, told, False, previous, token.start))
             continue
-        if token.value is None and (low in NEGATORS or low.endswith("n't") or low in ZH_NEGATORS):
-            if not told and not any(start <= token.start < end for start, end in harmless):
-                denied = not denied
+        if _empty(token, text) or TURNING.fullmatch(low) or _within(token.start, former):
             continue
-        if _empty(token, text):
-            continue
-        if TURNING.fullmatch(low):
-            continue
-        within = told and any(start <= token.start < end for _, start, end in gone)
-        if told and not within:
-            within = False
-        yield Word(
-            f"{token.value.kind} {token.value.text}" if token.value else _SAME_STEMS.get(key, key),
-            _kind(token, first=first),
-            token.value,
-            denied and not told,
-            within,
-            place < verb,
-            previous,
-            token.start,
+        words.append(
+            Word(
+                key=f"{token.value.kind} {token.value.text}" if token.value else _SAME_STEMS.get(key, key),
+                kind=_kind(token, first=first),
+                value=token.value,
+                denied=denied and not told,
+                gone=any(start <= token.start < end for _, start, end in gone),
+                about=place < verb,
+                after=previous,
+                place=token.start,
+            )
         )
+        waiting = False
+    return words
+
+
+_END: Final = _Token(".", ".", 1 << 30, None)
+
+
+def _within(place: int, spans: list[tuple[int, int]]) -> bool:
+    return any(start <= place < end for start, end in spans)
+
+
+def _denies(token: _Token, harmless: list[tuple[int, int]], former: list[tuple[int, int]]) -> bool:
+    if any(token.start == start for start, _ in former):
+        return True
+    denies = token.low in NEGATORS or token.low.endswith("n't") or token.low in ZH_NEGATORS
+    return denies and not _within(token.start, harmless)
 
 
 def _empty(token: _Token, text: str) -> bool:
     if token.value is not None:
         return False
-    if token.low in EMPTY or token.low in ZH_EMPTY or not token.raw[0].isalnum():
+    if len(token.raw) == 1 and token.raw.isupper() and token.raw != "I" and token.start:
+        return False
+    if token.low in EMPTY or token.low in ZH_EMPTY or token.low in _BREAKS:
         return True
     here = ZH_SUBJECTS.match(text, max(0, token.start - 1))
     return token.low in "用户" and here is not None and here[0] == "用户" or text.startswith("用户", token.start)

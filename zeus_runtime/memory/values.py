@@ -52,6 +52,10 @@ _NUMBERS: Final = {
         strict=True,
     )
 }
+_ORDINALS: Final = {
+    name: str(number)
+    for number, name in enumerate("third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), 3)
+}
 _ZH: Final = "零〇一二两三四五六七八九十百千万"
 _ZH_DIGITS: Final = {"零": 0, "〇": 0, "一": 1, "二": 2, "两": 2} | {
     each: number for number, each in enumerate("三四五六七八九", 3)
@@ -82,8 +86,8 @@ _PATTERN: Final = re.compile(
             rf"(?P<version>{_START}v\d+(?:\.\d+)*(?![A-Za-z0-9_])|(?<![A-Za-z0-9_.])\d+(?:\.\d+){{2,}}(?![A-Za-z0-9_]))",
             r"(?P<decimal>(?<![A-Za-z0-9_.-])[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d.]*[A-Za-z]{3}))"
             r"(?P<scale>\s?(?:million|k|thousand)\b)?",
-            rf"(?P<word>\b(?:{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})\b(?!-))",
-            rf"(?P<zhnumber>[{_ZH}]+(?=[个条次名人年天小分周块元岁台位种倍层秒只本张家间米辆口号]|美元|欧元|公))",
+            rf"(?P<word>\b(?:{'|'.join(sorted(_NUMBERS | _ORDINALS, key=len, reverse=True))})\b(?!-))",
+            rf"(?P<zhnumber>[{_ZH}]+(?=[个条次名人年天小分周块元岁台位种倍层秒只本张家间米辆口号楼页章级件步遍款套份箱瓶杯碗斤升吨度项组班场门]|[美欧日]元|公))",
         )
     ),
     re.IGNORECASE,
@@ -121,7 +125,7 @@ def _form(match: re.Match[str]) -> tuple[Kind, str]:
     if name == "version":
         return "version", match[0].lower().lstrip("v")
     if name == "word":
-        return "number", _NUMBERS[match[0].lower()]
+        return "number", (_NUMBERS | _ORDINALS)[match[0].lower()]
     if name == "zhnumber":
         return "number", _whole(match[0])
     scale = _SCALES.get((got["scale"] or "").strip().lower(), 1)
