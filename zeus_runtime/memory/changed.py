@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -17,7 +17,21 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from zeus_runtime.memory.normalise import duplicate_key
 from zeus_runtime.memory.statement import Statement, Word, state, stem
 from zeus_runtime.memory.values import Value, agree
-from zeus_runtime.memory.wording import COPULAS, DETERMINERS, EMPTY, LIMITS, MODALS, OPPOSITES, PREPOSITIONS, QUANTIFIERS, SUFFIXES, ZH_EMPTY, ZH_LABEL, ZH_LIMITS, ZH_MANY
+from zeus_runtime.memory.wording import (
+    COPULAS,
+    DETERMINERS,
+    EMPTY,
+    LIMITS,
+    MODALS,
+    OPPOSITES,
+    PREPOSITIONS,
+    QUANTIFIERS,
+    SUFFIXES,
+    ZH_EMPTY,
+    ZH_LABEL,
+    ZH_LIMITS,
+    ZH_MANY,
+)
 
 Verdict: TypeAlias = Literal["duplicate", "superseded", "different"]
 
@@ -57,19 +71,36 @@ def compare(new: str, old: str, *, near: bool) -> Change:
 
 def _aligned(ours: Statement, theirs: Statement) -> tuple[Statement, Statement]:
     """``ours`` with the keys of ``theirs`` wherever a word or value of both is the same in another form."""
-    lone = {word.key: word for word in theirs.words if word.key not in {each.key for each in ours.words}}
-    words = [_renamed(word, lone) for word in ours.words]
+    shared = {word.key for word in ours.words} & {word.key for word in theirs.words}
+    alike: dict[str, list[Word]] = {}
+    for word in {word.key: word for word in theirs.words}.values():
+        if word.key not in shared and (start := _start(word)):
+            alike.setdefault(start, []).append(word)
+    words = [
+        word if word.key in shared else _renamed(word, alike.get(_start(word), ())) for word in ours.words
+    ]
     return replace(ours, words=tuple(words)), theirs
 
 
-def _renamed(word: Word, lone: dict[str, Word]) -> Word:
-    for key, other in lone.items():
+_LEAST: Final = 4
+"""Letters that two forms of a word have in common."""
+
+
+def _start(word: Word) -> str:
+    """Equal for words that may be the same in another form; empty where there is no other form."""
+    if word.value:
+        return f"{word.value.kind} "
+    return word.key[:_LEAST] if word.kind != "character" and word.key.isalpha() else ""
+
+
+def _renamed(word: Word, others: Iterable[Word]) -> Word:
+    for other in others:
         if word.value and other.value:
-            same = word.value.kind == other.value.kind and _says_no_more(word.value, other.value)
+            same = _says_no_more(word.value, other.value)
         else:
-            same = {word.kind, other.kind} in ({"word"}, {"word", "name"}) and _one_word(word.key, other.key)
+            same = "word" in (word.kind, other.kind) and _one_word(word.key, other.key)
         if same:
-            return word._replace(key=key)
+            return word._replace(key=other.key)
     return word
 
 
@@ -82,10 +113,10 @@ def _says_no_more(new: Value, old: Value) -> bool:
 
 
 def _one_word(one: str, other: str) -> bool:
-    if not (one.isalpha() and other.isalpha()):
-        return False
-    shared = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    return shared >= 4 and one[shared:] in SUFFIXES and other[shared:] in SUFFIXES
+    shared = next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+    return shared >= _LEAST and one[shared:] in SUFFIXES and other[shared:] in SUFFIXES
 
 
 def _told(ours: Statement, theirs: Statement, *, near: bool) -> Change | None:
@@ -101,6 +132,8 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> Change | None:
     before = {word.key for word in theirs.words if word.gone} - {word.key for word in said}
     if near and before & kept:
         return Change("superseded", "taken back")
+    if near and gone and before and gone != before:
+        return Change("superseded", "told otherwise")
     return None
 
 
@@ -119,6 +152,10 @@ def _compared(ours: Statement, theirs: Statement, *, near: bool) -> Change:
     if flip is not None:
         return flip
     if not added and not dropped:
+        if [word.key for word in ours.words if word.gone] != [
+            word.key for word in theirs.words if word.gone
+        ] and not near:
+            return Change("different", "told otherwise")
         return _same_words(ours, theirs, new, old)
     lone = {word.key for word in (*added, *dropped)}
     if lone <= _WISH and (theirs.order if added else ours.order):
@@ -126,7 +163,11 @@ def _compared(ours: Statement, theirs: Statement, *, near: bool) -> Change:
     if lone <= MODALS:
         return Change("superseded", "modality")
     if not dropped:
-        listed = any(word.kind in ("name", "value") for word in added) or _limits(ours) - _limits(theirs) or _joins(ours, theirs)
+        listed = (
+            any(word.kind in ("name", "value") for word in added)
+            or _limits(ours) - _limits(theirs)
+            or _joins(ours, theirs)
+        )
         return Change("superseded", "says more") if near and not listed else Change("different", "says more")
     if not added:
         wider = any(word.kind in ("name", "value") for word in dropped) or _limits(theirs) - _limits(ours)
@@ -141,7 +182,10 @@ def _one_place(ours: Statement, theirs: Statement) -> bool:
     start = next((at for at in range(least) if new[at] != old[at]), least)
     end = next((at for at in range(least - start) if new[-1 - at] != old[-1 - at]), least - start)
     sides = (new[start : len(new) - end], old[start : len(old) - end])
-    whole = all(0 < len(side) <= _PLACE and not EMPTY - DETERMINERS & set(side) and not ZH_EMPTY & set(side) for side in sides)
+    whole = all(
+        0 < len(side) <= _PLACE and not EMPTY - DETERMINERS & set(side) and not ZH_EMPTY & set(side)
+        for side in sides
+    )
     return whole and start > 1 and not (ours.many and theirs.many)
 
 
@@ -160,7 +204,7 @@ _AND: Final = re.compile(r"\b(?:and|or|also|too|as well)\b|[,;、和与及跟也
 
 
 def _limits(where: Statement) -> set[str]:
-    return (LIMITS & set(where.raw)) | set(ZH_LIMITS.findall(where.text))
+    return set(LIMITS.intersection(where.raw)).union(ZH_LIMITS.findall(where.text))
 
 
 def _rest(words: Iterable[Word], common: Counter[str]) -> list[Word]:
@@ -237,13 +281,15 @@ def _same_words(ours: Statement, theirs: Statement, new: Sequence[Word], old: Se
     passive = (" by " in ours.text) != (" by " in theirs.text)
     if ours.past != theirs.past and not passive:
         return Change("superseded", "tense")
-    known = {word.key for word, where in _each(ours, theirs) if where.text[word.place].isupper()}
+    known = {word.key for each in (ours, theirs) for word in each.words if each.text[word.place].isupper()}
     names = [[word.key for word in side if word.key in known] for side in (new, old)]
     moved = names[0] != names[1] and sorted(names[0]) == sorted(names[1]) and len(new) == len(old)
     if _AND.search(ours.text) and _AND.search(theirs.text):
         moved = False
-    if moved != (passive and len(names[0]) > 1) or _swapped(ours.raw, theirs.raw) or (
-        ours.chinese and _characters(new) != _characters(old)
+    if (
+        moved != (passive and len(names[0]) > 1)
+        or _swapped(ours.raw, theirs.raw)
+        or (ours.chinese and _characters(new) != _characters(old))
     ):
         return Change("superseded", "order")
     if _written(ours) != _written(theirs):
@@ -253,12 +299,6 @@ def _same_words(ours: Statement, theirs: Statement, new: Sequence[Word], old: Se
 
 def _characters(words: Sequence[Word]) -> list[str]:
     return [word.key for word in words if word.kind == "character"]
-
-
-def _each(*statements: Statement) -> Iterator[tuple[Word, Statement]]:
-    for where in statements:
-        for word in where.words:
-            yield word, where
 
 
 def _swapped(new: Sequence[str], old: Sequence[str]) -> bool:
@@ -291,7 +331,7 @@ def _slots(new: Sequence[Word], old: Sequence[Word]) -> list[_Slot] | None:
 
 
 def _parted(new: Sequence[Word], old: Sequence[Word], later: Sequence[Word]) -> list[_Slot]:
-    """One place, or two if both sides go on with the same preposition: "coffee in the morning", "tea in the evening"."""
+    """One place, or two where both sides go on with the same preposition, as in "tea in the evening"."""
     for at, word in enumerate(new[1:], 1):
         for other, each in enumerate(old[1:], 1):
             if word.after == each.after and word.after in PREPOSITIONS:
@@ -308,7 +348,12 @@ def _filled(ours: Statement, theirs: Statement, slots: list[_Slot] | None, *, ne
     whole = all(slot.new and slot.old for slot in slots)
     if whole and all(_valued(slot) for slot in slots):
         return Change("superseded", "value")
-    if ours.many and theirs.many and not any(map(_valued, slots)) and not any(_modifier(slot, ours) for slot in slots):
+    if (
+        ours.many
+        and theirs.many
+        and not any(map(_valued, slots))
+        and not any(_modifier(slot, ours) for slot in slots)
+    ):
         return Change("different", "beside each other")
     if any(slot.new and slot.old and slot.new[0].denied and slot.old[0].denied for slot in slots):
         return Change("different", "denies another")

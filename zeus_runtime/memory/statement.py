@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.memory.fusion import CJK
@@ -88,7 +89,9 @@ class Statement:
     order: bool
 
 
-_TOKEN: Final = re.compile(rf"[{CJK}]|[^\W_{CJK}](?:[^\W{CJK}]|['’.+#/&-](?=[^\W{CJK}]))*[+#]*|[,.;:!?。、\n]|[$€£¥₹%°<>=]")
+_TOKEN: Final = re.compile(
+    rf"[{CJK}]|[^\W_{CJK}](?:[^\W{CJK}]|['’.+#/&-](?=[^\W{CJK}]))*[+#]*|[,.;:!?。、\n]|[$€£¥₹%°<>=]"
+)
 _BREAKS: Final = frozenset(",.;:!?。、\n")
 _CLAUSE: Final = frozenset({"but", "and", "while", "whereas", "但", "而"})
 
@@ -151,11 +154,23 @@ def _verb(tokens: list[_Token]) -> int:
             continue
         if before.low in SUBJECTS:
             return place
-        label = before.value and place > 1 and tokens[place - 2].low.isalpha() and tokens[place - 2].low not in EMPTY
-        bare = (before.value and not label) or before.low in DETERMINERS | PREPOSITIONS or before.raw.endswith("'s") or before.low in _BREAKS
-        if not bare and (
-            re.search(r"[^su'i]s$|ed$", token.low) and len(token.low) > 3 or token.low in IRREGULAR
-        ) and token.raw.islower():
+        label = (
+            before.value
+            and place > 1
+            and tokens[place - 2].low.isalpha()
+            and tokens[place - 2].low not in EMPTY
+        )
+        bare = (
+            (before.value and not label)
+            or before.low in DETERMINERS | PREPOSITIONS
+            or before.raw.endswith("'s")
+            or before.low in _BREAKS
+        )
+        if (
+            not bare
+            and ((re.search(r"[^su'i]s$|ed$", token.low) and len(token.low) > 3) or token.low in IRREGULAR)
+            and token.raw.islower()
+        ):
             return place
     return 0
 
@@ -188,7 +203,7 @@ def _many(text: str, tokens: list[_Token], verb: int, *, chinese: bool) -> bool:
     lows = [token.low for token in tokens[verb : verb + 4]]
     if any(stem(low) in _MANY_STEMS for low in lows):
         return True
-    return any(low in ("has", "have") and after in ("a", "an") for low, after in zip(lows, lows[1:], strict=False))
+    return any(low in ("has", "have") and after in ("a", "an") for low, after in pairwise(lows))
 
 
 def _inverted(tokens: list[_Token], verb: int, text: str, *, chinese: bool) -> bool:
@@ -196,9 +211,12 @@ def _inverted(tokens: list[_Token], verb: int, text: str, *, chinese: bool) -> b
     if chinese:
         return re.match(r"[^是,。]{1,20}是(?:我|用户|项目|团队|本|该|公司)", text) is not None
     lows = [token.low for token in tokens[verb : verb + 3]]
-    return len(lows) > 1 and lows[0] in ("is", "are", "was", "were") and (
-        lows[1] in ("my", "our", "the", "their", "his", "her", "used", "required", "user's", "what")
-    ) and not (tokens[0].low in DETERMINERS)
+    return (
+        len(lows) > 1
+        and lows[0] in ("is", "are", "was", "were")
+        and (lows[1] in ("my", "our", "the", "their", "his", "her", "used", "required", "user's", "what"))
+        and tokens[0].low not in DETERMINERS
+    )
 
 
 def stem(word: str) -> str:
@@ -208,7 +226,11 @@ def stem(word: str) -> str:
     if not (word.isascii() and word.isalpha()) or len(word) < 4:
         return word
     for ending in ("ies", "ing", "ed", "es", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not (ending == "s" and word.endswith(("ss", "us", "is"))):
+        if (
+            word.endswith(ending)
+            and len(word) - len(ending) >= 3
+            and not (ending == "s" and word.endswith(("ss", "us", "is")))
+        ):
             word = word[: -len(ending)] + ("y" if ending == "ies" else "")
             break
     if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsaeo":
@@ -218,11 +240,17 @@ def stem(word: str) -> str:
 
 _MANY_STEMS: Final = frozenset(map(stem, MANY))
 _SAME_STEMS: Final = {stem(word): stem(same) for word, same in SAME.items()}
-_DENYING_STEMS: Final = {stem(word): other and stem(SAME.get(other, other)) for word, other in DENYING.items()}
+_DENYING_STEMS: Final = {
+    stem(word): other and stem(SAME.get(other, other)) for word, other in DENYING.items()
+}
 
 
 def _content(text: str, tokens: list[_Token], verb: int) -> list[Word]:
-    gone = [(match.start(), match.start("gone"), match.end("gone")) for pattern in GONE for match in pattern.finditer(text)]
+    gone = [
+        (match.start(), match.start("gone"), match.end("gone"))
+        for pattern in GONE
+        for match in pattern.finditer(text)
+    ]
     harmless = [match.span() for match in ZH_COMPOUND.finditer(text)]
     former = [match.span() for match in FORMER.finditer(text)]
     words: list[Word] = []
@@ -235,7 +263,7 @@ def _content(text: str, tokens: list[_Token], verb: int) -> list[Word]:
         before = low if low not in DETERMINERS else before
         opening = low in (".", "!", "?", "。", "\n")
         if low in _BREAKS or low in _CLAUSE:
-            if waiting and words:
+            if waiting and denied and words:
                 words[-1] = words[-1]._replace(denied=not words[-1].denied)
             denied = waiting = False
             continue
@@ -287,7 +315,9 @@ def _empty(token: _Token, text: str) -> bool:
     if token.low in EMPTY or token.low in ZH_EMPTY or token.low in _BREAKS:
         return True
     here = ZH_SUBJECTS.match(text, max(0, token.start - 1))
-    return token.low in "用户" and here is not None and here[0] == "用户" or text.startswith("用户", token.start)
+    return (token.low in "用户" and here is not None and here[0] == "用户") or text.startswith(
+        "用户", token.start
+    )
 
 
 def _kind(token: _Token, *, first: bool) -> Kind:
@@ -296,5 +326,9 @@ def _kind(token: _Token, *, first: bool) -> Kind:
     if re.match(f"[{CJK}]", token.raw):
         return "character"
     inside = token.raw[1:]
-    rigid = inside != inside.lower() or any(each.isdigit() for each in inside) or (token.raw[0].isupper() and not first)
+    rigid = (
+        inside != inside.lower()
+        or any(each.isdigit() for each in inside)
+        or (token.raw[0].isupper() and not first)
+    )
     return "name" if rigid else "word"

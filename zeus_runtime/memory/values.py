@@ -34,7 +34,10 @@ _MONTHS: Final = {
 _DAYS: Final = {
     name: number
     for number, names in enumerate(
-        "monday mon|tuesday tues tue|wednesday wed|thursday thurs thu|friday fri|saturday sat|sunday sun".split("|"), 1
+        "monday mon|tuesday tues tue|wednesday wed|thursday thurs thu|friday fri|saturday sat|sunday sun".split(
+            "|"
+        ),
+        1,
     )
     for name in names.split()
 }
@@ -54,7 +57,9 @@ _NUMBERS: Final = {
 }
 _ORDINALS: Final = {
     name: str(number)
-    for number, name in enumerate("third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), 3)
+    for number, name in enumerate(
+        "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), 3
+    )
 }
 _ZH: Final = "零〇一二两三四五六七八九十百千万"
 _ZH_DIGITS: Final = {"零": 0, "〇": 0, "一": 1, "二": 2, "两": 2} | {
@@ -83,7 +88,8 @@ _PATTERN: Final = re.compile(
             rf"(?P<ampm>{_START}(?P<h2>\d{{1,2}})\s*(?P<p2>[ap])\.?m\b\.?)",
             rf"(?P<zhtime>(?P<p3>早上|上午|凌晨|中午|下午|傍晚|晚上)?(?P<h3>{_ZH_NUMBER}{{1,3}})(?:点|时(?!候|间))"
             rf"(?:(?P<n3>{_ZH_NUMBER}{{1,3}})分|(?P<half>半))?)",
-            rf"(?P<version>{_START}v\d+(?:\.\d+)*(?![A-Za-z0-9_])|(?<![A-Za-z0-9_.])\d+(?:\.\d+){{2,}}(?![A-Za-z0-9_]))",
+            rf"(?P<version>{_START}v\d+(?:\.\d+)*(?![A-Za-z0-9_])"
+            rf"|(?<![A-Za-z0-9_.])\d+(?:\.\d+){{2,}}(?![A-Za-z0-9_]))",
             r"(?P<decimal>(?<![A-Za-z0-9_.-])[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d.]*[A-Za-z]{3}))"
             r"(?P<scale>\s?(?:million|k|thousand)\b)?",
             rf"(?P<word>\b(?:{'|'.join(sorted(_NUMBERS | _ORDINALS, key=len, reverse=True))})\b(?!-))",
@@ -111,11 +117,18 @@ def _form(match: re.Match[str]) -> tuple[Kind, str]:
     name = next(group for group in _GROUPS if got[group] is not None)
     if name in ("iso", "mdy", "dmy", "my", "year", "zhdate"):
         year, month, day = (_first(got, part) for part in "ymd")
-        number = _MONTHS.get(month.rstrip(".").lower(), 0) if month and month[0].isalpha() and month.isascii() else None
+        number = (
+            _MONTHS.get(month.rstrip(".").lower(), 0)
+            if month and month[0].isalpha() and month.isascii()
+            else None
+        )
         return "date", "-".join((year or "*", str(number or _whole(month)), str(_whole(day)), "*"))
     if name == "weekday":
         day = got["w1"]
-        return "date", f"*-*-*-{_DAYS[day.lower()] if day else '一二三四五六日'.find((got['w2'] or '').replace('天', '日')) + 1}"
+        return (
+            "date",
+            f"*-*-*-{_DAYS[day.lower()] if day else '一二三四五六日'.find((got['w2'] or '').replace('天', '日')) + 1}",
+        )
     if name in ("clock", "ampm", "zhtime"):
         hour = int(_whole(_first(got, "h")))
         minute = "30" if got["half"] else _whole(_first(got, "n"))
@@ -138,7 +151,9 @@ _GROUPS: Final = (
 
 
 def _first(got: dict[str, str | None], letter: str) -> str | None:
-    return next((text for name, text in got.items() if name[0] == letter and name[1:].isdigit() and text), None)
+    return next(
+        (text for name, text in got.items() if name[0] == letter and name[1:].isdigit() and text), None
+    )
 
 
 def _plain(text: str, scale: int) -> str:
@@ -168,9 +183,9 @@ def _whole(text: str | None) -> str:
 
 
 def agree(one: Value, other: Value) -> bool:
-    """Whether two values of one kind may be the same: a date that leaves the year open agrees with one that names it."""
+    """Whether two values of one kind may be the same: one date may leave the year open that the other names."""
     if one.kind != "date" or other.kind != "date":
         return one.text == other.text
-    return all(a == b or "*" in (a, b) for a, b in zip(one.text.split("-"), other.text.split("-"), strict=True)) and any(
-        a == b != "*" for a, b in zip(one.text.split("-"), other.text.split("-"), strict=True)
-    )
+    return all(
+        a == b or "*" in (a, b) for a, b in zip(one.text.split("-"), other.text.split("-"), strict=True)
+    ) and any(a == b != "*" for a, b in zip(one.text.split("-"), other.text.split("-"), strict=True))

@@ -13,13 +13,17 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-COPULAS: Final = _words("is are was were am be been being will would shall should must can may might could has have had does do did :")
+COPULAS: Final = _words(
+    "is are was were am be been being will would shall should must can may might could has have had does do did :"
+)
 """English verbs that are not what is said: what stands before the first one is what the statement is about."""
 
 PREPOSITIONS: Final = _words(
     "in on at of to for by with from into via within per about during as over under through against between than"
 )
-DETERMINERS: Final = _words("a an the this that these those my our your his her its their any each every both")
+DETERMINERS: Final = _words(
+    "a an the this that these those my our your his her its their any each every both"
+)
 SUBJECTS: Final = _words("i we you he she they it user users")
 
 EMPTY: Final = (
@@ -28,10 +32,10 @@ EMPTY: Final = (
     | DETERMINERS
     | SUBJECTS
     | _words(
-        "and or then also too just very really quite much so me us them there here who which what when while if because "
-        "own owns owned possess mine ours yours user's i'm i've i'd i'll we're we've we'd it's that's let's please remember note kindly "
-        "keep correction update actually now nowadays currently presently today anymore longer still already always "
-        "usually typically generally normally instead rather such s t use using make making get take"
+        "and or then also too just very really quite much so me us them there here who which what when while if "
+        "own owns owned possess mine ours yours user's i'm i've i'd i'll we're we've we'd it's that's "
+        "because let's please remember note kindly keep correction update actually now nowadays currently presently today anymore longer still "
+        "already always usually typically generally normally instead rather such s t use using make making get take"
     )
 )
 """English words that carry no value of their own."""
@@ -93,7 +97,9 @@ MANY: Final = _words(
 )
 """English words with which one thing does not exclude another: who speaks German may speak French."""
 
-SUFFIXES: Final = _words("s es d ed ing e er ers or ion ions ation ly y i ic al ment ence ance able ive ql n en") | {""}
+SUFFIXES: Final = _words(
+    "s es d ed ing e er ers or ion ions ation ly y i ic al ment ence ance able ive ql n en"
+) | {""}
 """What may follow a stem that two words share, for them to be one word in two forms."""
 
 OPPOSITES: Final = _words("un in im ir il dis non non- de")
@@ -109,7 +115,8 @@ IRREGULAR: Final = {
             "break:broke,broken build:built lead:led leave:left hold:held begin:began,begun get:got,gotten send:sent "
             "spend:spent teach:taught tell:told find:found keep:kept catch:caught choose:chose,chosen fall:fell,fallen "
             "feel:felt fight:fought sing:sang,sung shoot:shot sleep:slept speak:spoke,spoken stand:stood swim:swam "
-            "throw:threw,thrown wear:wore,worn know:knew,known grow:grew,grown make:made pay:paid say:said think:thought"
+            "throw:threw,thrown wear:wore,worn know:knew,known grow:grew,grown make:made pay:paid say:said"
+            " think:thought"
         ).split()
     )
     for form in forms.split(",")
@@ -128,7 +135,7 @@ GONE: Final = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         rf"\b(?:{TURNING.pattern}|went|gone)\b[^,.;]{{0,40}}?\bfrom\s+{_NP}\s+to\b",
-        rf"\b{TURNING.pattern}\s+(?:away\s+)?from\s+{_NP}{_STOP}",
+        rf"\b{TURNING.pattern}\s+(?:away\s+)?from\s+(?![^,.;!]{{1,60}}?\bto\b){_NP}{_STOP}",
         rf"\b(?:instead of|rather than|in place of|as opposed to|and not|but not)\s+{_NP}{_STOP}",
         rf",\s*not\s+{_NP}(?=\s*(?:[,.;!]|$))",
         rf"\b(?:prefer\w*|chose|choose\w*|picked|favou?r\w*)\b[^,.;]{{1,60}}?\b(?:over|to)\s+{_NP}{_STOP}",
@@ -168,22 +175,33 @@ ZH_SAME: Final = tuple(
         (r"详尽", "详细"),
         (r"回复|答复", "回答"),
         (r"今年", ""),
-        (r"从来不|从不|绝不|不再|不要|不能|不可以|不会(?=用)|禁止|避免|请勿|切勿|没有|不得(?!不)|别(?=[用再写说去在把给让])", "不"),
+        (
+            r"从来不|从不|绝不|不再|不要|不能|不可以|不会(?=用)|禁止|避免|请勿|切勿|没有|不得(?!不)|别(?=[用再写说去在把给让])",
+            "不",
+        ),
         (r"可以|能够", "能"),
         (r"现在|目前|当前|如今|已经|正在|尽量|总是|一直|通常|以后|今后|应该|必须|需要|请|作为", ""),
     )
 )
 """Chinese phrases that mean the same, brought to one form."""
 
-ZH_COMPOUND: Final = re.compile(r"不错|不断|不仅|不过|不同|不少|不久|不管|不论|不得不|差不多|不只|不光|特别|分别|区别|级别|性别|类别")
+ZH_COMPOUND: Final = re.compile(
+    r"不错|不断|不仅|不过|不同|不少|不久|不管|不论|不得不|差不多|不只|不光|特别|分别|区别|级别|性别|类别"
+)
 """Chinese words that hold a denying character and deny nothing."""
 
 ZH_EMPTY: Final = frozenset("的了是我你他她它们就也都很吗呢吧啊着得地之个为这那和与及要在用")
 ZH_NEGATORS: Final = frozenset("不没别勿未无非")
 ZH_SUBJECTS: Final = re.compile(r"用户|我们|咱们|本人|我|你|他|她")
-ZH_PREDICATE: Final = re.compile(r"是|在|有|用|叫|为|住|喜欢|(?<![社机大工协开年学周例晨早聚都])会(?![议员计场所谈晤面话])|不|没|:|定于|位于|处于|需|要")
-ZH_MANY: Final = re.compile(r"喜欢|(?<![社机大工协开年学周例晨早聚都])会(?![议员计场所谈晤面话])|懂|去过|了解|熟悉|学|养|看过|读过|过敏|认识|收藏")
-ZH_EVENT: Final = re.compile(r"(?<![改换搬升降调推变转移成为到])(?:了(?=[^,。;!])|(?<![通超经])过(?![敏程期去年来渡]))")
+ZH_PREDICATE: Final = re.compile(
+    r"是|在|有|用|叫|为|住|喜欢|(?<![社机大工协开年学周例晨早聚都])会(?![议员计场所谈晤面话])|不|没|:|定于|位于|处于|需|要"
+)
+ZH_MANY: Final = re.compile(
+    r"喜欢|(?<![社机大工协开年学周例晨早聚都])会(?![议员计场所谈晤面话])|懂|去过|了解|熟悉|学|养|看过|读过|过敏|认识|收藏"
+)
+ZH_EVENT: Final = re.compile(
+    r"(?<![改换搬升降调推变转移成为到])(?:了(?=[^,。;!])|(?<![通超经])过(?![敏程期去年来渡]))"
+)
 """What happened, where it is no change that is told."""
 
 ZH_LABEL: Final = re.compile(
