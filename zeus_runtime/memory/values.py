@@ -62,6 +62,11 @@ _ORDINALS: Final = {
     )
 }
 _ZH: Final = "零〇一二两三四五六七八九十百千万"
+ZH_MEASURES: Final = (
+    "个条次名人年天小分周块元岁台位种倍层秒只本张家间米辆口号楼页章级件步遍款套份箱瓶杯碗斤升吨度项组班场门克"
+)
+"""Chinese measure words and units, as the inside of a character class: what stands before one is a count."""
+
 _ZH_DIGITS: Final = {"零": 0, "〇": 0, "一": 1, "二": 2, "两": 2} | {
     each: number for number, each in enumerate("三四五六七八九", 3)
 }
@@ -93,7 +98,7 @@ _PATTERN: Final = re.compile(
             r"(?P<decimal>(?<![A-Za-z0-9_.-])[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d.]*[A-Za-z]{3}))"
             r"(?P<scale>\s?(?:million|k|thousand)\b)?",
             rf"(?P<word>\b(?:{'|'.join(sorted(_NUMBERS | _ORDINALS, key=len, reverse=True))})\b(?!-))",
-            rf"(?P<zhnumber>[{_ZH}]+(?=[个条次名人年天小分周块元岁台位种倍层秒只本张家间米辆口号楼页章级件步遍款套份箱瓶杯碗斤升吨度项组班场门]|[美欧日]元|公))",
+            rf"(?P<zhnumber>[{_ZH}]+(?=[{ZH_MEASURES}]|[美欧日]元|公))",
         )
     ),
     re.IGNORECASE,

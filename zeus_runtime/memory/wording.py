@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from zeus_runtime.memory.values import ZH_MEASURES
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -34,8 +36,9 @@ EMPTY: Final = (
     | _words(
         "and or then also too just very really quite much so me us them there here who which what when while if "
         "own owns owned possess mine ours yours user's i'm i've i'd i'll we're we've we'd it's that's "
-        "because let's please remember note kindly keep correction update actually now nowadays currently presently today anymore longer still "
-        "already always usually typically generally normally instead rather such s t use using make making get take"
+        "because let's please remember note kindly keep correction update actually "
+        "now nowadays currently presently today anymore "
+        "still already always usually typically generally normally instead rather such s t use using make making get take"
     )
 )
 """English words that carry no value of their own."""
@@ -157,7 +160,9 @@ GONE: Final = tuple(
 )
 """How a statement tells what is not so any more, or not chosen."""
 
-FORMER: Final = re.compile(r"(?<!\bis )(?<!\bare )(?<!\bget )\bused to\b|以前|曾经|原来|从前", re.IGNORECASE)
+FORMER: Final = re.compile(
+    r"(?<!\bis )(?<!\bare )(?<!\bget )\bused to\b|\bno longer\b|以前|曾经|原来|从前", re.IGNORECASE
+)
 """What follows is not so any more."""
 
 ZH_SAME: Final = tuple(
@@ -205,7 +210,7 @@ ZH_EVENT: Final = re.compile(
 """What happened, where it is no change that is told."""
 
 ZH_LABEL: Final = re.compile(
-    r"[\u4e00-\u9fff](?<![是有为到于在约共达超过每用花至成第])\d+(?=[\u4e00-\u9fff])(?![个条次名人年月天日号点时分秒小周块元岁台位种倍层只本张家间米辆口万千百%])"
-    r"|第\d+"
+    r"[\u4e00-\u9fff](?<![是有为到于在要约共达超过每用花至成第])\d+(?=[\u4e00-\u9fff])"
+    rf"(?![{ZH_MEASURES}月日点时万千百])|第\d+"
 )
 """A number that names one thing among others, as in "order 12 is closed"."""
