@@ -35,15 +35,15 @@ def test_versions_count_from_1() -> None:
 
 
 @pytest.mark.parametrize("name", ["created_at", "updated_at", "last_used_at", "valid_from", "valid_until"])
-@pytest.mark.parametrize("time", [datetime(2026, 5, 1), datetime(2026, 5, 1, tzinfo=timezone(timedelta(hours=2)))])
+@pytest.mark.parametrize(
+    "time", [datetime(2026, 5, 1), datetime(2026, 5, 1, tzinfo=timezone(timedelta(hours=2)))]
+)
 def test_every_time_is_in_utc(name: str, time: datetime) -> None:
     with pytest.raises(ValueError, match=f"{name} is not in UTC"):
         replace(ITEM, **{name: time})
 
 
-@pytest.mark.parametrize(
-    ("scope", "expected"), [("user", "u1"), ("project", None), ("session", "s1")]
-)
+@pytest.mark.parametrize(("scope", "expected"), [("user", "u1"), ("project", None), ("session", "s1")])
 def test_a_scope_means_what_the_caller_has(scope: Scope, expected: str | None) -> None:
     assert Caller("u1", session_id="s1").scope_id(scope) == expected
 
@@ -54,8 +54,17 @@ def test_an_empty_id_is_no_id() -> None:
 
 def test_the_defaults_are_those_of_the_specification() -> None:
     settings = MemorySettings()
-    assert (settings.min_confidence, settings.max_extractions, settings.extraction_window_hours) == (0.7, 3, 24)
-    assert (settings.min_length, settings.max_length, settings.top_k, settings.max_prompt_characters) == (5, 2_000, 5, 2_000)
+    assert (settings.min_confidence, settings.max_extractions, settings.extraction_window_hours) == (
+        0.7,
+        3,
+        24,
+    )
+    assert (settings.min_length, settings.max_length, settings.top_k, settings.max_prompt_characters) == (
+        5,
+        2_000,
+        5,
+        2_000,
+    )
     assert settings.duplicate_from(None) == 0.85
 
 

@@ -35,9 +35,21 @@ PROJECT |= {("admin", operation): PROJECT["owner", operation] for operation in O
 EVERY = [*product(ROLES, OPERATIONS, VISIBILITIES, (True, False))]
 
 
-def item(scope: str = "project", scope_id: str = "p1", *, by: str = "u1", visibility: Visibility = "members") -> MemoryItem:
+def item(
+    scope: str = "project", scope_id: str = "p1", *, by: str = "u1", visibility: Visibility = "members"
+) -> MemoryItem:
     return MemoryItem(
-        "m1", "text here", "fact", scope, scope_id, by, "user", 0.9, NOW, NOW, visibility=visibility  # type: ignore[arg-type]
+        "m1",
+        "text here",
+        "fact",
+        scope,
+        scope_id,
+        by,
+        "user",
+        0.9,
+        NOW,
+        NOW,
+        visibility=visibility,  # type: ignore[arg-type]
     )
 
 
@@ -47,7 +59,9 @@ def test_the_table_is_whole() -> None:
 
 
 @pytest.mark.parametrize(("role", "operation", "visibility", "own"), EVERY)
-def test_a_project_memory_by_role(role: Role, operation: Operation, visibility: Visibility, own: bool) -> None:
+def test_a_project_memory_by_role(
+    role: Role, operation: Operation, visibility: Visibility, own: bool
+) -> None:
     mine, others = PROJECT[role, operation]
     expected = visibility in (mine if own else others).split()
     assert permitted(role, operation, visibility, own=own) is expected
@@ -55,14 +69,18 @@ def test_a_project_memory_by_role(role: Role, operation: Operation, visibility: 
     assert may(caller, operation, item(by="u1" if own else "u2", visibility=visibility)) is expected
 
 
-@pytest.mark.parametrize(("operation", "visibility", "own"), [*product(OPERATIONS, VISIBILITIES, (True, False))])
+@pytest.mark.parametrize(
+    ("operation", "visibility", "own"), [*product(OPERATIONS, VISIBILITIES, (True, False))]
+)
 def test_who_is_no_member_may_do_nothing(operation: Operation, visibility: Visibility, own: bool) -> None:
     assert not permitted(None, operation, visibility, own=own)
     assert not may(Caller("u1", "p1"), operation, item(by="u1" if own else "u2", visibility=visibility))
 
 
 @pytest.mark.parametrize(("role", "operation", "visibility"), [*product(ROLES, OPERATIONS, VISIBILITIES)])
-def test_a_role_in_one_project_is_nothing_in_another(role: Role, operation: Operation, visibility: Visibility) -> None:
+def test_a_role_in_one_project_is_nothing_in_another(
+    role: Role, operation: Operation, visibility: Visibility
+) -> None:
     assert not may(Caller("u1", "p2", role), operation, item(visibility=visibility))
 
 
@@ -89,7 +107,9 @@ def test_a_higher_role_may_no_less(own: bool, visibility: Visibility) -> None:
 
 
 @pytest.mark.parametrize(("role", "visibility", "own"), [*product(ROLES, VISIBILITIES, (True, False))])
-def test_who_may_do_something_with_an_item_may_know_of_it(role: Role, visibility: Visibility, own: bool) -> None:
+def test_who_may_do_something_with_an_item_may_know_of_it(
+    role: Role, visibility: Visibility, own: bool
+) -> None:
     for operation in OPERATIONS:
         if permitted(role, operation, visibility, own=own):
             assert permitted(role, "see", visibility, own=own)
@@ -111,12 +131,21 @@ def test_the_reach_names_the_scopes_that_the_caller_has(caller: Caller, scopes: 
 
 
 @pytest.mark.parametrize(("role", "operation"), [*product((*ROLES, None), OPERATIONS)])
-def test_the_reach_as_a_filter_is_the_same_as_asking_for_each_item(role: Role | None, operation: Operation) -> None:
+def test_the_reach_as_a_filter_is_the_same_as_asking_for_each_item(
+    role: Role | None, operation: Operation
+) -> None:
     caller = Caller("u1", "p1", role, "s1")
     items = [
         item(scope, scope_id, by=by, visibility=visibility)
         for (scope, scope_id), by, visibility in product(
-            [("user", "u1"), ("user", "u2"), ("project", "p1"), ("project", "p2"), ("session", "s1"), ("session", "s2")],
+            [
+                ("user", "u1"),
+                ("user", "u2"),
+                ("project", "p1"),
+                ("project", "p2"),
+                ("session", "s1"),
+                ("session", "s2"),
+            ],
             ("u1", "u2"),
             VISIBILITIES,
         )

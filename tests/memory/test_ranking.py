@@ -37,12 +37,15 @@ ITEMS = st.builds(
     confidence=st.sampled_from([0.0, 0.7, 0.85, 1.0]) | st.floats(0, 1),
 )
 FOUND = st.lists(
-    st.tuples(ITEMS, st.sampled_from([0.0, 0.5, 1.0]) | st.floats(-1, 1)), max_size=30, unique_by=lambda pair: pair[0].id
+    st.tuples(ITEMS, st.sampled_from([0.0, 0.5, 1.0]) | st.floats(-1, 1)),
+    max_size=30,
+    unique_by=lambda pair: pair[0].id,
 )
 
 
 @pytest.mark.parametrize(
-    ("scope", "expected"), [("session", 0.5 + 0.3 + 0.2), ("project", 0.5 + 0.3 + 0.16), ("user", 0.5 + 0.3 + 0.12)]
+    ("scope", "expected"),
+    [("session", 0.5 + 0.3 + 0.2), ("project", 0.5 + 0.3 + 0.16), ("user", 0.5 + 0.3 + 0.12)],
 )
 def test_the_score_is_the_sum_of_three(scope: Scope, expected: float) -> None:
     assert final_score(1, 1, scope) == pytest.approx(expected)
@@ -53,7 +56,9 @@ def test_the_score_weighs_similarity_confidence_and_scope() -> None:
 
 
 @given(FOUND, st.integers(0, 8))
-def test_the_best_are_those_that_sorting_all_by_hand_gives(found: list[tuple[MemoryItem, float]], top_k: int) -> None:
+def test_the_best_are_those_that_sorting_all_by_hand_gives(
+    found: list[tuple[MemoryItem, float]], top_k: int
+) -> None:
     priority = {"session": 1.0, "project": 0.8, "user": 0.6}
     scored = [
         (similarity * 0.5 + each.confidence * 0.3 + priority[each.scope] * 0.2, similarity, each.id)
@@ -64,7 +69,9 @@ def test_the_best_are_those_that_sorting_all_by_hand_gives(found: list[tuple[Mem
 
 
 @given(FOUND, st.randoms())
-def test_the_order_given_makes_no_difference(found: list[tuple[MemoryItem, float]], chance: random.Random) -> None:
+def test_the_order_given_makes_no_difference(
+    found: list[tuple[MemoryItem, float]], chance: random.Random
+) -> None:
     mixed = list(found)
     chance.shuffle(mixed)
     assert rank(mixed) == rank(found)
@@ -98,7 +105,13 @@ def test_the_block_keeps_within_its_limits(memories: list[MemoryItem], most: int
     assert (shown.text == "") == (shown.ids == ())
 
 
-@given(st.lists(st.text() | st.sampled_from([CLOSING, "</memories", "＜/memories＞", "\n- [x] "]), min_size=1, max_size=5))
+@given(
+    st.lists(
+        st.text() | st.sampled_from([CLOSING, "</memories", "＜/memories＞", "\n- [x] "]),
+        min_size=1,
+        max_size=5,
+    )
+)
 def test_no_text_ends_the_block_or_starts_a_line(texts: list[str]) -> None:
     shown = format_memories_for_prompt([item(f"m{at}", text) for at, text in enumerate(texts)])
     assert shown.text.startswith(OPENING)
@@ -113,7 +126,9 @@ def test_a_memory_stands_with_its_id_type_and_date() -> None:
     assert "- [m1, fact, 2026-05-01] The user plays chess\n" in format_memories_for_prompt([item()]).text
 
 
-@pytest.mark.parametrize(("status", "trust"), [("archived", "trusted"), ("superseded", "trusted"), ("active", "quarantined")])
+@pytest.mark.parametrize(
+    ("status", "trust"), [("archived", "trusted"), ("superseded", "trusted"), ("active", "quarantined")]
+)
 def test_what_is_quarantined_or_not_active_is_left_out(status: Status, trust: Trust) -> None:
     shown = format_memories_for_prompt([item("bad", status=status, trust=trust), item("good")])
     assert shown.ids == ("good",)

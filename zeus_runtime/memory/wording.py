@@ -36,9 +36,10 @@ EMPTY: Final = (
     | _words(
         "and or then also too just very really quite much so me us them there here who which what when while if "
         "own owns owned possess mine ours yours user's i'm i've i'd i'll we're we've we'd it's that's "
-        "because let's please remember note kindly keep correction update actually "
-        "now nowadays currently presently today anymore "
-        "still already always usually typically generally normally instead rather such s t use using make making get take"
+        "because let's please remember note kindly keep correction update actually now "
+        "nowadays currently presently today anymore "
+        "still already always usually typically generally normally instead rather such s t use using "
+        "make making get take"
     )
 )
 """English words that carry no value of their own."""
