@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zeus_runtime.memory.changed import compare
@@ -114,6 +114,7 @@ def test_a_text_with_one_place_filled_otherwise_is_never_a_duplicate(kind: str) 
     assert [pair for pair in CHANGED[kind] if compare(*pair, near=True).decision == "duplicate"] == []
 
 
+@settings(deadline=None)
 @given(st.text(), st.text(), st.booleans())
 def test_any_two_texts_can_be_compared(new: str, old: str, near: bool) -> None:
     assert compare(normalise(new), normalise(old), near=near).reason
@@ -124,11 +125,13 @@ WORDS = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(WORDS, max_size=14), st.lists(WORDS, max_size=14), st.booleans())
 def test_any_jumble_of_telling_words_can_be_compared(new: list[str], old: list[str], near: bool) -> None:
     assert compare(" ".join(new), " ".join(old), near=near).reason
 
 
+@settings(deadline=None)
 @given(st.sampled_from(PAIRS))
 def test_without_a_model_that_says_so_only_what_stands_in_the_texts_counts(pair: dict[str, str]) -> None:
     far = compare(pair["new"], pair["old"], near=False)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zeus_runtime.memory.embedding import Calibration
@@ -176,6 +176,7 @@ def test_what_gives_orders_is_quarantined_whoever_says_it(source: Source) -> Non
     assert (answer.trust, answer.rule) == ("quarantined", "override of instructions")
 
 
+@settings(deadline=None)
 @given(
     st.text(),
     st.sampled_from([*MEMORY_TYPES, "wish"]),
@@ -340,6 +341,7 @@ NEIGHBOURS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(NEIGHBOURS, st.randoms(), st.sampled_from(["trusted", "untrusted", "quarantined"]))
 def test_the_order_of_the_neighbours_makes_no_difference(
     neighbours: list[Neighbour], chance: object, trust: Trust
@@ -349,6 +351,7 @@ def test_the_order_of_the_neighbours_makes_no_difference(
     assert beside(LIGHT, *mixed, trust=trust) == beside(LIGHT, *neighbours, trust=trust)
 
 
+@settings(deadline=None)
 @given(NEIGHBOURS, st.sampled_from(["trusted", "untrusted", "quarantined"]))
 def test_only_what_is_active_seen_and_no_more_trusted_is_superseded(
     neighbours: list[Neighbour], trust: Trust

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zeus_runtime.errors import MissingError
@@ -107,6 +107,7 @@ def test_a_rule_has_a_name_fit_for_a_log(rule: sensitive.Rule) -> None:
     assert 3 < len(rule.name) < 40
 
 
+@settings(deadline=None)
 @given(st.text(), st.sampled_from(list(SECRETS.values())))
 def test_the_answer_never_holds_the_text(text: str, secret: str) -> None:
     rule = secret_rule(normalise(f"{text} {secret}"))
@@ -114,6 +115,7 @@ def test_the_answer_never_holds_the_text(text: str, secret: str) -> None:
     assert secret not in rule
 
 
+@settings(deadline=None)
 @given(
     st.sampled_from(list(SECRETS.values())),
     st.integers(1, 12),
