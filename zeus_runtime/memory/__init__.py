@@ -1,5 +1,6 @@
-"""Long-term memory's rules, without database, clock or network: what is kept, what replaces what, what is shown to whom.
+"""Long-term memory: what is kept, what replaces what, what is shown to whom, and where it is found again.
 
+The rules are pure: no database, clock or network. ``embedding`` and ``vectors`` say what the components are.
 Each name is loaded at first use.
 """
 
@@ -8,3 +9,82 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zeus_runtime.lazy import lazy
+
+if TYPE_CHECKING:
+    from zeus_runtime.memory.changed import Change as Change
+    from zeus_runtime.memory.changed import compare as compare
+    from zeus_runtime.memory.embedding import Calibration as Calibration
+    from zeus_runtime.memory.embedding import Embedder as Embedder
+    from zeus_runtime.memory.embedding import EmbeddingUnavailableError as EmbeddingUnavailableError
+    from zeus_runtime.memory.fusion import Fusion as Fusion
+    from zeus_runtime.memory.fusion import search_tokens as search_tokens
+    from zeus_runtime.memory.gate import Decision as Decision
+    from zeus_runtime.memory.gate import Duplicate as Duplicate
+    from zeus_runtime.memory.gate import Neighbour as Neighbour
+    from zeus_runtime.memory.gate import Passed as Passed
+    from zeus_runtime.memory.gate import Rejected as Rejected
+    from zeus_runtime.memory.gate import Stored as Stored
+    from zeus_runtime.memory.gate import Superseded as Superseded
+    from zeus_runtime.memory.gate import decide as decide
+    from zeus_runtime.memory.gate import validate as validate
+    from zeus_runtime.memory.items import Caller as Caller
+    from zeus_runtime.memory.items import Embedding as Embedding
+    from zeus_runtime.memory.items import MemoryItem as MemoryItem
+    from zeus_runtime.memory.items import MemorySettingError as MemorySettingError
+    from zeus_runtime.memory.items import MemorySettings as MemorySettings
+    from zeus_runtime.memory.normalise import duplicate_key as duplicate_key
+    from zeus_runtime.memory.permissions import Grant as Grant
+    from zeus_runtime.memory.permissions import Reach as Reach
+    from zeus_runtime.memory.permissions import may as may
+    from zeus_runtime.memory.permissions import reach as reach
+    from zeus_runtime.memory.ranking import PromptMemories as PromptMemories
+    from zeus_runtime.memory.ranking import Ranked as Ranked
+    from zeus_runtime.memory.ranking import format_memories_for_prompt as format_memories_for_prompt
+    from zeus_runtime.memory.ranking import rank as rank
+    from zeus_runtime.memory.sensitive import injection_rule as injection_rule
+    from zeus_runtime.memory.sensitive import secret_rule as secret_rule
+    from zeus_runtime.memory.vectors import Entry as Entry
+    from zeus_runtime.memory.vectors import VectorQuery as VectorQuery
+    from zeus_runtime.memory.vectors import VectorStore as VectorStore
+
+_ROOMS = {
+    "Calibration": "embedding",
+    "Caller": "items",
+    "Change": "changed",
+    "Decision": "gate",
+    "Duplicate": "gate",
+    "Embedder": "embedding",
+    "Embedding": "items",
+    "EmbeddingUnavailableError": "embedding",
+    "Entry": "vectors",
+    "Fusion": "fusion",
+    "Grant": "permissions",
+    "MemoryItem": "items",
+    "MemorySettingError": "items",
+    "MemorySettings": "items",
+    "Neighbour": "gate",
+    "Passed": "gate",
+    "PromptMemories": "ranking",
+    "Ranked": "ranking",
+    "Reach": "permissions",
+    "Rejected": "gate",
+    "Stored": "gate",
+    "Superseded": "gate",
+    "VectorQuery": "vectors",
+    "VectorStore": "vectors",
+    "compare": "changed",
+    "decide": "gate",
+    "duplicate_key": "normalise",
+    "format_memories_for_prompt": "ranking",
+    "injection_rule": "sensitive",
+    "may": "permissions",
+    "rank": "ranking",
+    "reach": "permissions",
+    "search_tokens": "fusion",
+    "secret_rule": "sensitive",
+    "validate": "gate",
+}
+
+__all__ = sorted(_ROOMS)
+
+__getattr__, __dir__ = lazy(__name__, _ROOMS)

@@ -6,9 +6,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from zeus_runtime.errors import ZeusError
+
+if TYPE_CHECKING:
+    from zeus_runtime.memory.embedding import Calibration
 
 MemoryType: TypeAlias = Literal[
     "preference", "fact", "skill", "habit", "event", "context", "constraint", "decision"
@@ -131,8 +134,11 @@ class MemorySettings:
     Args:
         min_confidence: 0 to 1; what is less sure is not kept (``MEMORY_MIN_CONFIDENCE``).
         duplicate_threshold: cosine above 0 and up to 1, from which on two texts say the same unless their values
-            differ (``MEMORY_DUPLICATE_THRESHOLD``).
-        related_threshold: cosine from which on a text may replace another, though never count as its duplicate.
+            differ (``MEMORY_DUPLICATE_THRESHOLD``). None is the embedding model's own, and ``DUPLICATE_THRESHOLD``
+            for a model that has none.
+        related_threshold: cosine from which on a text may replace another, though never count as its duplicate. None
+            follows from the duplicate threshold.
+        related_words: share of the new text's words, weighed by rarity, from which on the same holds.
         max_extractions: per session in ``extraction_window_hours``; 0 forbids (``MEMORY_MAX_EXTRACTIONS``).
         min_length, max_length: of the content in characters (``MEMORY_MIN_LENGTH``, ``MEMORY_MAX_LENGTH``).
         top_k: memories in a prompt.
@@ -143,8 +149,9 @@ class MemorySettings:
     """
 
     min_confidence: float = 0.7
-    duplicate_threshold: float = 0.85
-    related_threshold: float = 0.6
+    duplicate_threshold: float | None = None
+    related_threshold: float | None = None
+    related_words: float = 0.5
     max_extractions: int = 3
     extraction_window_hours: float = 24
     min_length: int = 5
@@ -155,7 +162,7 @@ class MemorySettings:
     def __post_init__(self) -> None:
         for name, (low, high, meaning) in _RANGES.items():
             value = getattr(self, name)
-            if not low <= value <= high:
+            if value is not None and not low <= value <= high:
                 raise MemorySettingError(f"{name} is {value}", remedy=f"give {meaning}", where=name)
         if self.min_length > self.max_length:
             raise MemorySettingError(
@@ -163,6 +170,17 @@ class MemorySettings:
                 remedy="no text has such a length: lower min_length or raise max_length",
                 where="min_length",
             )
+
+    def duplicate_from(self, calibration: Calibration | None) -> float:
+        """The cosine of this embedding model from which on two texts say the same."""
+        own = calibration.duplicate if calibration is not None else None
+        return _first(self.duplicate_threshold, own, DUPLICATE_THRESHOLD)
+
+    def related_from(self, calibration: Calibration | None) -> float:
+        """The cosine of this embedding model from which on a text may replace another."""
+        zero = calibration.cosine_zero if calibration is not None else _COSINE_ZERO
+        duplicate = self.duplicate_from(calibration)
+        return _first(self.related_threshold, min(duplicate, zero + (duplicate - zero) * _RELATED))
 
     def overridden(self, environment: Mapping[str, str]) -> MemorySettings:
         """These settings with what the environment says instead; unset and empty variables say nothing.
@@ -199,11 +217,18 @@ VARIABLES: Final[Mapping[str, str]] = {
 }
 """Environment variable to the setting that it overrides (SPEC section 8)."""
 
+DUPLICATE_THRESHOLD: Final = 0.85
+"""Meant for text-embedding-3-small (SPEC section 8)."""
+
+_COSINE_ZERO: Final = 0.2
+_RELATED: Final = 0.6
+"""Of the way from unrelated to the same."""
 _MOST: Final = 1_000_000
 _RANGES: Final[Mapping[str, tuple[float, float, str]]] = {
     "min_confidence": (0, 1, "a number from 0 to 1"),
     "duplicate_threshold": (0.01, 1, "a number above 0 and at most 1, such as 0.85"),
     "related_threshold": (0, 1, "a number from 0 to 1"),
+    "related_words": (0, 1, "a number from 0 to 1"),
     "max_extractions": (0, _MOST, "a whole number, 0 to forbid extractions"),
     "extraction_window_hours": (0.001, _MOST, "a number of hours above 0"),
     "min_length": (1, _MOST, "a whole number of characters from 1"),
@@ -211,6 +236,10 @@ _RANGES: Final[Mapping[str, tuple[float, float, str]]] = {
     "top_k": (0, _MOST, "a whole number, 0 to show none"),
     "max_prompt_characters": (0, _MOST, "a whole number of characters, 0 to show none"),
 }
+
+
+def _first(*values: float | None) -> float:
+    return next(value for value in values if value is not None)
 
 
 def _number(variable: str, name: str, text: str) -> float:

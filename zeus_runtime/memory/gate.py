@@ -1,0 +1,296 @@
+"""What may become a memory: the checks that a text must pass, and what it means beside those that are there already.
+
+The order is: normalise, authorise, validate (length, type, scope, confidence, sensitive, injection); then, with the
+vector and inside the transaction, rate limit, nearest neighbours, decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from zeus_runtime.memory.changed import compare
+from zeus_runtime.memory.items import (
+    DOCUMENTS,
+    MEMORY_TYPES,
+    SCOPES,
+    Caller,
+    MemoryItem,
+    MemorySettings,
+    Source,
+    Trust,
+)
+from zeus_runtime.memory.normalise import duplicate_key, normalise
+from zeus_runtime.memory.permissions import reach
+from zeus_runtime.memory.sensitive import injection_rule, secret_rule
+
+if TYPE_CHECKING:
+    from zeus_runtime.memory.embedding import Calibration
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A text that may be kept, if nothing that is kept already stands against it.
+
+    Args:
+        content: normalised.
+        trust: ``quarantined`` if it reads like an instruction.
+        rule: why it is quarantined, fit for a log; None otherwise.
+    """
+
+    content: str
+    trust: Trust
+    rule: str | None = None
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A text that is not kept.
+
+    Args:
+        code: for programs, one of ``REJECTIONS``.
+        message: one sentence for the model: what is wrong and what to do. It never quotes the text.
+        rule: which rule found something sensitive, fit for a log; None otherwise.
+    """
+
+    code: str
+    message: str
+    rule: str | None = None
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A memory of its own."""
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """Nothing new: ``of`` says it already, for the reason given."""
+
+    of: MemoryItem
+    reason: str
+
+
+@dataclass(frozen=True)
+class Superseded:
+    """A memory that takes the place of ``of``, for the reason given."""
+
+    of: MemoryItem
+    reason: str
+
+
+Decision: TypeAlias = Stored | Duplicate | Superseded | Rejected
+
+REJECTIONS: Final = (
+    "no_scope",
+    "forbidden",
+    "too_short",
+    "too_long",
+    "unknown_type",
+    "unknown_scope",
+    "bad_confidence",
+    "low_confidence",
+    "sensitive",
+    "rate_limited",
+)
+"""Every code that a rejection can have, in the order of the checks."""
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """An active item of the same scope and ``scope_id`` that may say the same.
+
+    Args:
+        cosine: with the new text; None where one of the two has no vector of this model.
+        lexical: ``fusion.lexical_similarity`` with the new text as the query; None where it was not found by words.
+        editable: whether the caller may edit it; what they may not edit cannot be superseded by them.
+    """
+
+    item: MemoryItem
+    cosine: float | None = None
+    lexical: float | None = None
+    editable: bool = True
+
+
+def validate(
+    text: str,
+    *,
+    memory_type: str,
+    scope: str,
+    confidence: float,
+    source: Source,
+    caller: Caller,
+    settings: MemorySettings,
+) -> Passed | Rejected:
+    """The checks that need no database and no vector, in order; the first that fails is the answer.
+
+    Args:
+        memory_type, scope: as the model gave them.
+        confidence: 0 to 1.
+
+    Raises:
+        MissingError: detect-secrets is not installed, so that nothing can be called free of secrets.
+    """
+    content = normalise(text)
+    return (
+        _authorised(scope, caller)
+        or _long_enough(content, settings)
+        or _known(memory_type, scope)
+        or _sure(confidence, settings)
+        or _harmless(content, source)
+    )
+
+
+def _authorised(scope: str, caller: Caller) -> Rejected | None:
+    if scope not in SCOPES or reach(caller, "create", scope):
+        return None
+    if caller.scope_id(scope) is None:
+        others = " or ".join(each for each in SCOPES if reach(caller, "create", each))
+        there = f"use the scope {others}" if others else "nothing can be saved here, go on without saving"
+        return Rejected("no_scope", f"This run belongs to no {scope}: {there}.")
+    return Rejected(
+        "forbidden",
+        f"You may not save memories of this {scope}: save it for the user, or go on without saving.",
+    )
+
+
+def _long_enough(content: str, settings: MemorySettings) -> Rejected | None:
+    if len(content) < settings.min_length:
+        return Rejected(
+            "too_short",
+            f"The text has {len(content)} characters and needs {settings.min_length}: "
+            "write one whole sentence that can be understood on its own.",
+        )
+    if len(content) > settings.max_length:
+        return Rejected(
+            "too_long",
+            f"The text has {len(content):,} characters and may have {settings.max_length:,}: "
+            "save the one fact that matters, in a sentence or two.",
+        )
+    return None
+
+
+def _known(memory_type: str, scope: str) -> Rejected | None:
+    if memory_type not in MEMORY_TYPES:
+        return Rejected(
+            "unknown_type", f"There is no such memory_type: use one of {', '.join(MEMORY_TYPES)}."
+        )
+    if scope not in SCOPES:
+        return Rejected("unknown_scope", f"There is no such scope: use one of {', '.join(SCOPES)}.")
+    return None
+
+
+def _sure(confidence: float, settings: MemorySettings) -> Rejected | None:
+    if not 0 <= confidence <= 1:
+        return Rejected("bad_confidence", "The confidence is no number from 0 to 1: give one.")
+    if confidence < settings.min_confidence:
+        return Rejected(
+            "low_confidence",
+            f"The confidence is {confidence:g} and must be at least {settings.min_confidence:g}: "
+            "save it when it is certain, for example after asking the user.",
+        )
+    return None
+
+
+def _harmless(content: str, source: Source) -> Passed | Rejected:
+    secret = secret_rule(content)
+    if secret is not None:
+        return Rejected(
+            "sensitive",
+            "The text holds what looks like a secret or a personal number, which is never kept: "
+            "leave it out and save the rest, or go on without saving.",
+            rule=secret,
+        )
+    order = injection_rule(content)
+    trust: Trust = "untrusted" if source in DOCUMENTS else "trusted"
+    return Passed(content, "quarantined" if order else trust, order)
+
+
+def decide(
+    content: str,
+    neighbours: Sequence[Neighbour],
+    *,
+    extractions: int,
+    explicit: bool,
+    settings: MemorySettings,
+    calibration: Calibration | None = None,
+    trust: Trust = "trusted",
+) -> Decision:
+    """What to do with a text that passed, beside what is kept already.
+
+    What the caller may not edit is never superseded by them, and nothing by a text that is trusted less. A text that
+    is trusted more takes the place of its duplicate. What is quarantined is kept apart from all of this.
+
+    Args:
+        content: from ``Passed``.
+        neighbours: in any order; those that are not active or are quarantined say nothing.
+        extractions: memories extracted in this session within the window, not counting explicit saves.
+        explicit: the user asked for it in words, which does not count against the limit.
+        calibration: of the model that the cosines are from; None if there are none.
+        trust: from ``Passed``.
+    """
+    if not explicit and extractions >= settings.max_extractions:
+        return Rejected(
+            "rate_limited",
+            f"This session has saved {settings.max_extractions} memories of its own accord within "
+            f"{settings.extraction_window_hours:g} hours, which is the limit: go on without saving, "
+            "or save it when the user asks for it.",
+        )
+    known = [each for each in neighbours if _counts(each.item)] if trust != "quarantined" else []
+    decisions = [
+        decision
+        for each in sorted(known, key=_place)
+        if (decision := _beside(content, each, settings, calibration, trust)) is not None
+    ]
+    return _first(decisions, content) or Stored()
+
+
+def _counts(item: MemoryItem) -> bool:
+    return item.status == "active" and item.trust != "quarantined"
+
+
+def _place(neighbour: Neighbour) -> tuple[float, float, str]:
+    return -(neighbour.cosine or 0.0), -(neighbour.lexical or 0.0), neighbour.item.id
+
+
+_TRUST: Final[dict[Trust, int]] = {"quarantined": 0, "untrusted": 1, "trusted": 2}
+
+
+def _beside(
+    content: str,
+    neighbour: Neighbour,
+    settings: MemorySettings,
+    calibration: Calibration | None,
+    trust: Trust,
+) -> Duplicate | Superseded | None:
+    item = neighbour.item
+    same = duplicate_key(content) == duplicate_key(item.content)
+    if not same and not _related(neighbour, settings, calibration):
+        return None
+    near = neighbour.cosine is not None and neighbour.cosine >= settings.duplicate_from(calibration)
+    change = compare(content, item.content, near=near)
+    more = _TRUST[trust] - _TRUST[item.trust]
+    if change.decision == "duplicate" and more <= 0:
+        return Duplicate(item, change.reason)
+    if change.decision == "different" or more < 0 or not neighbour.editable:
+        return None
+    return Superseded(item, change.reason if change.decision == "superseded" else "trusted more")
+
+
+def _related(neighbour: Neighbour, settings: MemorySettings, calibration: Calibration | None) -> bool:
+    if neighbour.cosine is not None and neighbour.cosine >= settings.related_from(calibration):
+        return True
+    return neighbour.lexical is not None and neighbour.lexical >= settings.related_words
+
+
+def _first(decisions: Iterable[Duplicate | Superseded], content: str) -> Duplicate | Superseded | None:
+    """The same words first, then a changed value, then a paraphrase: what is called a duplicate is not kept."""
+    key = duplicate_key(content)
+
+    def place(decision: Duplicate | Superseded) -> int:
+        if duplicate_key(decision.of.content) == key:
+            return 0
+        return 1 if isinstance(decision, Superseded) else 2
+
+    return min(decisions, key=place, default=None)
