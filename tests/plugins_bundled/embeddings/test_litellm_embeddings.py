@@ -182,7 +182,16 @@ async def test_nobody_there_makes_the_model_unavailable() -> None:
         Reply(body="{}"),
         Reply(body="not JSON"),
     ],
-    ids=["none", "too many", "wrong place", "no numbers", "no direction", "not a number", "empty", "not JSON"],
+    ids=[
+        "none",
+        "too many",
+        "wrong place",
+        "no numbers",
+        "no direction",
+        "not a number",
+        "empty",
+        "not JSON",
+    ],
 )
 async def test_an_answer_that_is_not_what_was_asked_for_is_not_used(answer: Reply) -> None:
     with serving(lambda _: answer) as (_, made), pytest.raises(EmbeddingUnavailableError):
@@ -190,9 +199,11 @@ async def test_an_answer_that_is_not_what_was_asked_for_is_not_used(answer: Repl
 
 
 async def test_a_wrong_dimension_is_an_error_that_names_both() -> None:
-    with serving(lambda _: reply([numbers("a", 5)])) as (_, made):
-        with pytest.raises(OptionsError, match="5 numbers for a text, not 8") as caught:
-            await made.embed(["a"], purpose="query")
+    with (
+        serving(lambda _: reply([numbers("a", 5)])) as (_, made),
+        pytest.raises(OptionsError, match="5 numbers for a text, not 8") as caught,
+    ):
+        await made.embed(["a"], purpose="query")
     assert "dimension to 5" in str(caught.value.remedy)
 
 

@@ -46,7 +46,9 @@ class TestOnnx(EmbedderConformance):
         yield embedder(self.folder)
 
 
-@pytest.mark.skipif("ZEUS_TEST_ONNX_MODEL" not in os.environ, reason="ZEUS_TEST_ONNX_MODEL names no model folder")
+@pytest.mark.skipif(
+    "ZEUS_TEST_ONNX_MODEL" not in os.environ, reason="ZEUS_TEST_ONNX_MODEL names no model folder"
+)
 class TestARealModel(EmbedderConformance):
     @contextmanager
     def embedding(self) -> Iterator[Embedder]:

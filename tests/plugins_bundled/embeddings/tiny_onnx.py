@@ -51,7 +51,9 @@ def write_tokenizer(folder: Path) -> None:
     """A tokenizer whose tokens are lower-case words, framed as BERT frames them."""
     words = Tokenizer(WordLevel({word: place for place, word in enumerate(WORDS)}, unk_token="[UNK]"))
     words.pre_tokenizer = Whitespace()
-    words.post_processor = TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)])
+    words.post_processor = TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
     words.save(str(folder / "tokenizer.json"))
 
 

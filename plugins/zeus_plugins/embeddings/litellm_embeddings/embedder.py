@@ -102,7 +102,7 @@ def _key(options: Options, facts: Known, environ: Mapping[str, str]) -> str | No
     if facts.keys:
         raise MissingError(
             f"the embedding model {options.model!r} needs a key, and {' or '.join(facts.keys)} is not set",
-            remedy=f"Set {facts.keys[0]} in the environment or in .env, or choose `embeddings: static`, which needs none",
+            remedy=f"Set {facts.keys[0]} in the environment or in .env, or choose `static`, which needs no key",
         )
     return None
 

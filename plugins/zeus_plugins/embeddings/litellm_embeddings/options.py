@@ -53,12 +53,12 @@ class Options:
         Minimum(-1),
         Maximum(1),
     ] = None
-    extra: Annotated[
-        Mapping[str, Any], Doc("Further arguments of litellm's embedding, as they are.")
-    ] = field(default_factory=dict)
-    query_extra: Annotated[
-        Mapping[str, Any], Doc("Those of queries alone: `input_type: search_query`.")
-    ] = field(default_factory=dict)
+    extra: Annotated[Mapping[str, Any], Doc("Further arguments of litellm's embedding, as they are.")] = (
+        field(default_factory=dict)
+    )
+    query_extra: Annotated[Mapping[str, Any], Doc("Those of queries alone: `input_type: search_query`.")] = (
+        field(default_factory=dict)
+    )
     memory_extra: Annotated[
         Mapping[str, Any], Doc("Those of memories alone: `input_type: search_document`.")
     ] = field(default_factory=dict)

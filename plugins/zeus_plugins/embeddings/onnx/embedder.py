@@ -99,7 +99,13 @@ class OnnxEmbedder(Embedder):
                 f"the embedding model {self._options.file} failed on {len(encoded.ids)} tokens: {error}",
                 remedy="max_tokens must not be more than the model was made for",
             ) from error
-        vector = states if states.ndim == 1 else states[0] if self._options.pooling == "cls" else states.mean(axis=0)
+        vector = (
+            states
+            if states.ndim == 1
+            else states[0]
+            if self._options.pooling == "cls"
+            else states.mean(axis=0)
+        )
         length = np.linalg.norm(vector)
         return vector / length if np.isfinite(length) and length > 0 else np.zeros_like(vector)
 

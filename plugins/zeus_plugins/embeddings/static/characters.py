@@ -6,7 +6,7 @@ others are not (hashing trick; Weinberger et al. 2009). It knows no meaning, onl
 
 from __future__ import annotations
 
-from functools import lru_cache
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +24,7 @@ _COMMON_WEIGHT: Final = 0.25
 _CHARACTER: Final = 0.8
 _PAIR: Final = 0.4
 _TRIPLE: Final = 0.4
-"""The shares with which 24 Chinese statements are found best by their paraphrases (docs in the plugin's README)."""
+"""The shares with which 24 Chinese statements are found best by their paraphrases (README.md)."""
 
 
 def features(word: str) -> list[tuple[str, float]]:
@@ -45,17 +45,23 @@ def features(word: str) -> list[tuple[str, float]]:
     return single + pairs
 
 
-@lru_cache(maxsize=8_192)
-def direction(feature: str, dimension: int) -> NDArray[np.float32]:
-    """A vector of length 1 for ``feature``; nearly at right angles to every other feature's.
+def written(words: Sequence[str], dimension: int) -> NDArray[np.float32]:
+    """The sum of the directions of all that ``words`` are written with.
+
+    A feature's direction has length 1 and stands nearly at right angles to every other's.
 
     Args:
         dimension: a multiple of 8, at most 512.
     """
     import numpy as np
 
-    digest = blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=dimension // 8).digest()
-    signs = np.unpackbits(np.frombuffer(digest, dtype=np.uint8)).astype(np.float32) * 2 - 1
-    signs /= np.sqrt(np.float32(dimension))
-    signs.flags.writeable = False
-    return signs
+    found = [feature for word in words for feature in features(word)]
+    digests = b"".join(
+        blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=dimension // 8).digest()
+        for feature, _ in found
+    )
+    bits = np.unpackbits(np.frombuffer(digests, dtype=np.uint8)).reshape(len(found), dimension)
+    weights = np.array([weight for _, weight in found], dtype=np.float32)
+    # A bit b is the sign 2b - 1.
+    total: NDArray[np.float32] = (2 * (weights @ bits) - weights.sum()) / np.sqrt(np.float32(dimension))
+    return total.astype(np.float32)

@@ -129,7 +129,7 @@ def _kind(character: str) -> str:
 
 @cache
 def other_script(character: str) -> bool:
-    """Whether ``character`` is a letter that English is not written with: of Greek and of what follows it in Unicode."""
+    """Whether ``character`` is a letter of Greek or of what follows it in Unicode: none of English."""
     return character >= _OTHER_SCRIPTS and character.isalpha()
 
 
