@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
+    from zeus_runtime.testing.embedder_conformance import EmbedderConformance as EmbedderConformance
     from zeus_runtime.testing.model_conformance import ModelConformance as ModelConformance
     from zeus_runtime.testing.scripted_model import ScriptedModel as ScriptedModel
     from zeus_runtime.testing.scripted_model import calling as calling
 
 _ROOMS = {
+    "EmbedderConformance": "embedder_conformance",
     "ModelConformance": "model_conformance",
     "ScriptedModel": "scripted_model",
     "calling": "scripted_model",
