@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from sqlalchemy import select
 
 from zeus_runtime.memory.fusion import K1, B, search_tokens
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, MemoryType
-from zeus_runtime.memory.permissions import Reach
+from zeus_runtime.memory.permissions import Grant, Reach
 from zeus_runtime.memory.ranking import SCOPE_PRIORITY
 from zeus_runtime.store.memory_tables import GONE, ITEM, PLACE
 
@@ -63,19 +63,17 @@ class Entries:
     counts: NDArray[np.float64]
 
 
-_FIGURES: Final = np.dtype(
-    [
-        ("key", np.int64),
-        ("confidence", np.float64),
-        ("words", np.float64),
-        ("valid_from", np.int64),
-        ("valid_until", np.int64),
-        ("owner", np.int32),
-        ("visibility", np.int8),
-        ("memory_type", np.int8),
-        ("there", np.bool_),
-    ]
-)
+_FIGURES: Final = {
+    "key": np.int64,
+    "confidence": np.float64,
+    "words": np.float64,
+    "valid_from": np.int64,
+    "valid_until": np.int64,
+    "owner": np.int32,
+    "visibility": np.int8,
+    "memory_type": np.int8,
+    "there": np.bool_,
+}
 _COLUMNS: Final = (
     ITEM.c.key,
     ITEM.c.id,
@@ -87,6 +85,43 @@ _COLUMNS: Final = (
     ITEM.c.visibility,
     ITEM.c.memory_type,
 )
+
+
+class View:
+    """The slots that somebody may see, with what BM25 needs to know of them all."""
+
+    def __init__(self) -> None:
+        self._slots = np.zeros(0, np.bool_)
+        self._taken = 0
+        self.texts = 0
+        self.words = 0.0
+
+    @property
+    def slots(self) -> NDArray[np.bool_]:
+        """Whether, by slot."""
+        return self._slots[: self._taken]
+
+    def add(self, visible: NDArray[np.bool_], words: NDArray[np.float64]) -> None:
+        end = self._taken + len(visible)
+        if end > len(self._slots):
+            self._slots = grown(self._slots, self._taken, end * 3 // 2 + 64 if self._taken else end)
+        self._slots[self._taken : end] = visible
+        self._taken = end
+        self.texts += int(np.count_nonzero(visible))
+        self.words += float(words[visible].sum())
+
+    def take_away(self, slot: int, words: float) -> None:
+        if self._slots[slot]:
+            self._slots[slot] = False
+            self.texts -= 1
+            self.words -= float(words)
+
+
+def grown(column: NDArray[Any], taken: int, room: int) -> NDArray[Any]:
+    """The column with room for more."""
+    new = np.zeros(room, column.dtype)
+    new[:taken] = column[:taken]
+    return new
 
 
 class Shelf:
@@ -102,8 +137,10 @@ class Shelf:
     def _clear(self) -> None:
         self._place: int | None = None
         self._changes = -1
-        self._figures = np.zeros(0, _FIGURES)
+        self._figures = {name: np.zeros(0, kind) for name, kind in _FIGURES.items()}
+        self._views: dict[tuple[tuple[Grant, ...], str], View] = {}
         self._taken = 0
+        self._timed = 0
         self._gone = 0
         self._ascending = True
         self._slots: dict[str, int] = {}
@@ -116,10 +153,9 @@ class Shelf:
     def __len__(self) -> int:
         return self._taken
 
-    @property
-    def figures(self) -> NDArray[Any]:
-        """One record for each slot."""
-        return self._figures[: self._taken]
+    def figure(self, name: str) -> NDArray[Any]:
+        """One of confidence, words, owner, visibility, memory_type, by slot."""
+        return self._figures[name][: self._taken]
 
     def id(self, slot: int) -> str:
         """The item of a slot."""
@@ -128,10 +164,6 @@ class Shelf:
     def slot(self, item_id: str) -> int | None:
         """Where an item stands now."""
         return self._slots.get(item_id)
-
-    def owner(self, user_id: str) -> int:
-        """The number that stands for a user in ``figures``; -1 for one who made nothing here."""
-        return self._owners.get(user_id, -1)
 
     def refresh(self, connection: Connection) -> None:
         """Bring it up to date. Not after writing in the same transaction: what is rolled back would stay here."""
@@ -171,32 +203,69 @@ class Shelf:
     def _take_away(self, key: int) -> None:
         item_id = self._by_key.pop(key, None)
         if item_id is not None:
-            self._figures[self._slots.pop(item_id)]["there"] = False
+            slot = self._slots.pop(item_id)
+            self._figures["there"][slot] = False
             self._gone += 1
+            for view in self._views.values():
+                view.take_away(slot, self._figures["words"][slot])
 
     def _append(self, rows: Sequence[tuple[Any, ...]]) -> None:
         if not rows:
             return
         start, end = self._taken, self._taken + len(rows)
-        if end > len(self._figures):
-            grown = np.zeros(max(end, len(self._figures) * 3 // 2 + 64) if start else end, _FIGURES)
-            grown[:start] = self._figures[:start]
-            self._figures = grown
-        new = self._figures[start:end]
+        room = len(self._figures["key"])
+        if end > room:
+            room = max(end, room * 3 // 2 + 64) if start else end
+            self._figures = {name: grown(column, start, room) for name, column in self._figures.items()}
         keys, ids, confidences, words, froms, untils, owners, visibilities, types = zip(*rows, strict=True)
-        new["key"], new["confidence"], new["words"] = keys, confidences, words
-        new["valid_from"] = [_ALWAYS[0] if time is None else time for time in froms]
-        new["valid_until"] = [_ALWAYS[1] if time is None else time for time in untils]
-        new["owner"] = [self._owners.setdefault(owner, len(self._owners)) for owner in owners]
-        new["visibility"] = [_VISIBILITY[each] for each in visibilities]
-        new["memory_type"] = [_TYPE[each] for each in types]
-        new["there"] = True
-        last = int(self._figures[start - 1]["key"]) if start else -1
-        self._ascending = self._ascending and last < keys[0]
+        new: dict[str, Sequence[Any]] = {
+            "key": keys,
+            "confidence": confidences,
+            "words": words,
+            "valid_from": [_ALWAYS[0] if time is None else time for time in froms],
+            "valid_until": [_ALWAYS[1] if time is None else time for time in untils],
+            "owner": [self._owners.setdefault(owner, len(self._owners)) for owner in owners],
+            "visibility": [_VISIBILITY[each] for each in visibilities],
+            "memory_type": [_TYPE[each] for each in types],
+            "there": [True] * len(rows),
+        }
+        for name, values in new.items():
+            self._figures[name][start:end] = values
+        self._timed += sum(time is not None for time in (*froms, *untils))
+        self._ascending = self._ascending and (not start or int(self._figures["key"][start - 1]) < keys[0])
         self._ids.extend(ids)
         self._slots.update(zip(ids, range(start, end), strict=True))
         self._by_key.update(zip(keys, ids, strict=True))
         self._taken = end
+        for (grants, user_id), view in self._views.items():
+            view.add(self._covered(grants, user_id, start), self._figures["words"][start:end])
+
+    def visible(self, grants: tuple[Grant, ...], user_id: str, now_ms: int) -> View:
+        """The slots that the grants cover and that are valid now."""
+        key = (grants, user_id)
+        view = self._views.get(key)
+        if view is None:
+            view = View()
+            view.add(self._covered(grants, user_id, 0), self.figure("words"))
+            self._views[key] = view
+        if not self._timed:
+            return view
+        valid = (self.figure("valid_from") <= now_ms) & (now_ms < self.figure("valid_until"))
+        now = View()
+        now.add(view.slots & valid, self.figure("words"))
+        return now
+
+    def _covered(self, grants: tuple[Grant, ...], user_id: str, start: int) -> NDArray[np.bool_]:
+        allowed = np.zeros(self._taken - start, np.bool_)
+        owner = self._owners.get(user_id, -1)
+        for grant in grants:
+            covered = np.isin(
+                self.figure("visibility")[start:], [_VISIBILITY[each] for each in grant.visibilities]
+            )
+            if grant.own:
+                covered &= self.figure("owner")[start:] == owner
+            allowed |= covered
+        return np.asarray(allowed & self.figure("there")[start:])
 
     def _add_entries(self, first: int, contents: Iterable[str]) -> None:
         for slot, content in enumerate(contents, first):
@@ -206,22 +275,24 @@ class Shelf:
                     self._kept += 1
                     self._entries[word] = Entries(np.append(known.slots, slot), np.append(known.counts, often))
 
-    def entries(self, connection: Connection, word: str) -> Entries:
-        """The slots that have ``word``; some may be of items that are gone."""
-        known = self._entries.get(word)
-        if known is None:
-            known = self._found(*_entries(connection, self._place, word)) if self._place else _NONE
-            self._kept += len(known.slots)
-            self._entries[word] = known
-            while len(self._entries) > _WORDS_KEPT or (self._kept > _ENTRIES_KEPT and len(self._entries) > 1):
-                self._kept -= len(self._entries.popitem(last=False)[1].slots)
-        else:
+    def entries(self, connection: Connection, words: Collection[str]) -> dict[str, Entries]:
+        """Word to the slots that have it; some may be of items that are gone."""
+        unknown = [word for word in words if word not in self._entries]
+        if unknown and self._place is not None:
+            for word, (keys, counts) in _entries(connection, self._place, unknown).items():
+                found = self._found(keys, counts)
+                self._entries[word] = found
+                self._kept += len(found.slots)
+        known = {word: self._entries.get(word, _NONE) for word in words}
+        for word in known.keys() & self._entries.keys():
             self._entries.move_to_end(word)
+        while len(self._entries) > _WORDS_KEPT or (self._kept > _ENTRIES_KEPT and len(self._entries) > 1):
+            self._kept -= len(self._entries.popitem(last=False)[1].slots)
         return known
 
     def _found(self, keys: NDArray[np.int64], counts: NDArray[np.float64]) -> Entries:
         if self._ascending:
-            own = self.figures["key"]
+            own = self.figure("key")
             slots = np.minimum(np.searchsorted(own, keys), max(0, self._taken - 1))
             same = own[slots] == keys if self._taken else np.zeros(len(keys), np.bool_)
             return Entries(slots[same], counts[same])
@@ -239,18 +310,39 @@ _TYPE: Final = {name: number for number, name in enumerate(MEMORY_TYPES)}
 _NONE: Final = Entries(np.zeros(0, np.int64), np.zeros(0, np.float64))
 
 
-def _entries(
-    connection: Connection, place: int | None, word: str
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The items of a place that have ``word``, by key, and how often."""
-    term = f"{place}_{word}"
+_Found: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.float64]]"
+
+
+def _entries(connection: Connection, place: int, words: Sequence[str]) -> dict[str, _Found]:
+    """The items of a place that have each of ``words``, by key, and how often."""
+    terms = {f"{place}_{word}": word for word in words}
+    found: dict[str, list[tuple[int, int]]] = {word: [] for word in words}
     if connection.dialect.name == "sqlite":
-        query = "SELECT doc FROM memory_word WHERE term = ?"
-        found = [row[0] for row in connection.exec_driver_sql(query, (term,))]
-        keys, counts = np.unique(np.array(found, np.int64), return_counts=True)
-        return keys, counts.astype(np.float64)
-    rows = connection.exec_driver_sql(_POSTGRES, {"place": place, "term": term, "query": f"'{term}'"}).all()
-    return np.array([row[0] for row in rows], np.int64), np.array([row[1] for row in rows], np.float64)
+        rows: list[Any] = []
+        for some in _blocks(list(terms)):
+            query = f"SELECT term, doc FROM memory_word WHERE term IN ({', '.join('?' * len(some))})"
+            rows += connection.exec_driver_sql(query, tuple(some)).all()
+        docs: dict[str, list[int]] = {word: [] for word in words}
+        for term, doc in rows:
+            docs[terms[term]].append(doc)
+        return {word: _counted(each) for word, each in docs.items()}
+    for term, word in terms.items():
+        values = {"place": place, "term": term, "query": f"'{term}'"}
+        found[word] = [(row[0], row[1]) for row in connection.exec_driver_sql(_POSTGRES, values)]
+    return {
+        word: (np.array([key for key, _ in each], np.int64), np.array([often for _, often in each], np.float64))
+        for word, each in found.items()
+    }
+
+
+def _counted(docs: list[int]) -> _Found:
+    keys, counts = np.unique(np.array(docs, np.int64), return_counts=True)
+    return keys, counts.astype(np.float64)
+
+
+def _blocks(terms: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(terms), 500):
+        yield terms[start : start + 500]
 
 
 _POSTGRES: Final = """
@@ -265,15 +357,18 @@ class Part:
     Args:
         visible: by slot; the caller may see it and it is of the type asked for.
         lexical: by slot; ``fusion.lexical_similarity``, 0 without a common word.
-        confidence: by slot.
         priority: the scope's.
     """
 
     shelf: Shelf
     visible: NDArray[np.bool_]
     lexical: NDArray[np.float64]
-    confidence: NDArray[np.float64]
     priority: float
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """By slot."""
+        return self.shelf.figure("confidence")
 
     def best_by_words(self, at_least: float, count: int) -> list[int]:
         """The slots that fit the words best, and at least so well, the best first."""
@@ -306,15 +401,16 @@ class Lexicon:
             now_ms: what is not valid yet or no more is left out.
         """
         shelves = [self._shelf(connection, part, user_id) for part in reach]
-        seen = [_visible(shelf, part, user_id, now_ms) for shelf, part in zip(shelves, reach, strict=True)]
+        seen = [
+            shelf.visible(part.grants, user_id, now_ms) for shelf, part in zip(shelves, reach, strict=True)
+        ]
         lexical = _scores(connection, words, list(zip(shelves, seen, strict=True)))
         parts = []
         for shelf, part, visible, share in zip(shelves, reach, seen, lexical, strict=True):
-            wanted = visible
+            wanted = visible.slots
             if memory_type is not None:
-                wanted = visible & (shelf.figures["memory_type"] == _TYPE[memory_type])
-            confidence = np.ascontiguousarray(shelf.figures["confidence"])
-            parts.append(Part(shelf, wanted, share, confidence, SCOPE_PRIORITY[part.scope]))
+                wanted = wanted & (shelf.figure("memory_type") == _TYPE[memory_type])
+            parts.append(Part(shelf, wanted, share, SCOPE_PRIORITY[part.scope]))
         return parts
 
     def _shelf(self, connection: Connection, part: Reach, user_id: str) -> Shelf:
@@ -328,41 +424,30 @@ class Lexicon:
         return shelf
 
 
-def _visible(shelf: Shelf, part: Reach, user_id: str, now_ms: int) -> NDArray[np.bool_]:
-    figures = shelf.figures
-    valid = (figures["valid_from"] <= now_ms) & (now_ms < figures["valid_until"])
-    allowed = np.zeros(len(figures), np.bool_)
-    for grant in part.grants:
-        covered = np.isin(figures["visibility"], [_VISIBILITY[each] for each in grant.visibilities])
-        if grant.own:
-            covered &= figures["owner"] == shelf.owner(user_id)
-        allowed |= covered
-    return np.asarray(allowed & figures["there"] & valid)
-
-
 def _scores(
-    connection: Connection, words: Sequence[str], shelves: Sequence[tuple[Shelf, NDArray[np.bool_]]]
+    connection: Connection, words: Sequence[str], shelves: Sequence[tuple[Shelf, View]]
 ) -> list[NDArray[np.float64]]:
     scores = [np.zeros(len(shelf)) for shelf, _ in shelves]
-    texts = sum(int(np.count_nonzero(visible)) for _, visible in shelves)
+    texts = sum(view.texts for _, view in shelves)
     if not texts or not words:
         return scores
-    total = sum(float(shelf.figures["words"][visible].sum()) for shelf, visible in shelves)
-    mean = total / texts
-    damping = [
-        K1 * (1 - B + B * shelf.figures["words"] / mean) if mean else np.full(len(shelf), K1) for shelf, _ in shelves
-    ]
+    mean = sum(view.words for _, view in shelves) / texts
     best = 0.0
-    for word in set(words):
-        found = [shelf.entries(connection, word) for shelf, _ in shelves]
+    wanted = sorted(set(words))
+    known = [shelf.entries(connection, wanted) for shelf, _ in shelves]
+    for word in wanted:
+        found = [entries[word] for entries in known]
         having = sum(
-            int(np.count_nonzero(visible[entries.slots]))
-            for entries, (_, visible) in zip(found, shelves, strict=True)
+            int(np.count_nonzero(view.slots[entries.slots]))
+            for entries, (_, view) in zip(found, shelves, strict=True)
         )
         weight = math.log(1 + (texts - having + 0.5) / (having + 0.5))
         best += weight
-        for entries, score, damp in zip(found, scores, damping, strict=True):
+        for entries, score, (shelf, _) in zip(found, scores, shelves, strict=True):
             if len(entries.slots):
-                slots, counts = entries.slots, entries.counts
-                score[slots] += weight * counts * (K1 + 1) / (counts + damp[slots])
-    return [np.minimum(1.0, score / best) if best else score for score in scores]
+                long = 1 - B + B * shelf.figure("words")[entries.slots] / mean if mean else 1.0
+                score[entries.slots] += (weight * (K1 + 1)) * entries.counts / (entries.counts + K1 * long)
+    for score in scores:
+        score /= best
+        np.minimum(score, 1.0, out=score)
+    return scores

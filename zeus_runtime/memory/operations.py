@@ -255,7 +255,10 @@ class Operations:
             lexical |= {part.shelf.id(slot): float(part.lexical[slot]) for slot in slots}
         cosines: dict[str, float] = {}
         if embedded is not None:
-            query = VectorQuery(embedded.vector, embedded.embedding, parts, caller.user_id)
+            least = self._settings.related_from(embedded.calibration)
+            query = VectorQuery(
+                embedded.vector, embedded.embedding, parts, caller.user_id, at_least=least
+            )
             cosines = dict(islice(self._vectors.nearest(connection, query), _NEIGHBOURS))
             unknown = (lexical.keys() | same.keys()) - cosines.keys()
             cosines |= self._vectors.cosines(connection, query, unknown)

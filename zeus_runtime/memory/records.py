@@ -7,12 +7,14 @@ of a place holds its row (``lock_place``), so that looking for neighbours and in
 from __future__ import annotations
 
 import hashlib
+import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import and_, delete, false, func, insert, or_, select, text, update
+from sqlalchemy import and_, bindparam, delete, false, func, insert, or_, select, text, update
 
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemoryType, Scope, Status
 from zeus_runtime.memory.lexical import indexed_words, word_column
@@ -21,7 +23,7 @@ from zeus_runtime.memory.permissions import Operation, Reach, reach
 from zeus_runtime.store.memory_tables import EXTRACTION, GONE, HISTORY, ITEM, PLACE, secures_deletes
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Connection, Row
+    from sqlalchemy import ColumnElement, Connection, Row, Select
 
 Action: TypeAlias = Literal["stored", "updated", "superseded", "archived", "restored", "imported", "deleted"]
 
@@ -75,20 +77,23 @@ def begin_write(connection: Connection) -> None:
 
     What is deleted is overwritten with zeros.
     """
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("PRAGMA secure_delete=ON")
-        if not _in_transaction(connection):
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
+    raw = _sqlite(connection)
+    if raw is not None:
+        raw.execute("PRAGMA secure_delete=ON")
+        if not raw.in_transaction:
+            raw.execute("BEGIN IMMEDIATE")
 
 
 def begin_read(connection: Connection) -> None:
     """See one state of the database in all statements that follow (SQLite)."""
-    if connection.dialect.name == "sqlite" and not _in_transaction(connection):
-        connection.exec_driver_sql("BEGIN")
+    raw = _sqlite(connection)
+    if raw is not None and not raw.in_transaction:
+        raw.execute("BEGIN")
 
 
-def _in_transaction(connection: Connection) -> bool:
-    return bool(getattr(connection.connection.dbapi_connection, "in_transaction", False))
+def _sqlite(connection: Connection) -> sqlite3.Connection | None:
+    raw = connection.connection.dbapi_connection
+    return raw if isinstance(raw, sqlite3.Connection) else None
 
 
 def lock_session(connection: Connection, session: str) -> None:
@@ -100,23 +105,29 @@ def lock_session(connection: Connection, session: str) -> None:
 
 def lock_place(connection: Connection, scope: Scope, scope_id: str) -> Place:
     """The place's row, made if it is new; nobody else changes items of it until the transaction ends."""
-    query = select(PLACE.c.key, PLACE.c.changes).where(PLACE.c.scope == scope, PLACE.c.scope_id == scope_id)
-    row = connection.execute(query.with_for_update()).first()
+    which = {"scope": scope, "scope_id": scope_id}
+    row = connection.execute(_PLACE, which).first()
     if row is None:
-        connection.execute(_NEW_PLACE, {"scope": scope, "scope_id": scope_id})
-        row = connection.execute(query.with_for_update()).one()
+        connection.execute(_NEW_PLACE, which)
+        row = connection.execute(_PLACE, which).one()
     return Place(row[0], row[1])
 
 
+_PLACE = (
+    select(PLACE.c.key, PLACE.c.changes)
+    .where(PLACE.c.scope == bindparam("scope"), PLACE.c.scope_id == bindparam("scope_id"))
+    .with_for_update()
+)
 _NEW_PLACE = text(
     "INSERT INTO memory_place (scope, scope_id, changes) VALUES (:scope, :scope_id, 0)"
     " ON CONFLICT (scope, scope_id) DO NOTHING"
 )
+_COUNT_CHANGE = update(PLACE).where(PLACE.c.key == bindparam("place")).values(changes=bindparam("now"))
 
 
 def changed(connection: Connection, place: Place) -> Place:
     """Count one more change of the place, for the items that are written next."""
-    connection.execute(update(PLACE).where(PLACE.c.key == place.key).values(changes=place.changes + 1))
+    connection.execute(_COUNT_CHANGE, {"place": place.key, "now": place.changes + 1})
     return Place(place.key, place.changes + 1)
 
 
@@ -235,11 +246,17 @@ def by_ids(
     """Those of ``ids`` that are within the reach."""
     found: dict[str, MemoryItem] = {}
     wanted = list(ids)
+    query = _by_ids(tuple(parts), user_id)
     for start in range(0, len(wanted), _MOST_PARAMETERS):
-        some = wanted[start : start + _MOST_PARAMETERS]
-        where = and_(ITEM.c.id.in_(some), reach_filter(parts, user_id))
-        found |= {item.id: item for item in items(connection, where)}
+        some = {"ids": wanted[start : start + _MOST_PARAMETERS]}
+        found |= {row.id: item_of(row) for row in connection.execute(query, some)}
     return found
+
+
+@lru_cache(64)
+def _by_ids(parts: tuple[Reach, ...], user_id: str) -> Select[Any]:
+    wanted = ITEM.c.id.in_(bindparam("ids", expanding=True))
+    return select(*_READ).where(wanted, reach_filter(parts, user_id))
 
 
 _MOST_PARAMETERS: Final = 500
@@ -275,14 +292,14 @@ def same_words(
     connection: Connection, content: str, parts: Sequence[Reach], user_id: str
 ) -> list[MemoryItem]:
     """Active items within the reach that say the same but for case, spacing and closing punctuation."""
-    return items(
-        connection,
-        and_(
-            ITEM.c.place.in_(places(connection, parts)),
-            ITEM.c.digest == digest(content),
-            ITEM.c.status == "active",
-            reach_filter(parts, user_id),
-        ),
+    query = _same_words(tuple(parts), user_id)
+    return [item_of(row) for row in connection.execute(query, {"digest": digest(content)})]
+
+
+@lru_cache(64)
+def _same_words(parts: tuple[Reach, ...], user_id: str) -> Select[Any]:
+    return select(*_READ).where(
+        ITEM.c.digest == bindparam("digest"), ITEM.c.status == "active", reach_filter(parts, user_id)
     )
 
 

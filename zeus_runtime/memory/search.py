@@ -165,13 +165,16 @@ class _Everything:
         measure: Measure,
         top_k: int | None,
     ) -> NDArray[np.int64]:
-        """The slots that could still be among the best, the most promising first."""
+        """The slots that could still be among the best, the most promising 256 first."""
         slots = np.flatnonzero(unknown)
         similarity = measure(np.full(len(slots), at_most), self.lexical[slots])
         scores = similarity * SIMILARITY_WEIGHT + self._base[slots]
         worth = (similarity >= measure.floor) & (scores >= self._least(cosines, unknown, measure, top_k))
         slots, scores = slots[worth], scores[worth]
-        return slots[np.argsort(-scores, kind="stable")]
+        if len(slots) <= _ASKED_AT_ONCE:
+            return slots
+        first = np.argpartition(-scores, _ASKED_AT_ONCE)
+        return np.asarray(slots[first])
 
     def chosen(
         self, cosines: Numbers, unknown: NDArray[np.bool_], measure: Measure, top_k: int | None

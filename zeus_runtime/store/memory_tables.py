@@ -58,7 +58,7 @@ class MemoryItemRow(SQLModel, table=True):
     __tablename__ = "memory_item"
     __table_args__ = (
         Index("memory_item_changed", "place", "changed"),
-        Index("memory_item_digest", "place", "digest"),
+        Index("memory_item_digest", "digest"),
         Index("memory_item_listed", "place", "status", "updated_ms"),
         Index("memory_item_embedded", "embedding_model", "embedding_dimension", "key"),
         Index("memory_item_superseded", "superseded_by"),

@@ -18,6 +18,9 @@ _LEAST: Final = 2_048
 """Fewer vectors are compared whole: the head would not pay."""
 _ROUNDING: Final = 1e-5
 _FIRST: Final = 256
+_BLOCKS: Final = (256, 2_048)
+_FEW: Final = 8
+"""Where the bounds of a block prove fewer than so many, they prove little: all vectors are compared."""
 
 
 class Shelf:
@@ -100,23 +103,43 @@ class Shelf:
         exact = self._vectors[[slot for _, slot in known]] @ query
         return {each: float(cosine) for (each, _), cosine in zip(known, exact, strict=True)}
 
-    def nearest(self, query: Vectors, visible: NDArray[np.bool_]) -> Iterator[tuple[str, float]]:
-        """The visible items by cosine, the greatest first."""
-        if int(np.count_nonzero(visible)) < _LEAST or self._dimension < 2 * HEAD:
-            slots = np.flatnonzero(visible)
-            vectors = self._vectors[: len(self)] if len(slots) == len(self) else self._vectors[slots]
-            yield from self._in_order(slots, vectors @ query)
-            return
-        bounds = np.where(visible, self._bounds(query), -np.inf)
-        yield from self._by_bounds(query, bounds)
+    def nearest(
+        self, query: Vectors, visible: NDArray[np.bool_], at_least: float = -1.0
+    ) -> Iterator[tuple[str, float]]:
+        """The visible items by cosine, the greatest first; those below ``at_least`` may be left out."""
+        everything = int(np.count_nonzero(visible))
+        given = 0
+        if everything >= _LEAST and self._dimension >= 2 * HEAD:
+            bounds = np.where(visible, self._bounds(query), -np.inf)
+            near = np.flatnonzero(bounds >= at_least - _ROUNDING)
+            if len(near) <= everything // 4:
+                cosines = self._vectors[near] @ query
+                for place in _nearest_first(cosines, near):
+                    yield self._ids[near[place]], float(cosines[place])
+                return
+            for found in self._by_bounds(query, bounds, everything):
+                given += 1
+                yield found
+        yield from self._in_order(query, visible, everything, given)
 
-    def _in_order(self, slots: NDArray[np.intp], cosines: Vectors) -> Iterator[tuple[str, float]]:
-        done, block = 0, _FIRST
-        while done < len(slots):
-            best = _greatest(cosines, block)
-            for place in best[done:]:
-                yield self._ids[slots[place]], float(cosines[place])
-            done, block = len(best), block * 8
+    def _in_order(
+        self, query: Vectors, visible: NDArray[np.bool_], everything: int, given: int
+    ) -> Iterator[tuple[str, float]]:
+        """All but the nearest that were given, by comparing them all."""
+        if given == everything:
+            return
+        if everything > len(self) // 4:
+            cosines = np.where(visible, self._vectors[: len(self)] @ query, -np.inf)
+        else:
+            slots = np.flatnonzero(visible)
+            cosines = np.full(len(self), -np.inf, np.float32)
+            cosines[slots] = self._vectors[slots] @ query
+        block = max(_FIRST, 4 * given)
+        while given < everything:
+            slots = _greatest(cosines, min(block, everything))
+            for slot in slots[given:]:
+                yield self._ids[slot], float(cosines[slot])
+            given, block = len(slots), block * 8
 
     def _bounds(self, query: Vectors) -> Vectors:
         self._complete_heads()
@@ -125,22 +148,24 @@ class Shelf:
         rest = float(np.sqrt(max(0.0, 1.0 - float(head @ head))))
         return np.asarray(self._heads[: len(self)] @ head + self._rests[: len(self)] * np.float32(rest + _ROUNDING))
 
-    def _by_bounds(self, query: Vectors, bounds: Vectors) -> Iterator[tuple[str, float]]:
-        everything = int(np.count_nonzero(bounds > -np.inf))
+    def _by_bounds(
+        self, query: Vectors, bounds: Vectors, everything: int
+    ) -> Iterator[tuple[str, float]]:
+        """As many of the nearest as their bounds prove while few vectors are compared whole."""
         given = 0
-        block = _FIRST
-        while given < everything:
-            slots = _greatest(bounds, min(block, everything))
+        for block in _BLOCKS:
+            if block * 4 > everything:
+                return
+            slots = _greatest(bounds, block)
             cosines = self._vectors[slots] @ query
-            order = np.argsort(-cosines, kind="stable")
+            order = _nearest_first(cosines, slots)
             # What was not looked at is at most as near as the least bound of what was.
-            sure = float(bounds[slots[-1]]) + _ROUNDING if len(slots) < everything else -np.inf
-            while given < len(order) and cosines[order[given]] >= sure:
+            sure = float(bounds[slots[-1]]) + _ROUNDING
+            while given < len(order) and cosines[order[given]] > sure:
                 yield self._ids[slots[order[given]]], float(cosines[order[given]])
                 given += 1
-            block *= 4
-            if block * 4 > everything:
-                block = everything
+            if given < _FEW:
+                return
 
     def _complete_heads(self) -> None:
         if self._directions is None:
@@ -164,12 +189,14 @@ def _grown(array: NDArray[np.generic], taken: int, room: int) -> NDArray[np.gene
 
 
 def _greatest(values: Vectors, count: int) -> NDArray[np.intp]:
-    """The places of the ``count`` greatest values, the greatest first; the same for a smaller count as their start."""
-    if count >= len(values):
-        return np.argsort(-values, kind="stable")
+    """The places of the ``count`` greatest values and of their equals, the greatest first, of equals the first."""
     least = np.partition(values, len(values) - count)[len(values) - count]
     places = np.flatnonzero(values >= least)
     return places[np.argsort(-values[places], kind="stable")]
+
+
+def _nearest_first(cosines: Vectors, slots: NDArray[np.intp]) -> NDArray[np.intp]:
+    return np.lexsort((slots, -cosines))
 
 
 def _directions(vectors: Vectors) -> Vectors:

@@ -7,6 +7,7 @@ removed since, by whichever process. 50,000 vectors of 256 dimensions take 64 MB
 from __future__ import annotations
 
 import heapq
+import sqlite3
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
@@ -58,7 +59,7 @@ class SqliteVectorStore(VectorStore):
                 remedy="Set memory.vector_store to pgvector, or storage.url to a SQLite database.",
             )
         for statement in _SCHEMA:
-            connection.exec_driver_sql(statement)
+            _execute(connection, statement)
 
     def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
         self._written_in = connection.get_transaction()
@@ -81,28 +82,28 @@ class SqliteVectorStore(VectorStore):
             for entry in entries
         ]
         if rows:
-            connection.exec_driver_sql(_PUT, rows)
+            _raw(connection).executemany(_PUT, rows)
 
     def remove(self, connection: Connection, ids: Collection[str]) -> None:
         self._written_in = connection.get_transaction()
         for some in _blocks(ids):
             marks = ", ".join("?" * len(some))
-            removed = connection.exec_driver_sql(
+            removed = _execute(connection, 
                 f"DELETE FROM memory_vector WHERE id IN ({marks}) RETURNING id, seq", tuple(some)
-            ).all()
+            ).fetchall()
             for item_id, seq in removed:
-                connection.exec_driver_sql(
+                _execute(connection, 
                     "INSERT INTO memory_vector_gone (id, seq) VALUES (?, ?)", (item_id, seq)
                 )
             if removed:
-                connection.exec_driver_sql(
+                _execute(connection, 
                     "DELETE FROM memory_vector_gone"
                     f" WHERE number <= (SELECT MAX(number) FROM memory_vector_gone) - {_GONE_KEPT}"
                 )
 
     def nearest(self, connection: Connection, query: VectorQuery) -> Iterator[tuple[str, float]]:
         found = [
-            copy.shelf.nearest(query.vector, self._visible(copy.shelf, part, query))
+            copy.shelf.nearest(query.vector, self._visible(copy.shelf, part, query), query.at_least)
             for part, copy in self._asked(connection, query)
         ]
         return heapq.merge(*found, key=lambda each: -each[1]) if len(found) != 1 else found[0]
@@ -115,7 +116,7 @@ class SqliteVectorStore(VectorStore):
         return found
 
     def ids(self, connection: Connection) -> set[str]:
-        return {row[0] for row in connection.exec_driver_sql("SELECT id FROM memory_vector")}
+        return {row[0] for row in _execute(connection, "SELECT id FROM memory_vector")}
 
     def close(self) -> None:
         self._copies.clear()
@@ -168,12 +169,12 @@ class _Copy:
         self._gone = 0
 
     def refresh(self, connection: Connection, number: _Number) -> None:
-        row = connection.exec_driver_sql("SELECT MIN(number), MAX(number) FROM memory_vector_gone").one()
+        row = _execute(connection, "SELECT MIN(number), MAX(number) FROM memory_vector_gone").fetchone()
         first, last = row[0] or 1, row[1] or 0
         if self._last == 0 or not first - 1 <= self._gone <= last or self.shelf.is_worn:
             self._begin()
             self._gone = last
-        rows = connection.exec_driver_sql(_READ, (*self._where, self._last)).all()
+        rows = _execute(connection, _READ, (*self._where, self._last)).fetchall()
         if rows:
             seqs, ids, types, visibilities, owners, blobs = zip(*rows, strict=True)
             vectors = np.frombuffer(b"".join(blobs), "<f4").reshape(len(rows), self._dimension)
@@ -182,7 +183,7 @@ class _Copy:
             self._seqs.update(zip(ids, seqs, strict=True))
             self._last = seqs[-1]
         if self._gone < last:
-            for self._gone, item_id, seq in connection.exec_driver_sql(_GONE, (self._gone,)):
+            for self._gone, item_id, seq in _execute(connection, _GONE, (self._gone,)):
                 # An item that was put anew since is here under another number.
                 if self._seqs.get(item_id) == seq:
                     self.shelf.take_away(item_id)
@@ -198,6 +199,17 @@ if TYPE_CHECKING:
 def create(_options: None, _build: Build) -> SqliteVectorStore:
     """The store; it is where the memories are."""
     return SqliteVectorStore()
+
+
+def _raw(connection: Connection) -> sqlite3.Connection:
+    """The driver's own connection: ten small statements of an add would take longer in SQLAlchemy than in SQLite."""
+    raw = connection.connection.dbapi_connection
+    assert isinstance(raw, sqlite3.Connection)
+    return raw
+
+
+def _execute(connection: Connection, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
+    return _raw(connection).execute(statement, values)
 
 
 def _blocks(ids: Collection[str]) -> Iterator[list[str]]:
