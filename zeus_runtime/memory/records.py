@@ -412,6 +412,11 @@ def not_embedded_with(embedding: Embedding, *, any_model: bool) -> ColumnElement
     return and_(searched(), missing)
 
 
+def exists(connection: Connection, item_id: str) -> bool:
+    """Whether there is such an item, whoever may see it."""
+    return connection.execute(select(ITEM.c.key).where(ITEM.c.id == item_id)).first() is not None
+
+
 def embedded_ids(connection: Connection) -> set[str]:
     """All items whose row says that they have a vector."""
     query = select(ITEM.c.id).where(ITEM.c.embedding_model.is_not(None), searched())
