@@ -1,11 +1,37 @@
-"""Whether a new text says the same as an older one, says that its value changed, or says something else."""
+"""Whether a new text says the same as an older one, says that its value changed, or says something else.
+
+The rules look at form: the same sentence with one place filled otherwise, a denial more or less, numbers and dates that
+differ, words that tell a change. Where nothing tells, the new text takes the place of the old one: that keeps what is
+new, and the old one stays in the history.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from difflib import SequenceMatcher
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.memory.normalise import duplicate_key
-from zeus_runtime.memory.values import agree, values
+from zeus_runtime.memory.statement import Statement, Word, state, stem
+from zeus_runtime.memory.values import Value, agree
+from zeus_runtime.memory.wording import (
+    COPULAS,
+    DETERMINERS,
+    EMPTY,
+    LIMITS,
+    MODALS,
+    OPPOSITES,
+    PREPOSITIONS,
+    QUANTIFIERS,
+    SUFFIXES,
+    ZH_EMPTY,
+    ZH_LABEL,
+    ZH_LIMITS,
+    ZH_MANY,
+)
 
 Verdict: TypeAlias = Literal["duplicate", "superseded", "different"]
 
@@ -17,17 +43,356 @@ class Change(NamedTuple):
     reason: str
 
 
+class _Slot(NamedTuple):
+    """A place that the two texts fill differently; one side may be empty."""
+
+    new: Sequence[Word]
+    old: Sequence[Word]
+    later: Sequence[Word]
+
+
+_COMPARED: Final = 400
+"""Words of each text that are compared in order; longer texts are compared without it."""
+
+_PLACE: Final = 4
+
+
 def compare(new: str, old: str, *, near: bool) -> Change:
     """Whether ``new`` repeats, replaces or leaves alone what ``old`` says.
 
     Args:
-        near: whether the embedding model takes them for the same.
+        near: whether the embedding model takes them for the same. Without it only what stands in the texts counts.
     """
     if duplicate_key(new) == duplicate_key(old):
         return Change("duplicate", "same words")
-    if not near:
-        return Change("different", "not near")
-    ours, theirs = values(new), values(old)
-    if len(ours) == len(theirs) and all(map(agree, ours, theirs)):
-        return Change("duplicate", "near")
-    return Change("superseded", "value")
+    ours, theirs = _aligned(state(new), state(old))
+    return _told(ours, theirs, near=near) or _compared(ours, theirs, near=near)
+
+
+def _aligned(ours: Statement, theirs: Statement) -> tuple[Statement, Statement]:
+    """``ours`` with the keys of ``theirs`` wherever a word or value of both is the same in another form."""
+    shared = {word.key for word in ours.words} & {word.key for word in theirs.words}
+    alike: dict[str, list[Word]] = {}
+    for word in {word.key: word for word in theirs.words}.values():
+        if word.key not in shared and (start := _start(word)):
+            alike.setdefault(start, []).append(word)
+    words = [
+        word if word.key in shared else _renamed(word, alike.get(_start(word), ())) for word in ours.words
+    ]
+    return replace(ours, words=tuple(words)), theirs
+
+
+_LEAST: Final = 4
+"""Letters that two forms of a word have in common."""
+
+
+def _start(word: Word) -> str:
+    """Equal for words that may be the same in another form; empty where there is no other form."""
+    if word.value:
+        return f"{word.value.kind} "
+    return word.key[:_LEAST] if word.kind != "character" and word.key.isalpha() else ""
+
+
+def _renamed(word: Word, others: Iterable[Word]) -> Word:
+    for other in others:
+        if word.value and other.value:
+            same = _says_no_more(word.value, other.value)
+        else:
+            same = "word" in (word.kind, other.kind) and _one_word(word.key, other.key)
+        if same:
+            return word._replace(key=other.key)
+    return word
+
+
+def _says_no_more(new: Value, old: Value) -> bool:
+    """Whether the values agree, and the new date is no exacter than the old one."""
+    exacter = new.kind == "date" and any(
+        a != b == "*" for a, b in zip(new.text.split("-"), old.text.split("-"), strict=True)
+    )
+    return agree(new, old) and not exacter
+
+
+def _one_word(one: str, other: str) -> bool:
+    shared = next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other))
+    )
+    return shared >= _LEAST and one[shared:] in SUFFIXES and other[shared:] in SUFFIXES
+
+
+def _told(ours: Statement, theirs: Statement, *, near: bool) -> Change | None:
+    """What the texts themselves call gone."""
+    kept = {word.key for word in ours.words if not word.gone}
+    gone = {word.key for word in ours.words if word.gone} - kept
+    said = [word for word in theirs.words if not word.gone]
+    if said and gone:
+        hit = [word for word in said if word.key in gone]
+        short = len(said) <= _PLACE and any(word.kind == "name" for word in hit)
+        if hit and (near or ((said[-1].key in gone or short) and not theirs.event)):
+            return Change("superseded", "told")
+    before = {word.key for word in theirs.words if word.gone} - {word.key for word in said}
+    if near and before & kept:
+        return Change("superseded", "taken back")
+    if near and gone and before and gone != before:
+        return Change("superseded", "told otherwise")
+    return None
+
+
+def _compared(ours: Statement, theirs: Statement, *, near: bool) -> Change:
+    new = [word for word in ours.words if not word.gone]
+    old = [word for word in theirs.words if not word.gone]
+    common = Counter(word.key for word in new) & Counter(word.key for word in old)
+    if not common:
+        if near and _one_place(ours, theirs):
+            return Change("superseded", "value")
+        return Change("different", "nothing in common")
+    added, dropped = _rest(new, common), _rest(old, common)
+    if _other_person(ours, theirs) or _other_subject(ours, theirs, added, dropped, common):
+        return Change("different", "subject")
+    flip = _denied(new, old, added, dropped)
+    if flip is not None:
+        return flip
+    if not added and not dropped:
+        if [word.key for word in ours.words if word.gone] != [
+            word.key for word in theirs.words if word.gone
+        ] and not near:
+            return Change("different", "told otherwise")
+        return _same_words(ours, theirs, new, old)
+    lone = {word.key for word in (*added, *dropped)}
+    if lone <= _WISH and (theirs.order if added else ours.order):
+        return Change("duplicate", "same content")
+    if lone <= MODALS:
+        return Change("superseded", "modality")
+    if not dropped:
+        listed = (
+            any(word.kind in ("name", "value") for word in added)
+            or _limits(ours) - _limits(theirs)
+            or _joins(ours, theirs)
+        )
+        return Change("superseded", "says more") if near and not listed else Change("different", "says more")
+    if not added:
+        wider = any(word.kind in ("name", "value") for word in dropped) or _limits(theirs) - _limits(ours)
+        return Change("duplicate", "says less") if near and not wider else Change("different", "says less")
+    return _filled(ours, theirs, _slots(new, old), near=near)
+
+
+def _one_place(ours: Statement, theirs: Statement) -> bool:
+    """Whether all but one place is the same, function words too, and that place holds a name or a word or two."""
+    new, old = ours.raw, theirs.raw
+    least = min(len(new), len(old))
+    start = next((at for at in range(least) if new[at] != old[at]), least)
+    end = next((at for at in range(least - start) if new[-1 - at] != old[-1 - at]), least - start)
+    sides = (new[start : len(new) - end], old[start : len(old) - end])
+    whole = all(
+        0 < len(side) <= _PLACE and not EMPTY - DETERMINERS & set(side) and not ZH_EMPTY & set(side)
+        for side in sides
+    )
+    return whole and start > 1 and not (ours.many and theirs.many)
+
+
+_WISH: Final = frozenset(("prefer", "喜", "欢"))
+"""What makes a wish of an order: "answer in French", "the user wants answers in French"."""
+_QUANTITIES: Final = frozenset(map(stem, QUANTIFIERS))
+
+
+def _joins(ours: Statement, theirs: Statement) -> bool:
+    """Whether ``ours`` names more things one beside the other."""
+    counts = [len(_AND.findall(each.text)) for each in (ours, theirs)]
+    return counts[0] > counts[1]
+
+
+_AND: Final = re.compile(r"\b(?:and|or|also|too|as well)\b|[,;、和与及跟也还]|以及", re.IGNORECASE)
+
+
+def _limits(where: Statement) -> set[str]:
+    return set(LIMITS.intersection(where.raw)).union(ZH_LIMITS.findall(where.text))
+
+
+def _rest(words: Iterable[Word], common: Counter[str]) -> list[Word]:
+    left = Counter(common)
+    rest = []
+    for word in words:
+        if left[word.key] > 0:
+            left[word.key] -= 1
+        else:
+            rest.append(word)
+    return rest
+
+
+def _other_person(ours: Statement, theirs: Statement) -> bool:
+    he, she = frozenset(("he", "him", "his", "他")), frozenset(("she", "her", "hers", "她"))
+    persons = [(bool(he & set(each.raw)), bool(she & set(each.raw))) for each in (ours, theirs)]
+    return sorted(persons) == [(False, True), (True, False)]
+
+
+def _other_subject(
+    ours: Statement, theirs: Statement, added: Sequence[Word], dropped: Sequence[Word], common: Counter[str]
+) -> bool:
+    """Whether the texts are about different things; a count or a date is never what a text is about."""
+    if ours.inverted and theirs.inverted:
+        return False
+    only = len(added) == len(dropped) == 1
+    lone_new = [word for word in added if _about(word, ours, only=only)]
+    lone_old = [word for word in dropped if _about(word, theirs, only=only)]
+    if lone_new and lone_old:
+        return True
+    return any(
+        lone and not any(word.about and word.key in common for word in each.words)
+        for lone, each in ((lone_new, ours), (lone_old, theirs))
+    )
+
+
+def _about(word: Word, where: Statement, *, only: bool) -> bool:
+    """Whether the statement is about this; a count or a date is not, the number of one thing among others is.
+
+    Args:
+        only: nothing else differs; else a version may be what the text is about.
+    """
+    if word.value is None:
+        return word.about and word.key not in _QUANTITIES
+    if word.value.kind in ("date", "time"):
+        return False
+    if word.value.kind == "version" or "." in word.value.text:
+        return word.about and not only
+    if where.chinese:
+        return ZH_LABEL.match(where.text, word.place - 1) is not None if word.place else False
+    return word.about and bool(word.after) and word.after not in COPULAS | DETERMINERS | PREPOSITIONS
+
+
+def _denied(
+    new: Sequence[Word], old: Sequence[Word], added: Sequence[Word], dropped: Sequence[Word]
+) -> Change | None:
+    sides = {word.key: word.denied for word in old}
+    flips = [word for word in new if word.key in sides and word.denied != sides[word.key]]
+    if flips:
+        if added and dropped:
+            return Change("different", "denies another")
+        return Change("superseded", "denial")
+    if any(_opposite(a.key, b.key) for a in added for b in dropped):
+        return Change("superseded", "opposite")
+    return None
+
+
+def _opposite(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    return long.endswith(short) and len(short) > 3 and long[: -len(short)] in OPPOSITES
+
+
+def _same_words(ours: Statement, theirs: Statement, new: Sequence[Word], old: Sequence[Word]) -> Change:
+    passive = (" by " in ours.text) != (" by " in theirs.text)
+    if ours.past != theirs.past and not passive:
+        return Change("superseded", "tense")
+    known = {word.key for each in (ours, theirs) for word in each.words if each.text[word.place].isupper()}
+    names = [[word.key for word in side if word.key in known] for side in (new, old)]
+    moved = names[0] != names[1] and sorted(names[0]) == sorted(names[1]) and len(new) == len(old)
+    if _AND.search(ours.text) and _AND.search(theirs.text):
+        moved = False
+    if (
+        moved != (passive and len(names[0]) > 1)
+        or _swapped(ours.raw, theirs.raw)
+        or (ours.chinese and _characters(new) != _characters(old))
+    ):
+        return Change("superseded", "order")
+    if _written(ours) != _written(theirs):
+        return Change("superseded", "case")
+    return Change("duplicate", "same content")
+
+
+def _characters(words: Sequence[Word]) -> list[str]:
+    return [word.key for word in words if word.kind == "character"]
+
+
+def _swapped(new: Sequence[str], old: Sequence[str]) -> bool:
+    """Whether two words changed places and nothing else did."""
+    if len(new) != len(old):
+        return False
+    apart = [(a, b) for a, b in zip(new, old, strict=True) if a != b]
+    return len(apart) == 2 and apart[0] == apart[1][::-1]
+
+
+def _written(where: Statement) -> set[str]:
+    """Names with capitals inside, such as ``userId``."""
+    return {word for word in _INSIDE.findall(where.text) if not word.isupper()}
+
+
+_INSIDE: Final = re.compile(r"\b[A-Za-z]+[A-Z][A-Za-z]*\b")
+
+
+def _slots(new: Sequence[Word], old: Sequence[Word]) -> list[_Slot] | None:
+    """Where the texts differ, in order; None for texts too long to tell."""
+    if max(len(new), len(old)) > _COMPARED:
+        return None
+    matcher = SequenceMatcher(None, [word.key for word in old], [word.key for word in new], autojunk=False)
+    return [
+        slot
+        for tag, o0, o1, n0, n1 in matcher.get_opcodes()
+        if tag != "equal"
+        for slot in _parted(new[n0:n1], old[o0:o1], new[n1:])
+    ]
+
+
+def _parted(new: Sequence[Word], old: Sequence[Word], later: Sequence[Word]) -> list[_Slot]:
+    """One place, or two where both sides go on with the same preposition, as in "tea in the evening"."""
+    for at, word in enumerate(new[1:], 1):
+        for other, each in enumerate(old[1:], 1):
+            if word.after == each.after and word.after in PREPOSITIONS:
+                return [_Slot(new[:at], old[:other], new[at:]), *_parted(new[at:], old[other:], later)]
+    return [_Slot(new, old, later)]
+
+
+def _filled(ours: Statement, theirs: Statement, slots: list[_Slot] | None, *, near: bool) -> Change:
+    """The rule for texts that both have something that the other one lacks."""
+    if ours.event and theirs.event:
+        return Change("different", "event")
+    if slots is None:
+        return Change("superseded", "reworded") if near else Change("different", "reworded")
+    whole = all(slot.new and slot.old for slot in slots)
+    if whole and all(_valued(slot) for slot in slots):
+        return Change("superseded", "value")
+    if (
+        ours.many
+        and theirs.many
+        and not any(map(_valued, slots))
+        and not any(_modifier(slot, ours) for slot in slots)
+    ):
+        return Change("different", "beside each other")
+    if any(slot.new and slot.old and slot.new[0].denied and slot.old[0].denied for slot in slots):
+        return Change("different", "denies another")
+    if whole and len(slots) > 1 and _qualified(slots, ours):
+        return Change("different", "circumstance")
+    if whole and len(slots) == 1 and (near or _framed(ours, slots[0])):
+        return Change("superseded", "value")
+    return Change("superseded", "reworded") if near else Change("different", "reworded")
+
+
+def _valued(slot: _Slot) -> bool:
+    """Whether both sides hold a value of the same kind."""
+    kinds = [{word.value.kind for word in side if word.value} for side in (slot.new, slot.old)]
+    return bool(kinds[0] & kinds[1])
+
+
+def _modifier(slot: _Slot, ours: Statement) -> bool:
+    """Whether the differing words qualify one that both texts have, as in "dark mode"."""
+    if not slot.later or not slot.new:
+        return False
+    if slot.later[0].kind == "character":
+        return len(slot.later) > 1 and ZH_MANY.match(ours.text, slot.later[0].place) is None
+    return slot.later[0].after not in COPULAS | PREPOSITIONS
+
+
+def _qualified(slots: Sequence[_Slot], ours: Statement) -> bool:
+    first, last = slots[0], slots[-1]
+    if ours.chinese:
+        return first.new[0].place <= 6 and not _valued(first)
+    return last.new[0].after in PREPOSITIONS | DETERMINERS and not _valued(last)
+
+
+def _framed(ours: Statement, slot: _Slot) -> bool:
+    """Whether what surrounds the place says enough for the texts to be about one thing, even if no model says so."""
+    inside = {word.place for word in slot.new}
+    frame = [word for word in ours.words if word.place not in inside and word.key != "prefer"]
+    if ours.chinese:
+        return len(frame) >= max(2, len(slot.new), len(slot.old))
+    head = slot.new[0].after
+    if not frame or head != slot.old[0].after:
+        return False
+    return slot.new[0].value is not None or head in COPULAS | PREPOSITIONS or _modifier(slot, ours)

@@ -34,7 +34,10 @@ _MONTHS: Final = {
 _DAYS: Final = {
     name: number
     for number, names in enumerate(
-        "monday mon|tuesday tues tue|wednesday wed|thursday thurs thu|friday fri|saturday sat|sunday sun".split("|"), 1
+        "monday mon|tuesday tues tue|wednesday wed|thursday thurs thu|friday fri|saturday sat|sunday sun".split(
+            "|"
+        ),
+        1,
     )
     for name in names.split()
 }
@@ -52,7 +55,18 @@ _NUMBERS: Final = {
         strict=True,
     )
 }
+_ORDINALS: Final = {
+    name: str(number)
+    for number, name in enumerate(
+        "third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split(), 3
+    )
+}
 _ZH: Final = "零〇一二两三四五六七八九十百千万"
+ZH_MEASURES: Final = (
+    "个条次名人年天小分周块元岁台位种倍层秒只本张家间米辆口号楼页章级件步遍款套份箱瓶杯碗斤升吨度项组班场门克"
+)
+"""Chinese measure words and units, as the inside of a character class: what stands before one is a count."""
+
 _ZH_DIGITS: Final = {"零": 0, "〇": 0, "一": 1, "二": 2, "两": 2} | {
     each: number for number, each in enumerate("三四五六七八九", 3)
 }
@@ -62,23 +76,29 @@ _MONTH: Final = "(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b
 _DAY: Final = r"(?P<{}>\d{{1,2}})(?:st|nd|rd|th)?"
 _ZH_NUMBER: Final = rf"[\d{_ZH}]"
 
+_START: Final = r"(?<![A-Za-z0-9_])"
 _PATTERN: Final = re.compile(
     "|".join(
         (
             r"(?P<iso>(?<!\d)(?P<y1>\d{4})[-/.](?P<m1>\d{1,2})[-/.](?P<d1>\d{1,2})(?!\d))",
-            rf"(?P<mdy>\b(?P<m2>{_MONTH})\s+{_DAY.format('d2')}\b(?:,?\s+(?P<y2>\d{{4}}))?)",
-            rf"(?P<dmy>\b{_DAY.format('d3')}\s+(?:of\s+)?(?P<m3>{_MONTH})(?:,?\s+(?P<y3>\d{{4}}))?)",
-            rf"(?P<my>\b(?<!you )(?<!we )(?<!they )(?P<m4>(?!may\b|mar\b|march\b){_MONTH})(?:\s+(?P<y4>\d{{4}}))?)",
+            rf"(?P<mdy>{_START}(?P<m2>{_MONTH})\s+{_DAY.format('d2')}\b(?:,?\s+(?P<y2>\d{{4}}))?)",
+            rf"(?P<dmy>{_START}{_DAY.format('d3')}\s+(?:of\s+)?(?P<m3>{_MONTH})(?:,?\s+(?P<y3>\d{{4}}))?)",
+            rf"(?P<my>{_START}(?!may\b|mar\b|march\b)(?P<m4>{_MONTH})(?:\s+(?P<y4>\d{{4}}))?)",
             r"(?P<year>\b(?:in|since|until|by|of)\s+(?P<y5>(?:19|20)\d\d)\b(?![.,]\d))",
-            rf"(?P<zhdate>(?:(?P<y6>\d{{4}})年)?(?P<m6>{_ZH_NUMBER}{{1,2}})月(?:(?P<d6>{_ZH_NUMBER}{{1,3}})[日号])?|(?P<y7>(?:19|20)\d\d)年)",
-            r"(?P<weekday>\b(?P<w1>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b|(?:周|星期|礼拜)(?P<w2>[一二三四五六日天]))",
+            rf"(?P<zhdate>(?:(?P<y6>\d{{4}})年)?(?P<m6>{_ZH_NUMBER}{{1,2}})月(?:(?P<d6>{_ZH_NUMBER}{{1,3}})[日号])?"
+            r"|(?P<y7>(?:19|20)\d\d)年)",
+            rf"(?P<weekday>{_START}(?P<w1>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b"
+            r"|(?:周|星期|礼拜)(?P<w2>[一二三四五六日天]))",
             r"(?P<clock>(?<!\d)(?P<h1>\d{1,2}):(?P<n1>\d\d)(?:\s*(?P<p1>[ap])\.?m\b\.?)?)",
-            r"(?P<ampm>\b(?P<h2>\d{1,2})\s*(?P<p2>[ap])\.?m\b\.?)",
-            rf"(?P<zhtime>(?P<p3>早上|上午|凌晨|中午|下午|傍晚|晚上)?(?P<h3>{_ZH_NUMBER}{{1,3}})(?:点|时(?!候|间))(?:(?P<n3>{_ZH_NUMBER}{{1,3}})分|(?P<half>半))?)",
-            r"(?P<version>\bv\d+(?:\.\d+)*\b|(?<![\w.])\d+(?:\.\d+){2,}(?!\w))",
-            r"(?P<decimal>(?<![\w.-])[+-]?\d{1,3}(?:,\d{3})+(?:\.\d+)?|(?<![\w.-])[+-]?\d+(?:\.\d+)?(?![\d.]*[A-Za-z]{3}))(?P<scale>\s?(?:million|k|thousand)\b)?",
-            rf"(?P<word>\b(?:{'|'.join(sorted(_NUMBERS, key=len, reverse=True))})\b(?!-))",
-            rf"(?P<zhnumber>[{_ZH}]+(?=[个条次名人年天小分周块元岁台位种倍层秒只本张家间米辆口号]|美元|欧元|公))",
+            rf"(?P<ampm>{_START}(?P<h2>\d{{1,2}})\s*(?P<p2>[ap])\.?m\b\.?)",
+            rf"(?P<zhtime>(?P<p3>早上|上午|凌晨|中午|下午|傍晚|晚上)?(?P<h3>{_ZH_NUMBER}{{1,3}})(?:点|时(?!候|间))"
+            rf"(?:(?P<n3>{_ZH_NUMBER}{{1,3}})分|(?P<half>半))?)",
+            rf"(?P<version>{_START}v\d+(?:\.\d+)*(?![A-Za-z0-9_])"
+            rf"|(?<![A-Za-z0-9_.])\d+(?:\.\d+){{2,}}(?![A-Za-z0-9_]))",
+            r"(?P<decimal>(?<![A-Za-z0-9_.-])[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d.]*[A-Za-z]{3}))"
+            r"(?P<scale>\s?(?:million|k|thousand)\b)?",
+            rf"(?P<word>\b(?:{'|'.join(sorted(_NUMBERS | _ORDINALS, key=len, reverse=True))})\b(?!-))",
+            rf"(?P<zhnumber>[{_ZH}]+(?=[{ZH_MEASURES}]|[美欧日]元|公))",
         )
     ),
     re.IGNORECASE,
@@ -102,11 +122,18 @@ def _form(match: re.Match[str]) -> tuple[Kind, str]:
     name = next(group for group in _GROUPS if got[group] is not None)
     if name in ("iso", "mdy", "dmy", "my", "year", "zhdate"):
         year, month, day = (_first(got, part) for part in "ymd")
-        number = _MONTHS.get(month.rstrip(".").lower(), 0) if month and month[0].isalpha() and month.isascii() else None
+        number = (
+            _MONTHS.get(month.rstrip(".").lower(), 0)
+            if month and month[0].isalpha() and month.isascii()
+            else None
+        )
         return "date", "-".join((year or "*", str(number or _whole(month)), str(_whole(day)), "*"))
     if name == "weekday":
         day = got["w1"]
-        return "date", f"*-*-*-{_DAYS[day.lower()] if day else '一二三四五六日'.find((got['w2'] or '').replace('天', '日')) + 1}"
+        return (
+            "date",
+            f"*-*-*-{_DAYS[day.lower()] if day else '一二三四五六日'.find((got['w2'] or '').replace('天', '日')) + 1}",
+        )
     if name in ("clock", "ampm", "zhtime"):
         hour = int(_whole(_first(got, "h")))
         minute = "30" if got["half"] else _whole(_first(got, "n"))
@@ -116,7 +143,7 @@ def _form(match: re.Match[str]) -> tuple[Kind, str]:
     if name == "version":
         return "version", match[0].lower().lstrip("v")
     if name == "word":
-        return "number", _NUMBERS[match[0].lower()]
+        return "number", (_NUMBERS | _ORDINALS)[match[0].lower()]
     if name == "zhnumber":
         return "number", _whole(match[0])
     scale = _SCALES.get((got["scale"] or "").strip().lower(), 1)
@@ -129,7 +156,9 @@ _GROUPS: Final = (
 
 
 def _first(got: dict[str, str | None], letter: str) -> str | None:
-    return next((text for name, text in got.items() if name[0] == letter and name[1:].isdigit() and text), None)
+    return next(
+        (text for name, text in got.items() if name[0] == letter and name[1:].isdigit() and text), None
+    )
 
 
 def _plain(text: str, scale: int) -> str:
@@ -159,9 +188,9 @@ def _whole(text: str | None) -> str:
 
 
 def agree(one: Value, other: Value) -> bool:
-    """Whether two values of one kind may be the same: a date that leaves the year open agrees with one that names it."""
+    """Whether two values of one kind may be the same: one date may leave the year open that the other names."""
     if one.kind != "date" or other.kind != "date":
         return one.text == other.text
-    return all(a == b or "*" in (a, b) for a, b in zip(one.text.split("-"), other.text.split("-"), strict=True)) and any(
-        a == b != "*" for a, b in zip(one.text.split("-"), other.text.split("-"), strict=True)
-    )
+    return all(
+        a == b or "*" in (a, b) for a, b in zip(one.text.split("-"), other.text.split("-"), strict=True)
+    ) and any(a == b != "*" for a, b in zip(one.text.split("-"), other.text.split("-"), strict=True))

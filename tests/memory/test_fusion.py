@@ -1,0 +1,117 @@
+"""One similarity from vectors and words."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zeus_runtime.memory.fusion import Corpus, Fusion, bm25, corpus, lexical_similarity, search_tokens
+
+SHARE = st.floats(0, 1)
+COSINE = st.floats(-1, 1)
+TOKENS = st.lists(st.sampled_from("alpha beta gamma delta epsilon 茶 树".split()), max_size=12)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("The user likes green tea", ["user", "like", "green", "tea"]),
+        ("我喜欢绿茶", ["喜", "欢", "绿", "茶"]),
+        ("用Python写的API", ["用", "python", "写", "api"]),
+        ("categories, classes; bus", ["category", "classe", "bus"]),
+        ("ＰＯＲＴ　8080", ["port", "8080"]),
+        ("...", []),
+    ],
+)
+def test_texts_are_words_and_single_characters(text: str, tokens: list[str]) -> None:
+    assert search_tokens(text) == tokens
+
+
+def test_singular_and_plural_are_one_word() -> None:
+    assert search_tokens("allergies") == search_tokens("allergy")
+
+
+@given(st.text())
+def test_tokens_hold_no_spaces_and_no_capitals(text: str) -> None:
+    for token in search_tokens(text):
+        assert token == token.casefold()
+        assert not any(each.isspace() for each in token)
+
+
+def test_bm25_as_in_the_paper() -> None:
+    texts = [["tea", "green"], ["tea", "tea", "black", "pot"], ["coffee"]]
+    known = corpus(texts)
+    assert (known.texts, known.mean_length, known.texts_with["tea"]) == (3, pytest.approx(7 / 3), 2)
+    weight = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
+    long = 1.2 * (1 - 0.75 + 0.75 * 4 / (7 / 3))
+    assert bm25(["tea"], texts[1], known) == pytest.approx(weight * 2 * 2.2 / (2 + long))
+
+
+@given(TOKENS, st.lists(TOKENS, max_size=6))
+def test_lexical_similarity_is_a_share_and_needs_a_common_word(
+    query: list[str], texts: list[list[str]]
+) -> None:
+    known = corpus(texts)
+    for text in texts:
+        share = lexical_similarity(query, text, known)
+        assert 0 <= share <= 1
+        assert (share > 0) == bool(set(query) & set(text))
+
+
+@given(st.sampled_from("alpha beta".split()), st.integers(0, 1000))
+def test_a_rare_word_tells_more_than_a_common_one(token: str, having: int) -> None:
+    fewer = Corpus(1000, 5, {token: having})
+    more = Corpus(1000, 5, {token: min(1000, having + 1)})
+    assert fewer.weight(token) >= more.weight(token) > 0
+
+
+def test_nothing_known_of_no_texts() -> None:
+    assert lexical_similarity([], ["tea"], corpus([])) == 0
+    assert bm25(["tea"], [], corpus([])) == 0
+
+
+@given(COSINE, SHARE, SHARE)
+def test_more_evidence_is_never_less_similar(cosine: float, one: float, other: float) -> None:
+    fusion = Fusion()
+    low, high = sorted((one, other))
+    assert fusion.similarity(cosine, low) <= fusion.similarity(cosine, high) + 1e-12
+    assert fusion.similarity(cosine, None) <= fusion.similarity(cosine, low) + 1e-12
+    assert fusion.similarity(None, low) <= fusion.similarity(cosine, low) + 1e-12
+
+
+@given(COSINE, COSINE, SHARE)
+def test_similarity_grows_with_the_cosine(one: float, other: float, lexical: float) -> None:
+    low, high = sorted((one, other))
+    assert Fusion().similarity(low, lexical) <= Fusion().similarity(high, lexical) + 1e-12
+
+
+@given(st.none() | COSINE, st.none() | SHARE)
+def test_similarity_is_a_share(cosine: float | None, lexical: float | None) -> None:
+    assert 0 <= Fusion().similarity(cosine, lexical) <= 1
+
+
+def test_no_signal_is_no_similarity_and_not_relevant() -> None:
+    assert Fusion().similarity(None, None) == 0
+    assert not Fusion(floor=0).relevant(0)
+
+
+def test_the_floor_itself_is_relevant() -> None:
+    assert Fusion(floor=0.4).relevant(0.4)
+    assert not Fusion(floor=0.4).relevant(0.399)
+
+
+def test_a_cosine_is_brought_to_the_common_scale() -> None:
+    fusion = Fusion(cosine_zero=0.2, cosine_one=0.8)
+    assert [fusion.dense(each) for each in (-1, 0.2, 0.5, 0.8, 1)] == pytest.approx([0, 0, 0.5, 1, 1])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"cosine_zero": 0.9}, {"cosine_one": 1.1}, {"dense_trust": 1.1}, {"lexical_trust": -0.1}, {"floor": 2}],
+)
+def test_what_cannot_be_meant_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r"cosine_zero|between 0 and 1"):
+        Fusion(**wrong)

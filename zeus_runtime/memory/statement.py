@@ -1,0 +1,334 @@
+"""What a short text states, as far as its form tells: its words in order, what it is about, and what it denies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from zeus_runtime.memory.fusion import CJK
+from zeus_runtime.memory.normalise import normalise
+from zeus_runtime.memory.values import Value, values
+from zeus_runtime.memory.wording import (
+    COPULAS,
+    DENYING,
+    DETERMINERS,
+    EMPTY,
+    FORMER,
+    GONE,
+    IRREGULAR,
+    MANY,
+    NEGATORS,
+    PREPOSITIONS,
+    SAME,
+    SUBJECTS,
+    TURNING,
+    ZH_COMPOUND,
+    ZH_EMPTY,
+    ZH_EVENT,
+    ZH_MANY,
+    ZH_NEGATORS,
+    ZH_PREDICATE,
+    ZH_SAME,
+    ZH_SUBJECTS,
+)
+
+Kind: TypeAlias = Literal["word", "name", "value", "character"]
+
+
+class Word(NamedTuple):
+    """A word that carries content; in Chinese a character.
+
+    Args:
+        key: equal for words that mean the same.
+        kind: a ``name`` is written with a capital inside a sentence, or with digits: it has no synonym.
+        value: of a number, version, date or time.
+        denied: whether the clause denies it.
+        gone: whether the text tells it as what was before, or was not chosen.
+        about: whether it belongs to what the statement is about.
+        after: the word before it in the text, of whatever kind, folded; an article is passed over.
+        place: its start in the text.
+    """
+
+    key: str
+    kind: Kind
+    value: Value | None
+    denied: bool
+    gone: bool
+    about: bool
+    after: str
+    place: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A text taken apart.
+
+    Args:
+        text: normalised, Chinese phrases in one form.
+        words: those that carry content, in order.
+        raw: all words, folded.
+        event: it tells what happened, which may happen again.
+        many: its verb allows several objects at once.
+        past: its verb is in the past tense.
+        inverted: it names the value first ("Vim is my editor").
+        chinese: most of it is.
+        order: it names nobody and says what to do.
+    """
+
+    text: str
+    words: tuple[Word, ...]
+    raw: tuple[str, ...]
+    event: bool
+    many: bool
+    past: bool
+    inverted: bool
+    chinese: bool
+    order: bool
+
+
+_TOKEN: Final = re.compile(
+    rf"[{CJK}]|[^\W_{CJK}](?:[^\W{CJK}]|['’.+#/&-](?=[^\W{CJK}]))*[+#]*|[,.;:!?。、\n]|[$€£¥₹%°<>=]"
+)
+_BREAKS: Final = frozenset(",.;:!?。、\n")
+_CLAUSE: Final = frozenset({"but", "and", "while", "whereas", "但", "而"})
+
+
+class _Token(NamedTuple):
+    raw: str
+    low: str
+    start: int
+    value: Value | None
+
+
+def state(text: str) -> Statement:
+    """``text`` taken apart."""
+    text = normalise(text).replace("’", "'")
+    characters = sum(1 for _ in re.finditer(f"[{CJK}]", text))
+    chinese = characters * 3 > len(text.replace(" ", ""))
+    for pattern, word in ZH_SAME if characters else ():
+        text = pattern.sub(word, text)
+    tokens = list(_tokens(text))
+    verb = _predicate_zh(text, tokens) if chinese else _verb(tokens)
+    words = tuple(_content(text, tokens, verb))
+    past = _past(tokens, verb) if not chinese else False
+    return Statement(
+        text=text,
+        words=words,
+        raw=tuple(token.low for token in tokens if token.low not in _BREAKS),
+        event=ZH_EVENT.search(text) is not None if chinese else past,
+        many=_many(text, tokens, verb, chinese=chinese),
+        past=past,
+        inverted=_inverted(tokens, verb, text, chinese=chinese),
+        chinese=chinese,
+        order=ZH_SUBJECTS.match(text) is None if chinese else verb == 0,
+    )
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    at = 0
+    for value in values(text):
+        yield from _plain(text, at, value.start)
+        raw = text[value.start : value.end]
+        yield _Token(raw, raw.lower(), value.start, value)
+        at = value.end
+    yield from _plain(text, at, len(text))
+
+
+def _plain(text: str, start: int, end: int) -> Iterator[_Token]:
+    for match in _TOKEN.finditer(text, start, end):
+        yield _Token(match[0], match[0].lower(), match.start(), None)
+
+
+def _verb(tokens: list[_Token]) -> int:
+    """Where what is said begins; 0 where nothing tells, as in an order."""
+    if tokens and tokens[0].low == "please":
+        return 0
+    for place, token in enumerate(tokens):
+        before = tokens[place - 1] if place else None
+        if token.low in COPULAS or token.low.endswith("n't") or token.low in NEGATORS:
+            return place
+        if before is None or token.value or not token.low.isalpha():
+            continue
+        if before.low in SUBJECTS:
+            return place
+        label = (
+            before.value
+            and place > 1
+            and tokens[place - 2].low.isalpha()
+            and tokens[place - 2].low not in EMPTY
+        )
+        bare = (
+            (before.value and not label)
+            or before.low in DETERMINERS | PREPOSITIONS
+            or before.raw.endswith("'s")
+            or before.low in _BREAKS
+        )
+        if (
+            not bare
+            and ((re.search(r"[^su'i]s$|ed$", token.low) and len(token.low) > 3) or token.low in IRREGULAR)
+            and token.raw.islower()
+        ):
+            return place
+    return 0
+
+
+def _predicate_zh(text: str, tokens: list[_Token]) -> int:
+    subject = ZH_SUBJECTS.match(text)
+    match = ZH_PREDICATE.search(text, subject.end() if subject else 0)
+    if match is None or (subject and match.start() == subject.end() and match[0] != "在"):
+        return 0
+    start = match.start()
+    if match[0] == "在" and subject and start == subject.end():
+        later = ZH_PREDICATE.search(text, match.end())
+        start = later.start() if later else 0
+    return next((place for place, token in enumerate(tokens) if token.start >= start), 0)
+
+
+def _past(tokens: list[_Token], verb: int) -> bool:
+    for place in dict.fromkeys((verb, 0)):
+        if place < len(tokens):
+            word = tokens[place]
+            told = (word.low.endswith("ed") and len(word.low) > 4) or word.low in IRREGULAR
+            if told and not TURNING.fullmatch(word.low) and word.value is None:
+                return True
+    return False
+
+
+def _many(text: str, tokens: list[_Token], verb: int, *, chinese: bool) -> bool:
+    if chinese:
+        return ZH_MANY.search(text) is not None
+    lows = [token.low for token in tokens[verb : verb + 4]]
+    if any(stem(low) in _MANY_STEMS for low in lows):
+        return True
+    return any(low in ("has", "have") and after in ("a", "an") for low, after in pairwise(lows))
+
+
+def _inverted(tokens: list[_Token], verb: int, text: str, *, chinese: bool) -> bool:
+    """ "Vim is my editor", "Node 20 is used": a name first, and then what it is for."""
+    if chinese:
+        return re.match(r"[^是,。]{1,20}是(?:我|用户|项目|团队|本|该|公司)", text) is not None
+    lows = [token.low for token in tokens[verb : verb + 3]]
+    return (
+        len(lows) > 1
+        and lows[0] in ("is", "are", "was", "were")
+        and (lows[1] in ("my", "our", "the", "their", "his", "her", "used", "required", "user's", "what"))
+        and tokens[0].low not in DETERMINERS
+    )
+
+
+def stem(word: str) -> str:
+    """An English word without the endings of number, person and tense; the same for all forms of a regular word."""
+    word = word.removesuffix("'s").removesuffix("'")
+    word = IRREGULAR.get(word, word)
+    if not (word.isascii() and word.isalpha()) or len(word) < 4:
+        return word
+    for ending in ("ies", "ing", "ed", "es", "s"):
+        if (
+            word.endswith(ending)
+            and len(word) - len(ending) >= 3
+            and not (ending == "s" and word.endswith(("ss", "us", "is")))
+        ):
+            word = word[: -len(ending)] + ("y" if ending == "ies" else "")
+            break
+    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsaeo":
+        word = word[:-1]
+    return word[:-1] if word.endswith("e") and len(word) > 3 else word
+
+
+_MANY_STEMS: Final = frozenset(map(stem, MANY))
+_SAME_STEMS: Final = {stem(word): stem(same) for word, same in SAME.items()}
+_DENYING_STEMS: Final = {
+    stem(word): other and stem(SAME.get(other, other)) for word, other in DENYING.items()
+}
+
+
+def _content(text: str, tokens: list[_Token], verb: int) -> list[Word]:
+    gone = [
+        (match.start(), match.start("gone"), match.end("gone"))
+        for pattern in GONE
+        for match in pattern.finditer(text)
+    ]
+    harmless = [match.span() for match in ZH_COMPOUND.finditer(text)]
+    former = [match.span() for match in FORMER.finditer(text)]
+    words: list[Word] = []
+    denied = False
+    waiting = False
+    before = ""
+    opening = True
+    for place, token in enumerate([*tokens, _END]):
+        low, previous, first = token.low, before, opening
+        before = low if low not in DETERMINERS else before
+        opening = low in (".", "!", "?", "。", "\n")
+        if low in _BREAKS or low in _CLAUSE:
+            if waiting and denied and words:
+                words[-1] = words[-1]._replace(denied=not words[-1].denied)
+            denied = waiting = False
+            continue
+        told = any(start <= token.start < end for start, _, end in gone)
+        key = stem(low)
+        other = _DENYING_STEMS.get(key)
+        if other is not None or (token.value is None and _denies(token, harmless, former)):
+            denied, waiting = denied != (not told), not told and not other
+            if other:
+                words.append(Word(other, "word", None, denied, told, False, previous, token.start))
+            continue
+        if _empty(token, text) or TURNING.fullmatch(low) or _within(token.start, former):
+            continue
+        words.append(
+            Word(
+                key=f"{token.value.kind} {token.value.text}" if token.value else _SAME_STEMS.get(key, key),
+                kind=_kind(token, first=first),
+                value=token.value,
+                denied=denied and not told,
+                gone=any(start <= token.start < end for _, start, end in gone),
+                about=place < verb,
+                after=previous,
+                place=token.start,
+            )
+        )
+        waiting = False
+    return words
+
+
+_END: Final = _Token(".", ".", 1 << 30, None)
+
+
+def _within(place: int, spans: list[tuple[int, int]]) -> bool:
+    return any(start <= place < end for start, end in spans)
+
+
+def _denies(token: _Token, harmless: list[tuple[int, int]], former: list[tuple[int, int]]) -> bool:
+    if any(token.start == start for start, _ in former):
+        return True
+    denies = token.low in NEGATORS or token.low.endswith("n't") or token.low in ZH_NEGATORS
+    return denies and not _within(token.start, harmless)
+
+
+def _empty(token: _Token, text: str) -> bool:
+    if token.value is not None:
+        return False
+    if len(token.raw) == 1 and token.raw.isupper() and token.raw != "I" and token.start:
+        return False
+    if token.low in EMPTY or token.low in ZH_EMPTY or token.low in _BREAKS:
+        return True
+    here = ZH_SUBJECTS.match(text, max(0, token.start - 1))
+    return (token.low in "用户" and here is not None and here[0] == "用户") or text.startswith(
+        "用户", token.start
+    )
+
+
+def _kind(token: _Token, *, first: bool) -> Kind:
+    if token.value is not None:
+        return "value"
+    if re.match(f"[{CJK}]", token.raw):
+        return "character"
+    inside = token.raw[1:]
+    rigid = (
+        inside != inside.lower()
+        or any(each.isdigit() for each in inside)
+        or (token.raw[0].isupper() and not first)
+    )
+    return "name" if rigid else "word"
