@@ -1,0 +1,1 @@
+"""The bundled embedding models, one package each."""

@@ -1,0 +1,222 @@
+"""An embedding model behind litellm: batches, a limit of time, and every failure one that search can live with.
+
+Creating it imports nothing heavy and asks nobody; only the key is looked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from zeus_plugins.embeddings.litellm_embeddings.known import Known, known
+from zeus_plugins.embeddings.litellm_embeddings.options import Options
+from zeus_plugins.embeddings.litellm_embeddings.recent import Recent
+from zeus_runtime import Calibration, Embedder, EmbeddingUnavailableError, MissingError, OptionsError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from zeus_runtime import Build
+
+_OURS: Final = {
+    "model": "model",
+    "input": None,
+    "dimensions": "dimension",
+    "api_key": "api_key",
+    "api_base": "api_base",
+    "base_url": "api_base",
+    "timeout": "timeout_seconds",
+    "num_retries": None,
+    "max_retries": None,
+    "drop_params": None,
+}
+"""Arguments of litellm that ``extra`` may not set, with the option that does."""
+
+_UNUSED_KEY: Final = "unused"
+"""Stands for the key of a server that asks for none: litellm's OpenAI client refuses to start without one."""
+
+
+class _Never(int):
+    """A 0 that is true: litellm's OpenAI embeddings take ``max_retries or 2`` (1.106), and would retry after a 0."""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+_NEVER: Final = _Never(0)
+
+
+def create(options: Options, build: Build) -> LitellmEmbedder:
+    """The model the YAML chose.
+
+    Raises:
+        MissingError: its key is not there; names the variable.
+        OptionsError: its dimension is not known, or options contradict each other.
+    """
+    for field in ("extra", "query_extra", "memory_extra"):
+        for key in getattr(options, field):
+            if key in _OURS:
+                own = _OURS[key]
+                raise OptionsError(
+                    f"embeddings.litellm.{field} may not set {key!r}",
+                    remedy=f"Use embeddings.litellm.{own}" if own else "Zeus sets it itself: remove it",
+                )
+    facts = known(options.model)
+    dimension = options.dimension or facts.dimension
+    if dimension is None:
+        raise OptionsError(
+            f"the dimension of the embedding model {options.model!r} is not known",
+            remedy="Give embeddings.litellm.dimension, and ask_dimension: false if the model has no other",
+        )
+    return LitellmEmbedder(
+        options,
+        model=facts.name,
+        dimension=dimension,
+        calibration=_calibration(options, facts),
+        api_key=_key(options, facts, build.environ),
+    )
+
+
+def _calibration(options: Options, facts: Known) -> Calibration:
+    zero, one = facts.calibration.cosine_zero, facts.calibration.cosine_one
+    zero = zero if options.cosine_zero is None else options.cosine_zero
+    one = one if options.cosine_one is None else options.cosine_one
+    if not zero < one:
+        raise OptionsError(
+            f"cosine_zero ({zero:g}) must be below cosine_one ({one:g})",
+            remedy="Give both as measured: of unrelated texts, and of texts that say the same",
+        )
+    return replace(facts.calibration, cosine_zero=zero, cosine_one=one)
+
+
+def _key(options: Options, facts: Known, environ: Mapping[str, str]) -> str | None:
+    if options.api_key is not None:
+        return options.api_key.reveal()
+    for name in facts.keys:
+        if environ.get(name, "").strip():
+            return environ[name].strip()
+    if options.api_base is not None:
+        return _UNUSED_KEY
+    if facts.keys:
+        raise MissingError(
+            f"the embedding model {options.model!r} needs a key, and {' or '.join(facts.keys)} is not set",
+            remedy=f"Set {facts.keys[0]} in the environment or in .env, or choose `embeddings: static`, which needs none",
+        )
+    return None
+
+
+class LitellmEmbedder(Embedder):
+    """A model called through ``litellm.aembedding``.
+
+    Args:
+        options: what the YAML says.
+        api_key: None if the provider's library finds its own way to sign in.
+    """
+
+    def __init__(
+        self, options: Options, *, model: str, dimension: int, calibration: Calibration, api_key: str | None
+    ) -> None:
+        self.model = model
+        self.dimension = dimension
+        self.calibration = calibration
+        self._options = options
+        self._api_key = api_key
+        self._recent = Recent(options.cache_size)
+
+    async def embed(
+        self, texts: Sequence[str], *, purpose: Literal["memory", "query"]
+    ) -> NDArray[np.float32]:
+        import numpy as np
+
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        rows: dict[str, list[int]] = {}
+        for row, text in enumerate(texts):
+            if text.strip():
+                rows.setdefault(text, []).append(row)
+        for text in list(rows) if purpose == "query" else ():
+            vector = self._recent.get(text)
+            if vector is not None:
+                vectors[rows.pop(text)] = vector
+        wanted = list(rows)
+        for start in range(0, len(wanted), self._options.batch_size):
+            batch = wanted[start : start + self._options.batch_size]
+            for text, vector in zip(batch, await self._ask(batch, purpose), strict=True):
+                vectors[rows[text]] = vector
+                if purpose == "query":
+                    self._recent.put(text, vector)
+        return vectors
+
+    async def _ask(self, texts: list[str], purpose: Literal["memory", "query"]) -> NDArray[np.float32]:
+        import asyncio
+        from datetime import UTC, datetime
+
+        from zeus_plugins.models.litellm.library import library
+        from zeus_runtime import model_error
+
+        litellm = await library()
+        query = purpose == "query"
+        seconds = self._options.timeout_seconds if query else self._options.batch_timeout_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await litellm.aembedding(**self._arguments(texts, query=query, seconds=seconds))
+        except TimeoutError as error:
+            raise self._unavailable(f"took longer than {seconds:g} s") from error
+        except Exception as error:
+            failure = model_error(error, now=datetime.now(UTC))
+            remedy = "Check the provider's key" if failure.kind == "auth" else failure.remedy
+            raise self._unavailable(f"failed: {failure.message}", remedy) from error
+        return self._checked(answer, len(texts))
+
+    def _arguments(self, texts: list[str], *, query: bool, seconds: float) -> dict[str, Any]:
+        from zeus_runtime import well_formed
+
+        options = self._options
+        asked = options.dimension if options.ask_dimension else None
+        arguments: dict[str, Any] = {
+            **options.extra,
+            **(options.query_extra if query else options.memory_extra),
+            "model": options.model,
+            "input": [well_formed(text) for text in texts],
+            "dimensions": asked,
+            "api_key": self._api_key,
+            "api_base": options.api_base,
+            "timeout": seconds,
+        }
+        given = {key: value for key, value in arguments.items() if value is not None}
+        return {**given, "num_retries": 0, "max_retries": _NEVER}
+
+    def _checked(self, answer: Any, count: int) -> NDArray[np.float32]:
+        """The vectors of an answer, in the order of its texts and of length 1.
+
+        Raises:
+            EmbeddingUnavailableError: it is not what was asked for.
+            OptionsError: it has another dimension.
+        """
+        import numpy as np
+
+        try:
+            entries = [entry if isinstance(entry, dict) else vars(entry) for entry in answer.data]
+            places = [entry.get("index", place) for place, entry in enumerate(entries)]
+            rows = [np.asarray(entry["embedding"], dtype=np.float32) for entry in entries]
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise self._unavailable(f"gave an answer that holds no vectors: {error}") from error
+        if sorted(places) != list(range(count)):
+            raise self._unavailable(f"gave {len(rows)} vectors for {count} texts")
+        for row in rows:
+            if row.shape != (self.dimension,):
+                raise OptionsError(
+                    f"the embedding model {self._options.model!r} gave {row.size} numbers for a text, "
+                    f"not {self.dimension}",
+                    remedy=f"Set embeddings.litellm.dimension to {row.size}, then run `zeus memory reindex`",
+                )
+        vectors = np.stack(rows)[np.argsort(places)]
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not np.isfinite(lengths).all() or not (lengths > 0).all():
+            raise self._unavailable("gave vectors without a direction")
+        scaled: NDArray[np.float32] = vectors / lengths
+        return scaled
+
+    def _unavailable(self, what: str, remedy: str | None = None) -> EmbeddingUnavailableError:
+        return EmbeddingUnavailableError(f"the embedding model {self._options.model!r} {what}", remedy=remedy)

@@ -1,0 +1,162 @@
+"""A sentence encoder in an ONNX file, run on this machine's processor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from zeus_plugins.embeddings.onnx.options import Options
+from zeus_runtime import Calibration, Embedder, EmbeddingUnavailableError, MissingError, OptionsError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from zeus_runtime import Build
+
+TOKENIZER: Final = "tokenizer.json"
+_PACKAGES: Final = "pip install 'zeus-runtime[onnx]'"
+_INPUTS: Final = frozenset({"input_ids", "attention_mask", "token_type_ids"})
+_UNKNOWN: Final = frozenset({"[UNK]", "<unk>"})
+
+
+def create(options: Options, build: Build) -> OnnxEmbedder:
+    """The model in ``options.path``, loaded.
+
+    Raises:
+        MissingError: a file or a package is not there.
+        OptionsError: the file is no such model, or options contradict each other.
+    """
+    if not options.cosine_zero < options.cosine_one:
+        raise OptionsError(
+            f"cosine_zero ({options.cosine_zero:g}) must be below cosine_one ({options.cosine_one:g})",
+            remedy="Give both as measured: of unrelated texts, and of texts that say the same",
+        )
+    folder = build.directory / options.path
+    for name in (options.file, TOKENIZER):
+        if not (folder / name).is_file():
+            raise MissingError(
+                f"the embedding model needs {Path(options.path) / name}, which does not exist",
+                remedy="Put the model's folder there: its ONNX file and its tokenizer.json. For all-MiniLM-L6-v2 both "
+                "are in the model's repository, or come from `optimum-cli export onnx`",
+            )
+    return OnnxEmbedder(options, folder)
+
+
+class OnnxEmbedder(Embedder):
+    """One text at a time: in a batch of texts of different length, an int8 model rounds each text by the others.
+
+    Args:
+        options: what the YAML says.
+        folder: the model's.
+    """
+
+    quick = True
+
+    def __init__(self, options: Options, folder: Path) -> None:
+        self.calibration = Calibration(options.cosine_zero, options.cosine_one, trust=0.8)
+        self._options = options
+        self._tokenizer = _tokenizer(folder / TOKENIZER, options.max_tokens)
+        self._session = _session(folder / options.file, options)
+        self._inputs = [each.name for each in self._session.get_inputs()]
+        self.dimension = len(self._one("x"))
+        self.model = _name(options, folder)
+
+    async def embed(
+        self, texts: Sequence[str], *, purpose: Literal["memory", "query"]
+    ) -> NDArray[np.float32]:
+        import asyncio
+
+        import numpy as np
+
+        prefix = self._options.query_prefix if purpose == "query" else self._options.memory_prefix
+        vectors = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for row, text in enumerate(texts):
+            if text.strip():
+                vectors[row] = await asyncio.to_thread(self._one, prefix + text)
+        return vectors
+
+    def coverage(self, text: str) -> float:
+        """The share of the text's tokens that the tokenizer knows."""
+        tokens = self._tokenizer.encode(_whole(text), add_special_tokens=False).tokens
+        return sum(token not in _UNKNOWN for token in tokens) / len(tokens) if tokens else 0.0
+
+    def _one(self, text: str) -> NDArray[np.float32]:
+        import numpy as np
+
+        encoded = self._tokenizer.encode(_whole(text))
+        given = {
+            "input_ids": encoded.ids,
+            "attention_mask": encoded.attention_mask,
+            "token_type_ids": encoded.type_ids,
+        }
+        feed = {name: np.array([given[name]], dtype=np.int64) for name in self._inputs}
+        try:
+            states = np.asarray(self._session.run(None, feed)[0], dtype=np.float32)[0]
+        except Exception as error:
+            raise EmbeddingUnavailableError(
+                f"the embedding model {self._options.file} failed on {len(encoded.ids)} tokens: {error}",
+                remedy="max_tokens must not be more than the model was made for",
+            ) from error
+        vector = states if states.ndim == 1 else states[0] if self._options.pooling == "cls" else states.mean(axis=0)
+        length = np.linalg.norm(vector)
+        return vector / length if np.isfinite(length) and length > 0 else np.zeros_like(vector)
+
+
+def _whole(text: str) -> str:
+    """``text`` without halves of surrogate pairs, which the tokenizer refuses."""
+    return text.encode(errors="replace").decode()
+
+
+def _tokenizer(file: Path, max_tokens: int) -> Any:
+    try:
+        from tokenizers import Tokenizer
+    except ImportError:
+        raise MissingError("the embedding model needs the package tokenizers", remedy=_PACKAGES) from None
+    try:
+        tokenizer = Tokenizer.from_file(str(file))
+    except Exception as error:  # noqa: BLE001 - the library raises plain Exception for a file that it cannot read
+        raise OptionsError(
+            f"{file.name} is no tokenizer: {error}", remedy="Take the one of the model's folder"
+        ) from None
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_tokens)
+    return tokenizer
+
+
+def _session(file: Path, options: Options) -> Any:
+    try:
+        import onnxruntime
+    except ImportError:
+        raise MissingError("the embedding model needs the package onnxruntime", remedy=_PACKAGES) from None
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = options.threads
+    settings.inter_op_num_threads = 1
+    settings.log_severity_level = 3
+    try:
+        session = onnxruntime.InferenceSession(str(file), settings, providers=["CPUExecutionProvider"])
+    except Exception as error:  # noqa: BLE001 - the library raises classes of its own, none of them public
+        raise OptionsError(
+            f"{options.file} is no model that can be run: {error}", remedy="Take an ONNX file for processors"
+        ) from None
+    names = {each.name for each in session.get_inputs()}
+    if "input_ids" not in names or not names <= _INPUTS:
+        raise OptionsError(
+            f"{options.file} is no text encoder: its inputs are {', '.join(sorted(names))}",
+            remedy="It must take input_ids, and may take attention_mask and token_type_ids",
+        )
+    return session
+
+
+def _name(options: Options, folder: Path) -> str:
+    """The folder's name with a digest of all that makes a vector what it is: files, pooling, cut, prefixes."""
+    from hashlib import blake2b, file_digest
+
+    digest = blake2b(digest_size=6)
+    for name in (options.file, TOKENIZER):
+        with (folder / name).open("rb") as file:
+            digest.update(file_digest(file, "sha256").digest())
+    settings = (options.pooling, options.max_tokens, options.query_prefix, options.memory_prefix)
+    digest.update(repr(settings).encode())
+    return f"{folder.resolve().name}-{digest.hexdigest()}"
