@@ -188,8 +188,10 @@ async def pianos(scene: Scene) -> tuple[int, bool]:
     return len(found), bool(memory.format_memories_for_prompt(found).text)
 
 
-PIANO = ("The user plays the piano very well", "The user plays the piano really well")
-THEME = ("The user prefers the dark theme", "The user prefers the light theme")
+TABS = ("The user prefers tabs over spaces", "The user prefers tabs instead of spaces")
+THEME = tuple(
+    f"The user prefers the {theme} theme in editor, terminal, browser, notes and desktop" for theme in ("dark", "light")
+)
 REMEMBERING: dict[str, Any] = {"memory": {"embeddings": "static"}}
 
 
@@ -592,7 +594,7 @@ CORE = (
     Flip(
         "memory.thresholds.min_confidence", 0.95, saved("a whole text"), "stored", "low_confidence", REMEMBERING
     ),
-    Flip("memory.thresholds.duplicate_threshold", 1, saved(*PIANO), "duplicate", "stored", REMEMBERING),
+    Flip("memory.thresholds.duplicate_threshold", 1, saved(*TABS), "duplicate", "stored", REMEMBERING),
     Flip(
         "memory.thresholds.related_threshold",
         1,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.memory import Clock, HashingEmbedder, numbered, service
+from tests.support.memory import Clock, HashingEmbedder, OutsideStore, numbered, service
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.embedding import EmbeddingUnavailableError
 from zeus_runtime.memory.fusion import Fusion, corpus, lexical_similarity, search_tokens
@@ -536,4 +536,30 @@ async def test_the_settings_bound_what_a_prompt_gets(tmp_path: Path) -> None:
     prompt = memory.format_memories_for_prompt(found)
     assert prompt.ids == tuple(each.item.id for each in found)
     assert len(prompt.text) <= 400
+    await memory.aclose()
+
+
+async def test_a_store_of_its_own_is_brought_in_line_with_the_rows(tmp_path: Path) -> None:
+    store = OutsideStore()
+    memory = service(tmp_path, open_vectors=lambda: store)
+    first = (await memory.add_explicit_memory("The user plays the piano")).item
+    second = (await memory.add_explicit_memory("The database runs on Postgres 16 with 8 GB")).item
+    third = (await memory.add_explicit_memory("The database runs on Postgres 17 with 8 GB")).item
+    assert store.kept.keys() == {first.id, third.id}
+    assert {each.item.id for each in await memory.search_memories("piano", mode="vector")} == {first.id, third.id}
+    await memory.update_memory(first.id, content="The user plays the guitar")
+    await memory.check()
+    await memory.aclose()
+
+    store.kept["stray"] = replace(store.kept.pop(first.id), item=replace(first, id="stray"))
+    memory = service(tmp_path, open_vectors=lambda: store)
+    assert (await memory.stats()).waiting == 1
+    assert store.kept.keys() == {third.id}
+    assert await memory.backfill() == 1
+    assert [each.item.id for each in await memory.search_memories("guitar")] == [first.id]
+    await memory.delete_memory(third.id)
+    assert store.kept.keys() == {first.id}
+    assert [item.id for item in await memory.list_memories(status=None)] == [first.id]
+    assert second.id not in store.kept
+    await memory.check()
     await memory.aclose()

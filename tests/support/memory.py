@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from zeus_runtime.memory.embedding import Calibration, Embedder, EmbeddingUnavai
 from zeus_runtime.memory.fusion import search_tokens
 from zeus_runtime.memory.items import Caller, MemorySettings
 from zeus_runtime.memory.service import MemoryService, MemorySource
-from zeus_runtime.memory.vectors import VectorStore
+from zeus_runtime.memory.vectors import Entry, VectorQuery, VectorStore
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -53,6 +53,52 @@ class HashingEmbedder(Embedder):
     def _direction(self, word: str) -> np.ndarray[Any, np.dtype[np.float64]]:
         seed = int.from_bytes(hashlib.blake2b(f"{self.model} {word}".encode(), digest_size=8).digest())
         return np.random.default_rng(seed).standard_normal(self.dimension)
+
+
+class OutsideStore(VectorStore):
+    """Vectors in a place of their own, which a test can spoil."""
+
+    transactional = False
+
+    def __init__(self, kept: dict[str, Entry] | None = None) -> None:
+        self.kept = {} if kept is None else kept
+
+    def prepare(self, connection: Any) -> None:
+        return
+
+    def put(self, connection: Any, entries: Sequence[Entry]) -> None:
+        self.kept |= {entry.item.id: entry for entry in entries}
+
+    def remove(self, connection: Any, ids: Collection[str]) -> None:
+        for each in ids:
+            self.kept.pop(each, None)
+
+    def nearest(self, connection: Any, query: VectorQuery) -> Iterator[tuple[str, float]]:
+        found = self.cosines(connection, query, self.kept)
+        return iter(sorted(found.items(), key=lambda each: -each[1]))
+
+    def cosines(self, connection: Any, query: VectorQuery, ids: Collection[str]) -> dict[str, float]:
+        return {
+            each: float(self.kept[each].vector @ query.vector)
+            for each in ids
+            if each in self.kept and self._asked(self.kept[each], query)
+        }
+
+    def _asked(self, entry: Entry, query: VectorQuery) -> bool:
+        own = entry.item.created_by == query.user_id
+        return (
+            entry.embedding == query.embedding
+            and query.memory_type in (None, entry.item.memory_type)
+            and any(
+                (part.scope, part.scope_id) == (entry.item.scope, entry.item.scope_id)
+                and grant.covers(entry.item.visibility, own=own)
+                for part in query.reach
+                for grant in part.grants
+            )
+        )
+
+    def ids(self, connection: Any) -> set[str]:
+        return set(self.kept)
 
 
 class Clock:

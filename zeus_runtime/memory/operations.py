@@ -105,6 +105,7 @@ class Operations:
 
         def prepare(connection: Connection) -> None:
             records.begin_write(connection)
+            records.lock(connection, "tables")
             create_memory_tables(connection)
             self._vectors.prepare(connection)
 
@@ -161,7 +162,7 @@ class Operations:
         def work(connection: Connection) -> Written:
             extracted = 0
             if not explicit:
-                records.lock_session(connection, session)
+                records.lock(connection, f"extractions of {session}")
                 extracted = records.extractions(connection, session, since)
             place = records.lock_place(connection, item.scope, item.scope_id)
             decision = gate.decide(

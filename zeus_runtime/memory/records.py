@@ -96,10 +96,10 @@ def _sqlite(connection: Connection) -> sqlite3.Connection | None:
     return raw if isinstance(raw, sqlite3.Connection) else None
 
 
-def lock_session(connection: Connection, session: str) -> None:
-    """Let nobody else count this session's extractions until the transaction ends."""
+def lock(connection: Connection, name: str) -> None:
+    """Let nobody else hold the lock of this name until the transaction ends; on SQLite there is one writer anyway."""
     if connection.dialect.name == "postgresql":
-        number = int.from_bytes(hashlib.sha256(f"zeus memory {session}".encode()).digest()[:8], signed=True)
+        number = int.from_bytes(hashlib.sha256(f"zeus memory {name}".encode()).digest()[:8], signed=True)
         connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
 
 
