@@ -28,7 +28,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from zeus_runtime import Component, Middleware, ModelError, ModelResponse, Section, TextDelta, hookimpl, tool
+from zeus_runtime import Calibration, Component, Embedder, Middleware, ModelError, ModelResponse, Section, TextDelta, hookimpl, tool
 
 active = most = 0
 
@@ -109,6 +109,35 @@ class Slow:
 
         await asyncio.sleep(0.3)
         yield ModelResponse(AIMessage("at last"))
+
+
+class Letters(Embedder):
+    model, dimension, quick = "letters-1", 26, True
+    calibration = Calibration(cosine_zero=0.5, cosine_one=0.99, trust=0.3)
+
+    async def embed(self, texts, *, purpose):
+        import numpy as np
+
+        counts = [[text.lower().count(chr(97 + i)) for i in range(26)] for text in texts]
+        vectors = np.array(counts, dtype=np.float32)
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+
+
+def noted(options, build):
+    from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
+
+    (build.directory / "vectors.txt").write_text("opened")
+    return SqliteVectorStore()
+
+
+@hookimpl
+def register_embeddings():
+    return [Component("letters", create=lambda options, build: Letters())]
+
+
+@hookimpl
+def register_vector_stores():
+    return [Component("noted", create=noted)]
 
 
 @hookimpl

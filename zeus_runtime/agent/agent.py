@@ -363,6 +363,8 @@ async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live
 
     database = Database(plan.config.storage.url, directory=plan.build.directory)
     stack.push_async_callback(database.close)
+    if plan.build.memory is not None:
+        stack.push_async_callback(plan.build.memory.aclose)
     log = ThreadLog(database)
     await log.create_tables()
     saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))

@@ -13,7 +13,7 @@ from zeus_runtime.models.profiles import suggest
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.plan import PlannedComponent
-    from zeus_runtime.config import Diagnostic
+    from zeus_runtime.config import Config, Diagnostic
     from zeus_runtime.context.size import Size
     from zeus_runtime.models.profiles import ModelProfile
     from zeus_runtime.tools import Tool
@@ -123,9 +123,14 @@ def misfits(
         find = getattr(planned.value, "misfits", None)
         if find is None:
             continue
-        key, *index = planned.path
-        ref = getattr(checked.config, str(key))
-        written = ref[index[0]].options if index else ref.options
+        written = _written(checked.config, planned.path)
         for each in find(Surroundings(profile, by_name, written, checked.directory)):
             where = (*planned.path, planned.name, *each.path)
             yield checked.diagnostic(each.code, f"{planned.name}: {each.message}", where, hint=each.hint)
+
+
+def _written(config: Config, path: Sequence[str | int]) -> Mapping[str, Any]:
+    place: Any = config
+    for step in path:
+        place = place[step] if isinstance(step, int) else getattr(place, step)
+    return {} if place is None else place.options

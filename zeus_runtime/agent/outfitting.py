@@ -44,6 +44,7 @@ def fresh_outfit(plan: Plan, model: Model, session: str) -> Outfit:
         open_model=lambda ref: _open_metered(plan.build, ref, meter),
         last_request=lambda: meter.asked,
         counter=counter,
+        memory=plan.build.memory and plan.build.memory.for_session(session),
         archive=archive,
         tools=by_name,
     )

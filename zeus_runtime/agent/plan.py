@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.fixed import ToolCounts
     from zeus_runtime.context.tokens import Counter
     from zeus_runtime.events import Notice
+    from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plugins import Kind, Plugin, Registered
     from zeus_runtime.tools.modes import Showing
@@ -72,6 +73,14 @@ class PlannedTool:
 
 
 @dataclass(frozen=True)
+class PlannedMemory:
+    """What long-term memory works with."""
+
+    embeddings: PlannedComponent
+    vector_store: PlannedComponent
+
+
+@dataclass(frozen=True)
 class Plan:
     """Exactly what will run.
 
@@ -80,6 +89,7 @@ class Plan:
         mode: the mode it runs in.
         profile: the model's limits and prices.
         model, counter, middlewares, checkpointer: components with their options; no counter means the profile's.
+        memory: what long-term memory works with; None without it.
         toolsets: the tool components.
         tools: every tool, in the order the model sees them.
         stable: sections 1 to 6.
@@ -93,6 +103,7 @@ class Plan:
     profile: ModelProfile
     model: PlannedComponent
     counter: PlannedComponent | None
+    memory: PlannedMemory | None
     toolsets: tuple[PlannedComponent, ...]
     middlewares: tuple[PlannedComponent, ...]
     checkpointer: PlannedComponent
@@ -140,7 +151,12 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         profile_of=lambda name: lookup(name, overrides=config.profiles, homes=checked.homes),
     )
     bare = build
-    build = replace(build, open_model=lambda ref: _opened(checked, bare, ref))
+    memory = _memory(checked)
+    build = replace(
+        build,
+        open_model=lambda ref: _opened(checked, bare, ref),
+        memory=None if memory is None else _service(checked, memory, bare),
+    )
     toolsets = _components(checked, "tool", config.tools, "tools")
     middlewares = _components(checked, "middleware", config.middlewares, "middlewares")
     counter = (
@@ -150,7 +166,8 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
     )
     checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
     tools = tuple(_tools(toolsets, middlewares, build, config.mode))
-    single = [each for each in (model, counter, checkpointer) if each is not None]
+    kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
+    single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
     _refuse_misfits(checked, profile, [*single, *toolsets, *middlewares], [planned.tool for planned in tools])
     plan = Plan(
         config=config,
@@ -158,6 +175,7 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         profile=profile,
         model=model,
         counter=counter,
+        memory=memory,
         toolsets=toolsets,
         middlewares=middlewares,
         checkpointer=checkpointer,
@@ -197,6 +215,45 @@ def _opened(checked: Checked, build: Build, ref: str | Ref) -> Model:
     chosen = Ref("litellm", {"model": ref}) if isinstance(ref, str) else ref
     model: Model = planned_component(checked, "model", chosen, ("middlewares",)).create(build)
     return with_retry(model, build.config.retry)
+
+
+def _memory(checked: Checked) -> PlannedMemory | None:
+    config = checked.config.memory
+    if config is None:
+        return None
+    from zeus_runtime.memory.choice import create_embeddings
+
+    chosen = create_embeddings(
+        config.user, choices={}, configured=config.embeddings, environ=checked.environ
+    )
+    return PlannedMemory(
+        planned_component(checked, "embedding", chosen, ("memory", "embeddings")),
+        planned_component(checked, "vector_store", config.vector_store, ("memory", "vector_store")),
+    )
+
+
+def _service(checked: Checked, planned: PlannedMemory, build: Build) -> MemoryService:
+    from zeus_runtime.memory.items import Caller, MemorySettingError, MemorySettings
+    from zeus_runtime.memory.service import MemoryService, MemorySource
+
+    config = checked.config
+    assert config.memory is not None
+    try:
+        settings = MemorySettings(**vars(config.memory.thresholds))
+    except MemorySettingError as error:
+        where = ("memory", "thresholds", error.where or "")
+        raise ConfigError(
+            [checked.diagnostic(error.code, error.message, where, hint=error.remedy)]
+        ) from None
+    source = MemorySource(
+        config.storage.url,
+        checked.directory,
+        open_vectors=lambda: planned.vector_store.create(build),
+        open_embedder=lambda: planned.embeddings.create(build),
+        settings=settings.overridden(checked.environ),
+    )
+    project = config.memory.project
+    return MemoryService(source, Caller(config.memory.user, project, config.memory.role if project else None))
 
 
 def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> PlannedComponent:
@@ -311,6 +368,12 @@ def _digest(plan: Plan) -> str:
     parts = {
         "model": [plan.model.name, plan.model.options],
         "counter": plan.counter and [plan.counter.name, plan.counter.options],
+        "memory": plan.memory
+        and [
+            [plan.memory.embeddings.name, plan.memory.embeddings.options],
+            [plan.memory.vector_store.name, plan.memory.vector_store.options],
+            _as_json(plan.config.memory),
+        ],
         "mode": plan.mode,
         "tools": [
             [tool.tool.name, tool.tool.description, tool.tool.parameters, tool.showing] for tool in plan.tools

@@ -102,6 +102,7 @@ def _lines(checked: Checked, plan: Plan) -> Iterator[str]:
             ("model", _component(plan.model)),
             *[("", f"{name} {value}  ({source})") for name, value, source in profile_rows(plan.profile)],
             *([("counter", _component(plan.counter))] if plan.counter else []),
+            *_memory_rows(plan),
             ("checkpointer", _component(plan.checkpointer)),
         ]
     )
@@ -121,6 +122,18 @@ def _lines(checked: Checked, plan: Plan) -> Iterator[str]:
     yield table([(each.path, each.source, as_json(each.value, indent=None)) for each in values], indent="  ")
 
 
+def _memory_rows(plan: Plan) -> list[tuple[str, str]]:
+    memory = plan.config.memory
+    if memory is None or plan.memory is None:
+        return []
+    whose = f"of {memory.user}" + (f", {memory.role} of {memory.project}" if memory.project else "")
+    return [
+        ("memory", whose),
+        ("", f"embeddings {_component(plan.memory.embeddings)}"),
+        ("", f"vector store {_component(plan.memory.vector_store)}"),
+    ]
+
+
 def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
     from dataclasses import asdict
 
@@ -136,6 +149,11 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
         "profile": asdict(plan.profile),
         "middlewares": [_component_object(each) for each in plan.middlewares],
         "counter": plan.counter and _component_object(plan.counter),
+        "memory": plan.memory
+        and {
+            "embeddings": _component_object(plan.memory.embeddings),
+            "vector_store": _component_object(plan.memory.vector_store),
+        },
         "checkpointer": _component_object(plan.checkpointer),
         "tools": [
             {

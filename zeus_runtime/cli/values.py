@@ -10,7 +10,7 @@ from zeus_runtime.config.nodes import Mark, Path, show_path
 from zeus_runtime.config.ref import Ref
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.plan import Plan, PlannedComponent
+    from zeus_runtime.agent.plan import Plan, PlannedComponent, PlannedMemory
     from zeus_runtime.config import Document
 
 
@@ -56,7 +56,9 @@ def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
     }
     for field in fields(plan.config):
         planned = components.get(field.name)
-        if planned is None:
+        if field.name == "memory" and plan.memory is not None:
+            yield from _memory(document, plan.config.memory, plan.memory)
+        elif planned is None:
             yield from _inside(getattr(plan.config, field.name), (field.name,))
         elif isinstance(planned, tuple):
             if not planned:
@@ -65,6 +67,18 @@ def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
                 yield from _component(document, each, (field.name, index))
         else:
             yield from _component(document, planned, (field.name,))
+
+
+def _memory(
+    document: Document, memory: Any, planned: PlannedMemory
+) -> Iterator[tuple[Path, Any, Path]]:
+    for field in fields(memory):
+        path = ("memory", field.name)
+        component: PlannedComponent | None = getattr(planned, field.name, None)
+        if component is None:
+            yield from _inside(getattr(memory, field.name), path)
+        else:
+            yield from _component(document, component, path)
 
 
 def _component(document: Document, planned: PlannedComponent, path: Path) -> Iterator[tuple[Path, Any, Path]]:

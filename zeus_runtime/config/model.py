@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias
 
-from zeus_runtime.config.markers import Doc, FileRelative, Maximum, Minimum, Pattern, RefTo
+from zeus_runtime.config.markers import Doc, FileRelative, Maximum, Minimum, MinLength, Pattern, RefTo
 from zeus_runtime.config.ref import Ref as Ref
 
 _SQLITE = Ref("sqlite")
@@ -150,6 +150,77 @@ class Storage:
 
 
 @dataclass(frozen=True)
+class MemoryThresholds:
+    """What a text must pass to be kept, and how much of what is kept a prompt gets."""
+
+    min_confidence: Annotated[
+        float, Doc("What is less sure is not kept (MEMORY_MIN_CONFIDENCE)."), Minimum(0), Maximum(1)
+    ] = 0.7
+    duplicate_threshold: Annotated[
+        float | None,
+        Doc(
+            "Cosine from which on two texts say the same, unless their values differ (MEMORY_DUPLICATE_THRESHOLD); "
+            "null: the embedding model's own."
+        ),
+        Minimum(0.01),
+        Maximum(1),
+    ] = None
+    related_threshold: Annotated[
+        float | None,
+        Doc("Cosine from which on a text may replace another; null: it follows from the duplicate threshold."),
+        Minimum(0),
+        Maximum(1),
+    ] = None
+    related_words: Annotated[
+        float,
+        Doc("Share of a text's words, weighed by rarity, from which on it may replace another."),
+        Minimum(0),
+        Maximum(1),
+    ] = 0.5
+    max_extractions: Annotated[
+        int,
+        Doc(
+            "Memories that the agent saves of its own accord in a session's window (MEMORY_MAX_EXTRACTIONS); what the "
+            "user asks for does not count."
+        ),
+        Minimum(0),
+    ] = 3
+    extraction_window_hours: Annotated[float, Doc("The window of max_extractions."), Minimum(0.001)] = 24
+    min_length: Annotated[int, Doc("Characters (MEMORY_MIN_LENGTH)."), Minimum(1)] = 5
+    max_length: Annotated[int, Doc("Characters (MEMORY_MAX_LENGTH)."), Minimum(1)] = 2_000
+    top_k: Annotated[int, Doc("Memories in a prompt, and what a search finds by default."), Minimum(0)] = 5
+    max_prompt_characters: Annotated[
+        int, Doc("Characters of all memories in a prompt together."), Minimum(0)
+    ] = 2_000
+
+
+_ME = "local"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What the agent remembers from session to session, on whose behalf, and how it is found again."""
+
+    user: Annotated[str, MinLength(1), Doc("Whose memories they are.")] = _ME
+    project: Annotated[str | None, MinLength(1), Doc("Whose project they are; null for none.")] = None
+    role: Annotated[
+        Literal["owner", "admin", "editor", "viewer"], Doc("What the user is in the project.")
+    ] = "owner"
+    embeddings: Annotated[
+        Ref | None,
+        RefTo("embedding"),
+        Doc(
+            "The embedding model; null: litellm's text-embedding-3-small where OPENAI_API_KEY is set, else the bundled "
+            "static table."
+        ),
+    ] = None
+    vector_store: Annotated[Ref, RefTo("vector_store"), Doc("Where vectors are kept and compared.")] = _SQLITE
+    thresholds: Annotated[MemoryThresholds, Doc("What is kept and what is shown.")] = field(
+        default_factory=MemoryThresholds
+    )
+
+
+@dataclass(frozen=True)
 class Plugins:
     """Which plugins may load."""
 
@@ -185,6 +256,9 @@ class Config:
     archive: Annotated[ArchiveLimits, Doc("The files of what left the model's window.")] = field(
         default_factory=ArchiveLimits
     )
+    memory: Annotated[
+        Memory | None, Doc("Long-term memory, in the threads' database; null for none.")
+    ] = None
     checkpointer: Annotated[Ref, RefTo("checkpointer"), Doc("A Ref to a checkpointer component.")] = _SQLITE
     counter: Annotated[
         Ref | None,

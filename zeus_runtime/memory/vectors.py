@@ -38,6 +38,7 @@ class VectorQuery:
         reach: who asks may see this; empty means nothing.
         user_id: who asks, for the parts of the reach that cover own items only.
         memory_type: this type only; None for all.
+        at_least: items with a smaller cosine need not be given by ``nearest``, which can spare a store most of its work.
     """
 
     vector: NDArray[np.float32]
@@ -45,6 +46,7 @@ class VectorQuery:
     reach: tuple[Reach, ...]
     user_id: str
     memory_type: MemoryType | None = None
+    at_least: float = -1.0
 
 
 class VectorStore(ABC):

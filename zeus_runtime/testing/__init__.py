@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from zeus_runtime.testing.model_conformance import ModelConformance as ModelConformance
     from zeus_runtime.testing.scripted_model import ScriptedModel as ScriptedModel
     from zeus_runtime.testing.scripted_model import calling as calling
+    from zeus_runtime.testing.vector_store_conformance import VectorStoreConformance as VectorStoreConformance
 
 _ROOMS = {
     "EmbedderConformance": "embedder_conformance",
     "ModelConformance": "model_conformance",
     "ScriptedModel": "scripted_model",
+    "VectorStoreConformance": "vector_store_conformance",
     "calling": "scripted_model",
 }
 

@@ -1,0 +1,213 @@
+"""The vectors of one place and one model in memory, and the nearest of them to a query, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+HEAD: Final = 64
+_SAMPLE: Final = 1_024
+_LEAST: Final = 2_048
+"""Fewer vectors are compared whole: the head would not pay."""
+_ROUNDING: Final = 1e-5
+_FIRST: Final = 256
+_BLOCKS: Final = (256, 2_048)
+_FEW: Final = 8
+"""Where the bounds of a block prove fewer than so many, they prove little: all vectors are compared."""
+
+
+class Shelf:
+    """Vectors of length 1, one slot each; a slot is never used again.
+
+    Beside each vector stands its head, its coordinates along the 64 directions in which the vectors differ most, and
+    the length of the rest. ``head · head' + rest × rest'`` is never below the cosine (Cauchy and Schwarz), so most
+    vectors are ruled out by a quarter of the arithmetic or less, and the result is exact.
+    """
+
+    def __init__(self, dimension: int) -> None:
+        self._dimension = dimension
+        self._ids: list[str] = []
+        self._slots: dict[str, int] = {}
+        self._vectors = np.zeros((0, dimension), np.float32)
+        self._there = np.zeros(0, np.bool_)
+        self._figures = np.zeros((0, 3), np.int32)
+        self._directions: Vectors | None = None
+        self._heads = np.zeros((0, HEAD), np.float32)
+        self._rests = np.zeros(0, np.float32)
+        self._headed = 0
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self._vectors.nbytes + self._heads.nbytes
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """By slot: whether it was not taken away."""
+        return self._there[: len(self)]
+
+    @property
+    def figures(self) -> NDArray[np.int32]:
+        """By slot: the numbers it was added with."""
+        return self._figures[: len(self)]
+
+    @property
+    def is_worn(self) -> bool:
+        """Whether so many were taken away that it had better be read anew."""
+        return len(self) - len(self._slots) > len(self._slots) // 2 + 1_000
+
+    def add(self, ids: Sequence[str], vectors: Vectors, figures: NDArray[np.int32]) -> None:
+        """Add items, in place of those of the same id.
+
+        Args:
+            vectors: shape (items, dimension), of length 1.
+            figures: shape (items, 3).
+        """
+        start, end = len(self), len(self) + len(ids)
+        if end > len(self._vectors):
+            room = max(end, len(self._vectors) * 3 // 2 + 64) if start else end
+            self._vectors = _grown(self._vectors, start, room)
+            self._there = _grown(self._there, start, room)
+            self._figures = _grown(self._figures, start, room)
+            if self._directions is not None:
+                self._heads = _grown(self._heads, start, room)
+                self._rests = _grown(self._rests, start, room)
+        for item_id, slot in zip(ids, range(start, end), strict=True):
+            self.take_away(item_id)
+            self._slots[item_id] = slot
+        self._ids.extend(ids)
+        self._vectors[start:end] = vectors
+        self._there[start:end] = True
+        self._figures[start:end] = figures
+
+    def take_away(self, item_id: str) -> None:
+        """Leave an item out from now on."""
+        slot = self._slots.pop(item_id, None)
+        if slot is not None:
+            self._there[slot] = False
+
+    def cosines(self, ids: Sequence[str], query: Vectors, visible: NDArray[np.bool_]) -> dict[str, float]:
+        """Of these items, if they are here and ``visible``."""
+        known = [(each, self._slots[each]) for each in ids if each in self._slots]
+        known = [(each, slot) for each, slot in known if visible[slot]]
+        exact = self._vectors[[slot for _, slot in known]] @ query
+        return {each: float(cosine) for (each, _), cosine in zip(known, exact, strict=True)}
+
+    def nearest(
+        self, query: Vectors, visible: NDArray[np.bool_], at_least: float = -1.0
+    ) -> Iterator[tuple[str, float]]:
+        """The visible items by cosine, the greatest first; those below ``at_least`` may be left out."""
+        everything = int(np.count_nonzero(visible))
+        given = 0
+        if everything >= _LEAST and self._dimension >= 2 * HEAD:
+            bounds = np.where(visible, self._bounds(query), -np.inf)
+            near = np.flatnonzero(bounds >= at_least - _ROUNDING)
+            if len(near) <= everything // 4:
+                cosines = self._vectors[near] @ query
+                for place in _nearest_first(cosines, near):
+                    yield self._ids[near[place]], float(cosines[place])
+                return
+            for found in self._by_bounds(query, bounds, everything):
+                given += 1
+                yield found
+        yield from self._in_order(query, visible, everything, given)
+
+    def _in_order(
+        self, query: Vectors, visible: NDArray[np.bool_], everything: int, given: int
+    ) -> Iterator[tuple[str, float]]:
+        """All but the nearest that were given, by comparing them all."""
+        if given == everything:
+            return
+        if everything > len(self) // 4:
+            cosines = np.where(visible, self._vectors[: len(self)] @ query, -np.inf)
+        else:
+            slots = np.flatnonzero(visible)
+            cosines = np.full(len(self), -np.inf, np.float32)
+            cosines[slots] = self._vectors[slots] @ query
+        block = max(_FIRST, 4 * given)
+        while given < everything:
+            slots = _greatest(cosines, min(block, everything))
+            for slot in slots[given:]:
+                yield self._ids[slot], float(cosines[slot])
+            given, block = len(slots), block * 8
+
+    def _bounds(self, query: Vectors) -> Vectors:
+        self._complete_heads()
+        assert self._directions is not None
+        head = query @ self._directions
+        rest = float(np.sqrt(max(0.0, 1.0 - float(head @ head))))
+        return np.asarray(self._heads[: len(self)] @ head + self._rests[: len(self)] * np.float32(rest + _ROUNDING))
+
+    def _by_bounds(
+        self, query: Vectors, bounds: Vectors, everything: int
+    ) -> Iterator[tuple[str, float]]:
+        """As many of the nearest as their bounds prove while few vectors are compared whole."""
+        given = 0
+        for block in _BLOCKS:
+            if block * 4 > everything:
+                return
+            slots = _greatest(bounds, block)
+            cosines = self._vectors[slots] @ query
+            order = _nearest_first(cosines, slots)
+            # What was not looked at is at most as near as the least bound of what was.
+            sure = float(bounds[slots[-1]]) + _ROUNDING
+            while given < len(order) and cosines[order[given]] > sure:
+                yield self._ids[slots[order[given]]], float(cosines[order[given]])
+                given += 1
+            if given < _FEW:
+                return
+
+    def _complete_heads(self) -> None:
+        if self._directions is None:
+            self._directions = _directions(self._vectors[: len(self)])
+            self._heads = np.zeros((len(self._vectors), HEAD), np.float32)
+            self._rests = np.zeros(len(self._vectors), np.float32)
+            self._headed = 0
+        start, end = self._headed, len(self)
+        if start < end:
+            heads = self._vectors[start:end] @ self._directions
+            self._heads[start:end] = heads
+            squares = np.einsum("ij,ij->i", heads, heads)
+            self._rests[start:end] = np.sqrt(np.maximum(0.0, 1.0 - squares)) + _ROUNDING
+            self._headed = end
+
+
+def _grown(array: NDArray[np.generic], taken: int, room: int) -> NDArray[np.generic]:
+    grown = np.zeros((room, *array.shape[1:]), array.dtype)
+    grown[:taken] = array[:taken]
+    return grown
+
+
+def _greatest(values: Vectors, count: int) -> NDArray[np.intp]:
+    """The places of the ``count`` greatest values and of their equals, the greatest first, of equals the first."""
+    least = np.partition(values, len(values) - count)[len(values) - count]
+    places = np.flatnonzero(values >= least)
+    return places[np.argsort(-values[places], kind="stable")]
+
+
+def _nearest_first(cosines: Vectors, slots: NDArray[np.intp]) -> NDArray[np.intp]:
+    return np.lexsort((slots, -cosines))
+
+
+def _directions(vectors: Vectors) -> Vectors:
+    """64 orthonormal directions, shape (dimension, 64), that hold most of what a sample of the vectors is made of.
+
+    Subspace iteration; how good they are decides about the time that is saved, never about the result.
+    """
+    step = max(1, len(vectors) // _SAMPLE)
+    sample = vectors[::step][:_SAMPLE]
+    start = np.random.default_rng(0).standard_normal((vectors.shape[1], HEAD)).astype(np.float32)
+    found = np.linalg.qr(start)[0]
+    for _ in range(4):
+        found = np.linalg.qr(sample.T @ (sample @ found))[0]
+    return np.ascontiguousarray(found, dtype=np.float32)

@@ -1,0 +1,453 @@
+"""Memories by the words they have in common with a query, scored as ``fusion.lexical_similarity`` scores.
+
+The index is the database's: FTS5 on SQLite, a ``tsvector`` with GIN on PostgreSQL, both over the same tokens, each
+prefixed with the key of its place. So a word's entries are those of one user, project or session, nothing else is
+read, and how rare a word is follows from what the caller may see alone; the databases' own scores would count
+everybody's texts. Figures of the items and entries of words that were asked for stay in memory and are brought up to
+date by the place's count of changes, which any process raises.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, OrderedDict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+from sqlalchemy import select
+
+from zeus_runtime.memory.fusion import K1, B, search_tokens
+from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, MemoryType
+from zeus_runtime.memory.permissions import Grant, Reach
+from zeus_runtime.memory.ranking import SCOPE_PRIORITY
+from zeus_runtime.store.memory_tables import GONE, ITEM, PLACE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+    from sqlalchemy import Connection
+
+WORD_CHARACTERS: Final = 64
+"""A longer word is indexed by its beginning."""
+
+_STALE: Final = 4_000
+"""Changes after which a place is read anew; fewer than those for which removals are remembered."""
+_WORDS_KEPT: Final = 4_096
+_ENTRIES_KEPT: Final = 8_000_000
+_ITEMS_KEPT: Final = 2_000_000
+
+
+def indexed_words(text: str) -> list[str]:
+    """The words of ``text`` as the index has them."""
+    return [token[:WORD_CHARACTERS] for token in search_tokens(text)]
+
+
+def word_column(place: int, words: Sequence[str], dialect: str) -> str:
+    """What the column ``words`` of an item of ``place`` holds."""
+    if dialect != "postgresql":
+        return " ".join(f"{place}_{word}" for word in words)
+    positions: dict[str, list[str]] = {}
+    for position, word in enumerate(words, 1):
+        positions.setdefault(word, []).append(str(min(position, 16_383)))
+    return " ".join(f"'{place}_{word}':{','.join(places[:255])}" for word, places in positions.items())
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Where a word stands in a place: slots of the shelf, and how often there."""
+
+    slots: NDArray[np.int64]
+    counts: NDArray[np.float64]
+
+
+_FIGURES: Final = {
+    "key": np.int64,
+    "confidence": np.float64,
+    "words": np.float64,
+    "valid_from": np.int64,
+    "valid_until": np.int64,
+    "owner": np.int32,
+    "visibility": np.int8,
+    "memory_type": np.int8,
+    "there": np.bool_,
+}
+_COLUMNS: Final = (
+    ITEM.c.key,
+    ITEM.c.id,
+    ITEM.c.confidence,
+    ITEM.c.word_count,
+    ITEM.c.valid_from_ms,
+    ITEM.c.valid_until_ms,
+    ITEM.c.created_by,
+    ITEM.c.visibility,
+    ITEM.c.memory_type,
+)
+
+
+class View:
+    """The slots that somebody may see, with what BM25 needs to know of them all."""
+
+    def __init__(self) -> None:
+        self._slots = np.zeros(0, np.bool_)
+        self._taken = 0
+        self.texts = 0
+        self.words = 0.0
+
+    @property
+    def slots(self) -> NDArray[np.bool_]:
+        """Whether, by slot."""
+        return self._slots[: self._taken]
+
+    def add(self, visible: NDArray[np.bool_], words: NDArray[np.float64]) -> None:
+        end = self._taken + len(visible)
+        if end > len(self._slots):
+            self._slots = grown(self._slots, self._taken, end * 3 // 2 + 64 if self._taken else end)
+        self._slots[self._taken : end] = visible
+        self._taken = end
+        self.texts += int(np.count_nonzero(visible))
+        self.words += float(words[visible].sum())
+
+    def take_away(self, slot: int, words: float) -> None:
+        if self._slots[slot]:
+            self._slots[slot] = False
+            self.texts -= 1
+            self.words -= float(words)
+
+
+def grown(column: NDArray[Any], taken: int, room: int) -> NDArray[Any]:
+    """The column with room for more."""
+    new = np.zeros(room, column.dtype)
+    new[:taken] = column[:taken]
+    return new
+
+
+class Shelf:
+    """The figures of a place's items that can be found, one slot each, and the entries of words that were asked for.
+
+    A slot is never used again: an item that changed gets a new one.
+    """
+
+    def __init__(self, scope: str, scope_id: str) -> None:
+        self._where = (PLACE.c.scope == scope, PLACE.c.scope_id == scope_id)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._place: int | None = None
+        self._changes = -1
+        self._figures = {name: np.zeros(0, kind) for name, kind in _FIGURES.items()}
+        self._views: dict[tuple[tuple[Grant, ...], str], View] = {}
+        self._taken = 0
+        self._timed = 0
+        self._gone = 0
+        self._ascending = True
+        self._slots: dict[str, int] = {}
+        self._by_key: dict[int, str] = {}
+        self._ids: list[str] = []
+        self._owners: dict[str, int] = {}
+        self._entries: OrderedDict[str, Entries] = OrderedDict()
+        self._kept = 0
+
+    def __len__(self) -> int:
+        return self._taken
+
+    def figure(self, name: str) -> NDArray[Any]:
+        """One of confidence, words, owner, visibility, memory_type, by slot."""
+        return self._figures[name][: self._taken]
+
+    def id(self, slot: int) -> str:
+        """The item of a slot."""
+        return self._ids[slot]
+
+    def slot(self, item_id: str) -> int | None:
+        """Where an item stands now."""
+        return self._slots.get(item_id)
+
+    def refresh(self, connection: Connection) -> None:
+        """Bring it up to date. Not after writing in the same transaction: what is rolled back would stay here."""
+        row = connection.execute(select(PLACE.c.key, PLACE.c.changes).where(*self._where)).first()
+        if row is None:
+            self._clear()
+            return
+        place, changes = row
+        if place == self._place and changes == self._changes:
+            return
+        fresh = place != self._place or not self._changes <= changes <= self._changes + _STALE
+        if fresh or self._gone > self._taken // 2 + 1_000:
+            self._read(connection, place)
+        else:
+            self._catch_up(connection)
+        self._place, self._changes = place, changes
+
+    def _read(self, connection: Connection, place: int) -> None:
+        self._clear()
+        query = select(*_COLUMNS).where(
+            ITEM.c.place == place, ITEM.c.status == "active", ITEM.c.trust != "quarantined"
+        )
+        self._append([tuple(row) for row in connection.execute(query.order_by(ITEM.c.key))])
+
+    def _catch_up(self, connection: Connection) -> None:
+        since = (ITEM.c.place == self._place, ITEM.c.changed > self._changes)
+        query = select(*_COLUMNS, ITEM.c.status, ITEM.c.trust, ITEM.c.content).where(*since)
+        rows = connection.execute(query.order_by(ITEM.c.key)).all()
+        gone = select(GONE.c.item).where(GONE.c.place == self._place, GONE.c.changed > self._changes)
+        for key in (*connection.execute(gone).scalars(), *(row[0] for row in rows)):
+            self._take_away(key)
+        found = [tuple(row) for row in rows if row.status == "active" and row.trust != "quarantined"]
+        first = self._taken
+        self._append([row[: len(_COLUMNS)] for row in found])
+        self._add_entries(first, [row[-1] for row in found])
+
+    def _take_away(self, key: int) -> None:
+        item_id = self._by_key.pop(key, None)
+        if item_id is not None:
+            slot = self._slots.pop(item_id)
+            self._figures["there"][slot] = False
+            self._gone += 1
+            for view in self._views.values():
+                view.take_away(slot, self._figures["words"][slot])
+
+    def _append(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        if not rows:
+            return
+        start, end = self._taken, self._taken + len(rows)
+        room = len(self._figures["key"])
+        if end > room:
+            room = max(end, room * 3 // 2 + 64) if start else end
+            self._figures = {name: grown(column, start, room) for name, column in self._figures.items()}
+        keys, ids, confidences, words, froms, untils, owners, visibilities, types = zip(*rows, strict=True)
+        new: dict[str, Sequence[Any]] = {
+            "key": keys,
+            "confidence": confidences,
+            "words": words,
+            "valid_from": [_ALWAYS[0] if time is None else time for time in froms],
+            "valid_until": [_ALWAYS[1] if time is None else time for time in untils],
+            "owner": [self._owners.setdefault(owner, len(self._owners)) for owner in owners],
+            "visibility": [_VISIBILITY[each] for each in visibilities],
+            "memory_type": [_TYPE[each] for each in types],
+            "there": [True] * len(rows),
+        }
+        for name, values in new.items():
+            self._figures[name][start:end] = values
+        self._timed += sum(time is not None for time in (*froms, *untils))
+        self._ascending = self._ascending and (not start or int(self._figures["key"][start - 1]) < keys[0])
+        self._ids.extend(ids)
+        self._slots.update(zip(ids, range(start, end), strict=True))
+        self._by_key.update(zip(keys, ids, strict=True))
+        self._taken = end
+        for (grants, user_id), view in self._views.items():
+            view.add(self._covered(grants, user_id, start), self._figures["words"][start:end])
+
+    def visible(self, grants: tuple[Grant, ...], user_id: str, now_ms: int) -> View:
+        """The slots that the grants cover and that are valid now."""
+        key = (grants, user_id)
+        view = self._views.get(key)
+        if view is None:
+            view = View()
+            view.add(self._covered(grants, user_id, 0), self.figure("words"))
+            self._views[key] = view
+        if not self._timed:
+            return view
+        valid = (self.figure("valid_from") <= now_ms) & (now_ms < self.figure("valid_until"))
+        now = View()
+        now.add(view.slots & valid, self.figure("words"))
+        return now
+
+    def _covered(self, grants: tuple[Grant, ...], user_id: str, start: int) -> NDArray[np.bool_]:
+        allowed = np.zeros(self._taken - start, np.bool_)
+        owner = self._owners.get(user_id, -1)
+        for grant in grants:
+            covered = np.isin(
+                self.figure("visibility")[start:], [_VISIBILITY[each] for each in grant.visibilities]
+            )
+            if grant.own:
+                covered &= self.figure("owner")[start:] == owner
+            allowed |= covered
+        return np.asarray(allowed & self.figure("there")[start:])
+
+    def _add_entries(self, first: int, contents: Iterable[str]) -> None:
+        for slot, content in enumerate(contents, first):
+            for word, often in Counter(indexed_words(content)).items():
+                known = self._entries.get(word)
+                if known is not None:
+                    self._kept += 1
+                    self._entries[word] = Entries(np.append(known.slots, slot), np.append(known.counts, often))
+
+    def entries(self, connection: Connection, words: Collection[str]) -> dict[str, Entries]:
+        """Word to the slots that have it; some may be of items that are gone."""
+        unknown = [word for word in words if word not in self._entries]
+        if unknown and self._place is not None:
+            for word, (keys, counts) in _entries(connection, self._place, unknown).items():
+                found = self._found(keys, counts)
+                self._entries[word] = found
+                self._kept += len(found.slots)
+        known = {word: self._entries.get(word, _NONE) for word in words}
+        for word in known.keys() & self._entries.keys():
+            self._entries.move_to_end(word)
+        while len(self._entries) > _WORDS_KEPT or (self._kept > _ENTRIES_KEPT and len(self._entries) > 1):
+            self._kept -= len(self._entries.popitem(last=False)[1].slots)
+        return known
+
+    def _found(self, keys: NDArray[np.int64], counts: NDArray[np.float64]) -> Entries:
+        if self._ascending:
+            own = self.figure("key")
+            slots = np.minimum(np.searchsorted(own, keys), max(0, self._taken - 1))
+            same = own[slots] == keys if self._taken else np.zeros(len(keys), np.bool_)
+            return Entries(slots[same], counts[same])
+        wanted = ((self._by_key.get(int(key)), often) for key, often in zip(keys, counts, strict=True))
+        known = [(self._slots[item_id], often) for item_id, often in wanted if item_id is not None]
+        return Entries(
+            np.array([slot for slot, _ in known], np.int64), np.array([often for _, often in known], np.float64)
+        )
+
+
+_SOMETHING: Final = 1e-12
+_ALWAYS: Final = (-(2**62), 2**62)
+_VISIBILITY: Final = {name: number for number, name in enumerate(VISIBILITIES)}
+_TYPE: Final = {name: number for number, name in enumerate(MEMORY_TYPES)}
+_NONE: Final = Entries(np.zeros(0, np.int64), np.zeros(0, np.float64))
+
+
+_Found: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.float64]]"
+
+
+def _entries(connection: Connection, place: int, words: Sequence[str]) -> dict[str, _Found]:
+    """The items of a place that have each of ``words``, by key, and how often."""
+    terms = {f"{place}_{word}": word for word in words}
+    found: dict[str, list[tuple[int, int]]] = {word: [] for word in words}
+    if connection.dialect.name == "sqlite":
+        rows: list[Any] = []
+        for some in _blocks(list(terms)):
+            query = f"SELECT term, doc FROM memory_word WHERE term IN ({', '.join('?' * len(some))})"
+            rows += connection.exec_driver_sql(query, tuple(some)).all()
+        docs: dict[str, list[int]] = {word: [] for word in words}
+        for term, doc in rows:
+            docs[terms[term]].append(doc)
+        return {word: _counted(each) for word, each in docs.items()}
+    for term, word in terms.items():
+        values = {"place": place, "term": term, "query": f"'{term}'"}
+        found[word] = [(row[0], row[1]) for row in connection.exec_driver_sql(_POSTGRES, values)]
+    return {
+        word: (np.array([key for key, _ in each], np.int64), np.array([often for _, often in each], np.float64))
+        for word, each in found.items()
+    }
+
+
+def _counted(docs: list[int]) -> _Found:
+    keys, counts = np.unique(np.array(docs, np.int64), return_counts=True)
+    return keys, counts.astype(np.float64)
+
+
+def _blocks(terms: list[str]) -> Iterator[list[str]]:
+    for start in range(0, len(terms), 500):
+        yield terms[start : start + 500]
+
+
+_POSTGRES: Final = """
+SELECT key, cardinality((SELECT positions FROM unnest(words) WHERE lexeme = %(term)s))
+FROM memory_item WHERE place = %(place)s AND words @@ %(query)s::tsquery ORDER BY key"""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a query finds on one shelf.
+
+    Args:
+        visible: by slot; the caller may see it and it is of the type asked for.
+        lexical: by slot; ``fusion.lexical_similarity``, 0 without a common word.
+        priority: the scope's.
+    """
+
+    shelf: Shelf
+    visible: NDArray[np.bool_]
+    lexical: NDArray[np.float64]
+    priority: float
+
+    @property
+    def confidence(self) -> NDArray[np.float64]:
+        """By slot."""
+        return self.shelf.figure("confidence")
+
+    def best_by_words(self, at_least: float, count: int) -> list[int]:
+        """The slots that fit the words best, and at least so well, the best first."""
+        slots = np.flatnonzero(self.visible & (self.lexical >= max(at_least, _SOMETHING)))
+        order = np.argsort(-self.lexical[slots], kind="stable")
+        return [int(slot) for slot in slots[order[:count]]]
+
+
+class Lexicon:
+    """The shelves that were asked for, the last used ones kept. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._shelves: OrderedDict[tuple[str, str, str], Shelf] = OrderedDict()
+
+    def find(
+        self,
+        connection: Connection,
+        words: Sequence[str],
+        reach: Sequence[Reach],
+        user_id: str,
+        *,
+        now_ms: int,
+        memory_type: MemoryType | None = None,
+    ) -> list[Part]:
+        """Each part of the reach with how well its items fit ``words``, of ``indexed_words``.
+
+        How rare a word is follows from all that the caller may see within the reach, of any type.
+
+        Args:
+            now_ms: what is not valid yet or no more is left out.
+        """
+        shelves = [self._shelf(connection, part, user_id) for part in reach]
+        seen = [
+            shelf.visible(part.grants, user_id, now_ms) for shelf, part in zip(shelves, reach, strict=True)
+        ]
+        lexical = _scores(connection, words, list(zip(shelves, seen, strict=True)))
+        parts = []
+        for shelf, part, visible, share in zip(shelves, reach, seen, lexical, strict=True):
+            wanted = visible.slots
+            if memory_type is not None:
+                wanted = wanted & (shelf.figure("memory_type") == _TYPE[memory_type])
+            parts.append(Part(shelf, wanted, share, SCOPE_PRIORITY[part.scope]))
+        return parts
+
+    def _shelf(self, connection: Connection, part: Reach, user_id: str) -> Shelf:
+        # A project's rows may differ by who asks (row-level security), so each member has a copy.
+        key = (part.scope, part.scope_id, user_id)
+        shelf = self._shelves.pop(key, None) or Shelf(part.scope, part.scope_id)
+        shelf.refresh(connection)
+        self._shelves[key] = shelf
+        while len(self._shelves) > 1 and sum(map(len, self._shelves.values())) > _ITEMS_KEPT:
+            self._shelves.popitem(last=False)
+        return shelf
+
+
+def _scores(
+    connection: Connection, words: Sequence[str], shelves: Sequence[tuple[Shelf, View]]
+) -> list[NDArray[np.float64]]:
+    scores = [np.zeros(len(shelf)) for shelf, _ in shelves]
+    texts = sum(view.texts for _, view in shelves)
+    if not texts or not words:
+        return scores
+    mean = sum(view.words for _, view in shelves) / texts
+    best = 0.0
+    wanted = sorted(set(words))
+    known = [shelf.entries(connection, wanted) for shelf, _ in shelves]
+    for word in wanted:
+        found = [entries[word] for entries in known]
+        having = sum(
+            int(np.count_nonzero(view.slots[entries.slots]))
+            for entries, (_, view) in zip(found, shelves, strict=True)
+        )
+        weight = math.log(1 + (texts - having + 0.5) / (having + 0.5))
+        best += weight
+        for entries, score, (shelf, _) in zip(found, scores, shelves, strict=True):
+            if len(entries.slots):
+                long = 1 - B + B * shelf.figure("words")[entries.slots] / mean if mean else 1.0
+                score[entries.slots] += (weight * (K1 + 1)) * entries.counts / (entries.counts + K1 * long)
+    for score in scores:
+        score /= best
+        np.minimum(score, 1.0, out=score)
+    return scores

@@ -1,0 +1,533 @@
+"""What memory does to the database, each in one transaction: add, change, delete, search, embed.
+
+Nothing here waits for a model: vectors come from the caller, made outside the transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from sqlalchemy import and_, func, or_, select
+from sqlalchemy.exc import DatabaseError
+
+from zeus_runtime.errors import RunError
+from zeus_runtime.memory import gate, records
+from zeus_runtime.memory.gate import Decision, Duplicate, Neighbour, Passed, Rejected, Superseded
+from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
+from zeus_runtime.memory.lexical import Lexicon, indexed_words
+from zeus_runtime.memory.permissions import Operation, Reach, may, reach
+from zeus_runtime.memory.ranking import Ranked, rank
+from zeus_runtime.memory.search import BareCosine, Measure, best
+from zeus_runtime.memory.vectors import Entry, VectorQuery, VectorStore
+from zeus_runtime.store.memory_tables import ITEM, create_memory_tables
+from zeus_runtime.store.transactions import retry_while_locked
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from sqlalchemy import ColumnElement, Connection
+
+    from zeus_runtime.memory.embedding import Calibration
+    from zeus_runtime.store.database import Database
+
+T = TypeVar("T")
+
+_NEIGHBOURS: Final = 12
+_WRITES_BETWEEN_CHECKPOINTS: Final = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """A text's vector: shape (dimension,), float32, length 1, and what its cosines mean."""
+
+    vector: NDArray[np.float32]
+    embedding: Embedding
+    calibration: Calibration
+
+
+@dataclass(frozen=True)
+class Written:
+    """What became of a text.
+
+    Args:
+        decision: of the gate.
+        item: the new memory; None if nothing was written.
+        removed: ids whose vectors are not wanted any more.
+    """
+
+    decision: Decision
+    item: MemoryItem | None = None
+    removed: tuple[str, ...] = ()
+
+
+class Derived(Protocol):
+    """What was made from memories and must go when they go, such as lines of a profile."""
+
+    def forget(self, connection: Connection, ids: Collection[str]) -> None:
+        """Remove what came from these items, in their own transaction."""
+        ...
+
+
+class Operations:
+    """The memories of one database.
+
+    Args:
+        database: where the rows are.
+        vectors: where the vectors are.
+        settings: thresholds.
+        now: the clock, UTC.
+        derived: told of every deletion.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        vectors: VectorStore,
+        settings: MemorySettings,
+        *,
+        now: Callable[[], datetime],
+        derived: Sequence[Derived] = (),
+    ) -> None:
+        self._database = database
+        self._vectors = vectors
+        self._settings = settings
+        self._now = now
+        self._derived = derived
+        self._lexicon = Lexicon()
+        self._writes = 0
+
+    async def open(self) -> None:
+        """Make what is not there yet, and bring vectors kept elsewhere in line with the rows."""
+
+        def prepare(connection: Connection) -> None:
+            records.begin_write(connection)
+            records.lock(connection, "tables")
+            create_memory_tables(connection)
+            self._vectors.prepare(connection)
+
+        await self._database.run(lambda connection: retry_while_locked(lambda: prepare(connection)))
+        if not self._vectors.transactional:
+            await self._reconcile()
+
+    async def close(self) -> None:
+        """Move the write-ahead log into the database and close it."""
+        await self._database.checkpoint()
+        await self._database.close()
+        self._vectors.close()
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Run ``work`` on one state of the database."""
+
+        def transaction(connection: Connection) -> T:
+            records.begin_read(connection)
+            return work(connection)
+
+        return await self._database.run(transaction)
+
+    async def _write(self, work: Callable[[Connection], T]) -> T:
+        def transaction(connection: Connection) -> T:
+            records.begin_write(connection)
+            return work(connection)
+
+        result = await self._database.run(transaction)
+        self._writes += 1
+        if self._writes % _WRITES_BETWEEN_CHECKPOINTS == 0:
+            await self._database.checkpoint()
+        return result
+
+    def time(self) -> datetime:
+        """Now, as exact as the database keeps it."""
+        return records.from_ms(records.to_ms(self._now()))
+
+    async def add(
+        self, caller: Caller, passed: Passed, item: MemoryItem, embedded: Embedded | None, *, explicit: bool
+    ) -> Written:
+        """Decide about ``item`` beside what is there and write it, as one step for all processes.
+
+        Args:
+            item: as it would be stored, without an embedding.
+            embedded: None if there is no vector yet.
+            explicit: the user asked for it in words.
+        """
+        calibration = embedded.calibration if embedded else None
+        if passed.trust == "quarantined":
+            embedded = None
+        session = caller.session_id or f"user {caller.user_id}"
+        since = item.created_at - timedelta(hours=self._settings.extraction_window_hours)
+
+        def work(connection: Connection) -> Written:
+            extracted = 0
+            if not explicit:
+                records.lock(connection, f"extractions of {session}")
+                extracted = records.extractions(connection, session, since)
+            place = records.lock_place(connection, item.scope, item.scope_id)
+            decision = gate.decide(
+                passed.content,
+                self._neighbours(connection, caller, item.scope, passed.content, embedded),
+                extractions=extracted,
+                explicit=explicit,
+                settings=self._settings,
+                calibration=calibration,
+                trust=passed.trust,
+            )
+            if isinstance(decision, Rejected | Duplicate):
+                return Written(decision)
+            place = records.changed(connection, place)
+            removed: tuple[str, ...] = ()
+            if isinstance(decision, Superseded):
+                old = records.new_version(
+                    decision.of,
+                    item.created_at,
+                    status="superseded",
+                    superseded_by=item.id,
+                    valid_until=item.created_at,
+                )
+                records.rewrite(connection, old, place)
+                records.record(connection, "superseded", caller.user_id, item.created_at, old)
+                removed = (old.id,)
+            stored = replace(item, embedding=self._at_once(embedded))
+            records.write(connection, stored, place)
+            records.record(connection, "stored", caller.user_id, item.created_at, stored)
+            if not explicit:
+                records.record_extraction(connection, session, item.created_at, since)
+            if self._vectors.transactional:
+                self._vectors.remove(connection, removed)
+                if embedded is not None:
+                    self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
+            return Written(decision, stored, removed)
+
+        written = await self._write(work)
+        if not self._vectors.transactional:
+            written = await self._follow(written, embedded)
+        return written
+
+    def _at_once(self, embedded: Embedded | None) -> Embedding | None:
+        """What the row says of its vector: that of a store of its own is written later and said then."""
+        return embedded.embedding if embedded is not None and self._vectors.transactional else None
+
+    async def _follow(self, written: Written, embedded: Embedded | None) -> Written:
+        if written.removed:
+            await self._database.run(
+                lambda connection: self._vectors.remove(connection, written.removed)
+            )
+        if written.item is None or embedded is None:
+            return written
+        await self.put_vectors([(written.item, embedded)])
+        return replace(written, item=replace(written.item, embedding=embedded.embedding))
+
+    async def decide(
+        self, caller: Caller, passed: Passed, scope: Scope, embedded: Embedded | None
+    ) -> Decision:
+        """What the gate would say of a text that the user asks to keep, without keeping it."""
+        return await self.read(
+            lambda connection: gate.decide(
+                passed.content,
+                self._neighbours(connection, caller, scope, passed.content, embedded),
+                extractions=0,
+                explicit=True,
+                settings=self._settings,
+                calibration=embedded.calibration if embedded else None,
+                trust=passed.trust,
+            )
+        )
+
+    async def extractions(self, caller: Caller) -> int:
+        """How many memories the agent saved of its own accord in this session and window."""
+        session = caller.session_id or f"user {caller.user_id}"
+        since = self.time() - timedelta(hours=self._settings.extraction_window_hours)
+        return await self.read(lambda connection: records.extractions(connection, session, since))
+
+    def _neighbours(
+        self, connection: Connection, caller: Caller, scope: Scope, content: str, embedded: Embedded | None
+    ) -> list[Neighbour]:
+        parts = reach(caller, "read", scope)
+        words = indexed_words(content)
+        found = self._lexicon.find(
+            connection, words, parts, caller.user_id, now_ms=records.to_ms(self.time())
+        )
+        same = {item.id: item for item in records.same_words(connection, content, parts, caller.user_id)}
+        lexical: dict[str, float] = {}
+        for part in found:
+            slots = part.best_by_words(self._settings.related_words, _NEIGHBOURS)
+            lexical |= {part.shelf.id(slot): float(part.lexical[slot]) for slot in slots}
+        cosines: dict[str, float] = {}
+        if embedded is not None:
+            least = self._settings.related_from(embedded.calibration)
+            query = VectorQuery(
+                embedded.vector, embedded.embedding, parts, caller.user_id, at_least=least
+            )
+            cosines = dict(islice(self._vectors.nearest(connection, query), _NEIGHBOURS))
+            unknown = (lexical.keys() | same.keys()) - cosines.keys()
+            cosines |= self._vectors.cosines(connection, query, unknown)
+        for part in found:
+            for item_id in cosines.keys() | same.keys():
+                slot = part.shelf.slot(item_id)
+                if slot is not None and item_id not in lexical:
+                    lexical[item_id] = float(part.lexical[slot])
+        wanted = (lexical.keys() | cosines.keys()) - same.keys()
+        items = same | records.by_ids(connection, wanted, parts, caller.user_id)
+        return [
+            Neighbour(item, cosines.get(item.id), lexical.get(item.id), editable=may(caller, "edit", item))
+            for item in items.values()
+            if item.status == "active"
+        ]
+
+    async def search(
+        self,
+        caller: Caller,
+        query: str,
+        embedded: Embedded | None,
+        measure: Measure,
+        *,
+        top_k: int | None,
+        memory_type: MemoryType | None,
+        scope: Scope | None,
+    ) -> list[Ranked]:
+        """The best of all that the caller may read, best first."""
+        parts = reach(caller, "read", scope)
+        words = [] if isinstance(measure, BareCosine) else indexed_words(query)
+
+        def work(connection: Connection) -> list[Ranked]:
+            now_ms = records.to_ms(self.time())
+            found = self._lexicon.find(
+                connection, words, parts, caller.user_id, now_ms=now_ms, memory_type=memory_type
+            )
+            asked = None
+            if embedded is not None:
+                about = VectorQuery(
+                    embedded.vector, embedded.embedding, parts, caller.user_id, memory_type=memory_type
+                )
+                asked = _Asked(self._vectors, connection, about)
+            similar = dict(best(found, asked, measure, top_k))
+            items = records.by_ids(connection, similar.keys(), parts, caller.user_id)
+            return rank(((item, similar[item.id]) for item in items.values()), top_k)
+
+        return await self.read(work)
+
+    async def find(self, caller: Caller, item_id: str, operation: Operation) -> MemoryItem | None:
+        """The item, if the caller may do this with it."""
+        return await self.read(lambda connection: records.find(connection, item_id, caller, operation))
+
+    async def change(
+        self,
+        caller: Caller,
+        item_id: str,
+        changes: Mapping[str, Any],
+        embedded: Embedded | None,
+    ) -> MemoryItem | None:
+        """Write the item's next version; None if there is none that the caller may edit."""
+
+        def work(connection: Connection) -> tuple[MemoryItem, MemoryItem] | None:
+            found = _held(connection, item_id, caller, "edit")
+            if found is None:
+                return None
+            old, place = found
+            place = records.changed(connection, place)
+            now = self.time()
+            item = records.new_version(old, now, **{"embedding": None, **changes})
+            searched = item.status == "active" and item.trust != "quarantined"
+            kept = embedded if searched else None
+            item = replace(item, embedding=self._at_once(kept))
+            records.rewrite(connection, item, place)
+            action: records.Action = "updated"
+            if item.status != old.status:
+                action = "restored" if item.status == "active" else "archived"
+            records.record(connection, action, caller.user_id, now, item)
+            if self._vectors.transactional:
+                self._vectors.remove(connection, [item.id])
+                if kept is not None:
+                    self._vectors.put(connection, [Entry(item, kept.embedding, kept.vector)])
+            return old, item
+
+        done = await self._write(work)
+        if done is None:
+            return None
+        _, item = done
+        if not self._vectors.transactional:
+            await self._database.run(lambda connection: self._vectors.remove(connection, [item.id]))
+            if embedded is not None and item.status == "active" and item.trust != "quarantined":
+                await self.put_vectors([(item, embedded)])
+                item = replace(item, embedding=embedded.embedding)
+        return item
+
+    async def delete(self, caller: Caller, item_id: str) -> tuple[str, ...] | None:
+        """Remove the item, what it had superseded, their vectors, words and texts; the free space is overwritten.
+
+        Returns:
+            the ids that are gone; None if there is no such item that the caller may delete.
+        """
+
+        def work(connection: Connection) -> tuple[str, ...] | None:
+            found = _held(connection, item_id, caller, "delete")
+            if found is None:
+                return None
+            item, place = found
+            place = records.changed(connection, place)
+            former = [
+                each
+                for each in records.superseded_by(connection, [item.id])
+                if (each.scope, each.scope_id) == (item.scope, item.scope_id) and may(caller, "delete", each)
+            ]
+            going = [item, *former]
+            ids = tuple(each.id for each in going)
+            records.remove(connection, ids, place)
+            now = self.time()
+            last = [records.new_version(each, now) for each in going]
+            records.record(connection, "deleted", caller.user_id, now, *last)
+            for derived in self._derived:
+                derived.forget(connection, ids)
+            if self._vectors.transactional:
+                self._vectors.remove(connection, ids)
+            return ids
+
+        gone = await self._write(work)
+        if gone is not None:
+            if not self._vectors.transactional:
+                await self._database.run(lambda connection: self._vectors.remove(connection, gone))
+            await self._database.compact()
+        return gone
+
+    async def without_vector(
+        self, caller: Caller, embedding: Embedding, *, any_model: bool, limit: int
+    ) -> tuple[list[MemoryItem], int]:
+        """Some of the caller's items that have no vector, or none of this model, and how many there are in all."""
+
+        def work(connection: Connection) -> tuple[list[MemoryItem], int]:
+            where = and_(_concerns(caller), records.not_embedded_with(embedding, any_model=any_model))
+            return records.items(connection, where, limit=limit), records.count(connection, where)
+
+        return await self.read(work)
+
+    async def put_vectors(self, embedded: Sequence[tuple[MemoryItem, Embedded]]) -> int:
+        """Keep the vectors of items that are still as they were; how many those are."""
+        if not embedded:
+            return 0
+        embedding = embedded[0][1].embedding
+        versions = {item.id: item.version for item, _ in embedded}
+
+        def entries(ids: Collection[str]) -> list[Entry]:
+            return [
+                Entry(item, each.embedding, each.vector) for item, each in embedded if item.id in ids
+            ]
+
+        def work(connection: Connection) -> set[str]:
+            done = records.mark_embedded(connection, versions, embedding)
+            self._vectors.put(connection, entries(done))
+            return done
+
+        if self._vectors.transactional:
+            return len(await self._write(work))
+        # The vector first: a row that says it has one is believed.
+        await self._database.run(lambda connection: self._vectors.put(connection, entries(versions.keys())))
+        done = await self._write(
+            lambda connection: records.mark_embedded(connection, versions, embedding)
+        )
+        stale = versions.keys() - done
+        await self._database.run(lambda connection: self._vectors.remove(connection, stale))
+        return len(done)
+
+    async def _reconcile(self) -> None:
+        def compare(connection: Connection) -> set[str]:
+            rows, kept = records.embedded_ids(connection), self._vectors.ids(connection)
+            self._vectors.remove(connection, kept - rows)
+            return rows - kept
+
+        missing = await self.read(compare)
+        if missing:
+            await self._write(lambda connection: records.unmark_embedded(connection, missing))
+
+    async def mark_used(self, used: Mapping[str, datetime]) -> None:
+        """Write when items were last used."""
+        await self._write(lambda connection: records.mark_used(connection, used))
+
+    async def check(self) -> None:
+        """That the rows, the lexical index and the vectors agree.
+
+        Raises:
+            RunError: they do not; says which.
+        """
+
+        def work(connection: Connection) -> None:
+            if connection.dialect.name == "sqlite":
+                try:
+                    connection.exec_driver_sql(
+                        "INSERT INTO memory_words(memory_words, rank) VALUES ('integrity-check', 1)"
+                    )
+                except DatabaseError as error:
+                    raise RunError(
+                        "the lexical index of the memories does not agree with their rows",
+                        remedy="`zeus memory reindex` makes it anew.",
+                    ) from error
+            wrong = records.embedded_ids(connection) ^ self._vectors.ids(connection)
+            if wrong:
+                raise RunError(
+                    f"{len(wrong)} memories have a row or a vector without the other",
+                    remedy="`zeus memory reindex` makes the vectors anew.",
+                )
+
+        await self._write(work)
+
+    async def rebuild_words(self) -> None:
+        """Make the lexical index anew from the rows (SQLite; elsewhere it is part of them)."""
+
+        def work(connection: Connection) -> None:
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("INSERT INTO memory_words(memory_words) VALUES ('rebuild')")
+
+        await self._write(work)
+
+    async def figures(self, caller: Caller) -> dict[str, dict[str, int]]:
+        """How many memories the caller may read, by what."""
+        parts = reach(caller, "read")
+
+        def work(connection: Connection) -> dict[str, dict[str, int]]:
+            where = and_(
+                ITEM.c.place.in_(records.places(connection, parts)),
+                records.reach_filter(parts, caller.user_id),
+            )
+            found: dict[str, dict[str, int]] = {}
+            for name in ("status", "scope", "memory_type", "source", "trust", "embedding_model"):
+                column = ITEM.c[name]
+                counted = and_(where, ITEM.c.status == "active") if name != "status" else where
+                query = select(func.coalesce(column, "none"), func.count()).where(counted).group_by(column)
+                rows = connection.execute(query).all()
+                found[name] = dict(sorted((str(row[0]), int(row[1])) for row in rows))
+            return found
+
+        return await self.read(work)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A store's vectors within one query."""
+
+    store: VectorStore
+    connection: Connection
+    query: VectorQuery
+
+    def nearest(self) -> Iterator[tuple[str, float]]:
+        return self.store.nearest(self.connection, self.query)
+
+    def cosines(self, ids: Collection[str]) -> Mapping[str, float]:
+        return self.store.cosines(self.connection, self.query, ids)
+
+
+def _held(
+    connection: Connection, item_id: str, caller: Caller, operation: Operation
+) -> tuple[MemoryItem, records.Place] | None:
+    """The item, if the caller may do this with it, and its place, which nobody else changes from here on."""
+    item = records.find(connection, item_id, caller, operation)
+    if item is None:
+        return None
+    place = records.lock_place(connection, item.scope, item.scope_id)
+    item = records.find(connection, item_id, caller, operation)
+    return None if item is None else (item, place)
+
+
+def _concerns(caller: Caller) -> ColumnElement[bool]:
+    parts: tuple[Reach, ...] = reach(caller, "read")
+    return or_(ITEM.c.created_by == caller.user_id, records.reach_filter(parts, caller.user_id))

@@ -1,0 +1,452 @@
+"""Memory items as rows: written, found and removed, always within what the caller may reach.
+
+Functions of a connection, inside a transaction that ``begin_write`` or ``begin_read`` opened first. Who changes items
+of a place holds its row (``lock_place``), so that looking for neighbours and inserting are one step for everybody.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+
+from sqlalchemy import and_, bindparam, delete, false, func, insert, or_, select, text, update
+
+from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemoryType, Scope, Status
+from zeus_runtime.memory.lexical import indexed_words, word_column
+from zeus_runtime.memory.normalise import duplicate_key
+from zeus_runtime.memory.permissions import Operation, Reach, reach
+from zeus_runtime.store.memory_tables import EXTRACTION, GONE, HISTORY, ITEM, PLACE, secures_deletes
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, Connection, Row, Select
+
+Action: TypeAlias = Literal["stored", "updated", "superseded", "archived", "restored", "imported", "deleted"]
+
+GONE_KEPT: Final = 5_000
+"""Changes of a place for which removals are remembered; who holds an older copy of the place reads it anew."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_SAME: Final = frozenset(
+    "id content memory_type scope scope_id created_by source source_id confidence visibility status subject trust "
+    "superseded_by version".split()
+)
+
+
+class Change(NamedTuple):
+    """One entry of an item's history.
+
+    Args:
+        by: the user on whose behalf it was done.
+        content: as it was from then on; empty once the item was deleted.
+    """
+
+    item: str
+    version: int
+    action: Action
+    by: str
+    at: datetime
+    content: str
+
+
+@dataclass(frozen=True)
+class Place:
+    """The row of a user, project or session, held until the transaction ends."""
+
+    key: int
+    changes: int
+
+
+def to_ms(time: datetime) -> int:
+    """Milliseconds since 1970, rounded down."""
+    return (time - _EPOCH) // _MILLISECOND
+
+
+def from_ms(milliseconds: int) -> datetime:
+    """The UTC time of so many milliseconds since 1970."""
+    return _EPOCH + milliseconds * _MILLISECOND
+
+
+def begin_write(connection: Connection) -> None:
+    """Take SQLite's write lock now: a transaction that reads first and writes then could be refused in between.
+
+    What is deleted is overwritten with zeros.
+    """
+    raw = _sqlite(connection)
+    if raw is not None:
+        raw.execute("PRAGMA secure_delete=ON")
+        if not raw.in_transaction:
+            raw.execute("BEGIN IMMEDIATE")
+
+
+def begin_read(connection: Connection) -> None:
+    """See one state of the database in all statements that follow (SQLite)."""
+    raw = _sqlite(connection)
+    if raw is not None and not raw.in_transaction:
+        raw.execute("BEGIN")
+
+
+def _sqlite(connection: Connection) -> sqlite3.Connection | None:
+    raw = connection.connection.dbapi_connection
+    return raw if isinstance(raw, sqlite3.Connection) else None
+
+
+def lock(connection: Connection, name: str) -> None:
+    """Let nobody else hold the lock of this name until the transaction ends; on SQLite there is one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        number = int.from_bytes(hashlib.sha256(f"zeus memory {name}".encode()).digest()[:8], signed=True)
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})
+
+
+def lock_place(connection: Connection, scope: Scope, scope_id: str) -> Place:
+    """The place's row, made if it is new; nobody else changes items of it until the transaction ends."""
+    which = {"scope": scope, "scope_id": scope_id}
+    row = connection.execute(_PLACE, which).first()
+    if row is None:
+        connection.execute(_NEW_PLACE, which)
+        row = connection.execute(_PLACE, which).one()
+    return Place(row[0], row[1])
+
+
+_PLACE = (
+    select(PLACE.c.key, PLACE.c.changes)
+    .where(PLACE.c.scope == bindparam("scope"), PLACE.c.scope_id == bindparam("scope_id"))
+    .with_for_update()
+)
+_NEW_PLACE = text(
+    "INSERT INTO memory_place (scope, scope_id, changes) VALUES (:scope, :scope_id, 0)"
+    " ON CONFLICT (scope, scope_id) DO NOTHING"
+)
+_COUNT_CHANGE = update(PLACE).where(PLACE.c.key == bindparam("place")).values(changes=bindparam("now"))
+
+
+def changed(connection: Connection, place: Place) -> Place:
+    """Count one more change of the place, for the items that are written next."""
+    connection.execute(_COUNT_CHANGE, {"place": place.key, "now": place.changes + 1})
+    return Place(place.key, place.changes + 1)
+
+
+def reach_filter(parts: Sequence[Reach], user_id: str) -> ColumnElement[bool]:
+    """A reach as a condition on the rows of items; nothing qualifies for an empty one."""
+    conditions = [
+        and_(
+            ITEM.c.scope == part.scope,
+            ITEM.c.scope_id == part.scope_id,
+            ITEM.c.visibility.in_(sorted(grant.visibilities)),
+            *([ITEM.c.created_by == user_id] if grant.own else []),
+        )
+        for part in parts
+        for grant in part.grants
+    ]
+    return or_(*conditions) if conditions else false()
+
+
+def places(connection: Connection, parts: Sequence[Reach]) -> list[int]:
+    """The keys of the places of a reach that have a row; items are found by these, which the indexes begin with."""
+    if not parts:
+        return []
+    wanted = or_(*(and_(PLACE.c.scope == part.scope, PLACE.c.scope_id == part.scope_id) for part in parts))
+    return list(connection.execute(select(PLACE.c.key).where(wanted)).scalars())
+
+
+def write(connection: Connection, item: MemoryItem, place: Place) -> None:
+    """Insert ``item``, as of the place's last change."""
+    connection.execute(_INSERT_ITEM, _values(item, place, connection.dialect.name))
+
+
+def rewrite(connection: Connection, item: MemoryItem, place: Place) -> None:
+    """Put ``item`` in the place of its former version."""
+    values = _values(item, place, connection.dialect.name)
+    connection.execute(update(ITEM).where(ITEM.c.id == item.id).values(values))
+
+
+_INSERT_ITEM = insert(ITEM)
+
+
+def _values(item: MemoryItem, place: Place, dialect: str) -> dict[str, Any]:
+    searched = item.status == "active" and item.trust != "quarantined"
+    words = indexed_words(item.content) if searched else []
+    return {
+        **{name: getattr(item, name) for name in _SAME},
+        "place": place.key,
+        "changed": place.changes,
+        "digest": digest(item.content),
+        "words": word_column(place.key, words, dialect),
+        "word_count": len(words),
+        "valid_from_ms": _ms(item.valid_from),
+        "valid_until_ms": _ms(item.valid_until),
+        "embedding_model": item.embedding.model if item.embedding else None,
+        "embedding_dimension": item.embedding.dimension if item.embedding else None,
+        "created_ms": to_ms(item.created_at),
+        "updated_ms": to_ms(item.updated_at),
+        "last_used_ms": _ms(item.last_used_at),
+    }
+
+
+def digest(content: str) -> str:
+    """Equal for texts that ``duplicate_key`` takes for the same."""
+    return hashlib.sha256(duplicate_key(content).encode()).hexdigest()[:32]
+
+
+def _ms(time: datetime | None) -> int | None:
+    return None if time is None else to_ms(time)
+
+
+def _time(milliseconds: int | None) -> datetime | None:
+    return None if milliseconds is None else from_ms(milliseconds)
+
+
+_READ: Final = tuple(
+    ITEM.c[name]
+    for name in (
+        *sorted(_SAME),
+        "valid_from_ms",
+        "valid_until_ms",
+        "embedding_model",
+        "embedding_dimension",
+        "created_ms",
+        "updated_ms",
+        "last_used_ms",
+    )
+)
+
+
+def item_of(row: Row[Any]) -> MemoryItem:
+    """The item of a row of ``items``' query."""
+    values: Mapping[str, Any] = row._mapping
+    model = values["embedding_model"]
+    return MemoryItem(
+        **{name: values[name] for name in _SAME},
+        created_at=from_ms(values["created_ms"]),
+        updated_at=from_ms(values["updated_ms"]),
+        last_used_at=_time(values["last_used_ms"]),
+        valid_from=_time(values["valid_from_ms"]),
+        valid_until=_time(values["valid_until_ms"]),
+        embedding=None if model is None else Embedding(model, values["embedding_dimension"]),
+    )
+
+
+def items(
+    connection: Connection, where: ColumnElement[bool], *, newest: bool = False, limit: int | None = None
+) -> list[MemoryItem]:
+    """The items that ``where`` holds for, oldest or newest first."""
+    order = (ITEM.c.updated_ms.desc(), ITEM.c.key.desc()) if newest else (ITEM.c.key,)
+    query = select(*_READ).where(where).order_by(*order)
+    return [item_of(row) for row in connection.execute(query if limit is None else query.limit(limit))]
+
+
+def by_ids(
+    connection: Connection, ids: Collection[str], parts: Sequence[Reach], user_id: str
+) -> dict[str, MemoryItem]:
+    """Those of ``ids`` that are within the reach."""
+    found: dict[str, MemoryItem] = {}
+    wanted = list(ids)
+    query = _by_ids(tuple(parts), user_id)
+    for start in range(0, len(wanted), _MOST_PARAMETERS):
+        some = {"ids": wanted[start : start + _MOST_PARAMETERS]}
+        found |= {row.id: item_of(row) for row in connection.execute(query, some)}
+    return found
+
+
+@lru_cache(64)
+def _by_ids(parts: tuple[Reach, ...], user_id: str) -> Select[Any]:
+    wanted = ITEM.c.id.in_(bindparam("ids", expanding=True))
+    return select(*_READ).where(wanted, reach_filter(parts, user_id))
+
+
+_MOST_PARAMETERS: Final = 500
+
+
+def find(connection: Connection, item_id: str, caller: Caller, operation: Operation) -> MemoryItem | None:
+    """The item, if ``caller`` may do this with it; None if they may not or there is none."""
+    return by_ids(connection, [item_id], reach(caller, operation), caller.user_id).get(item_id)
+
+
+def listed(
+    connection: Connection,
+    parts: Sequence[Reach],
+    user_id: str,
+    *,
+    status: Status | None = "active",
+    memory_type: MemoryType | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+) -> list[MemoryItem]:
+    """Items within the reach, last changed first."""
+    query = select(*_READ).where(
+        ITEM.c.place.in_(places(connection, parts)),
+        reach_filter(parts, user_id),
+        *([] if status is None else [ITEM.c.status == status]),
+        *([] if memory_type is None else [ITEM.c.memory_type == memory_type]),
+    )
+    query = query.order_by(ITEM.c.updated_ms.desc(), ITEM.c.key.desc()).offset(offset)
+    return [item_of(row) for row in connection.execute(query if limit is None else query.limit(limit))]
+
+
+def same_words(
+    connection: Connection, content: str, parts: Sequence[Reach], user_id: str
+) -> list[MemoryItem]:
+    """Active items within the reach that say the same but for case, spacing and closing punctuation."""
+    query = _same_words(tuple(parts), user_id)
+    return [item_of(row) for row in connection.execute(query, {"digest": digest(content)})]
+
+
+@lru_cache(64)
+def _same_words(parts: tuple[Reach, ...], user_id: str) -> Select[Any]:
+    return select(*_READ).where(
+        ITEM.c.digest == bindparam("digest"), ITEM.c.status == "active", reach_filter(parts, user_id)
+    )
+
+
+def superseded_by(connection: Connection, ids: Collection[str]) -> list[MemoryItem]:
+    """The items whose place one of ``ids`` took, and those whose place they had taken, and so on."""
+    found: dict[str, MemoryItem] = {}
+    next_ids = set(ids)
+    while next_ids:
+        before = items(connection, ITEM.c.superseded_by.in_(sorted(next_ids)))
+        next_ids = {item.id for item in before} - found.keys()
+        found |= {item.id: item for item in before}
+    return list(found.values())
+
+
+def remove(connection: Connection, ids: Collection[str], place: Place) -> None:
+    """Remove items of the place with the contents of their histories; what happened when stays."""
+    wanted = sorted(ids)
+    keys = list(connection.execute(select(ITEM.c.key).where(ITEM.c.id.in_(wanted))).scalars())
+    connection.execute(update(HISTORY).where(HISTORY.c.item.in_(wanted)).values(content=""))
+    connection.execute(delete(ITEM).where(ITEM.c.id.in_(wanted)))
+    if keys:
+        gone = [{"place": place.key, "changed": place.changes, "item": key} for key in keys]
+        connection.execute(insert(GONE), gone)
+    connection.execute(
+        delete(GONE).where(GONE.c.place == place.key, GONE.c.changed < place.changes - GONE_KEPT)
+    )
+    if connection.dialect.name == "sqlite" and not secures_deletes():
+        connection.exec_driver_sql("INSERT INTO memory_words(memory_words) VALUES ('optimize')")
+
+
+def record(connection: Connection, action: Action, by: str, at: datetime, *changes: MemoryItem) -> None:
+    """Write what was done with these items to their histories; a delete writes no content."""
+    rows = [
+        {
+            "item": item.id,
+            "version": item.version,
+            "action": action,
+            "by": by,
+            "at_ms": to_ms(at),
+            "content": "" if action == "deleted" else item.content,
+        }
+        for item in changes
+    ]
+    if rows:
+        connection.execute(_INSERT_HISTORY, rows)
+
+
+_INSERT_HISTORY = insert(HISTORY)
+
+
+def history(connection: Connection, item_id: str) -> list[Change]:
+    """What happened to an item, in order."""
+    names = [each.name for each in (HISTORY.c.item, HISTORY.c.version, HISTORY.c.action, HISTORY.c.by)]
+    query = select(*(HISTORY.c[name] for name in names), HISTORY.c.at_ms, HISTORY.c.content)
+    rows = connection.execute(query.where(HISTORY.c.item == item_id).order_by(HISTORY.c.key))
+    return [Change(row[0], row[1], row[2], row[3], from_ms(row[4]), row[5]) for row in rows]
+
+
+def extractions(connection: Connection, session: str, since: datetime) -> int:
+    """How many memories the agent saved of its own accord in the session after ``since``."""
+    query = select(func.count()).select_from(EXTRACTION)
+    where = query.where(EXTRACTION.c.session == session, EXTRACTION.c.at_ms > to_ms(since))
+    return int(connection.execute(where).scalar_one())
+
+
+def record_extraction(connection: Connection, session: str, at: datetime, since: datetime) -> None:
+    """Count one more, and forget those that no window reaches any more."""
+    connection.execute(
+        delete(EXTRACTION).where(EXTRACTION.c.session == session, EXTRACTION.c.at_ms <= to_ms(since))
+    )
+    connection.execute(insert(EXTRACTION), {"session": session, "at_ms": to_ms(at)})
+
+
+def mark_embedded(connection: Connection, versions: Mapping[str, int], embedding: Embedding) -> set[str]:
+    """Write which model the vectors of these items are from, where the item is still in that version and searched.
+
+    Returns:
+        the ids for which it was.
+    """
+    done: set[str] = set()
+    for item_id, version in versions.items():
+        where = and_(ITEM.c.id == item_id, ITEM.c.version == version, searched())
+        values = {"embedding_model": embedding.model, "embedding_dimension": embedding.dimension}
+        if connection.execute(update(ITEM).where(where).values(values)).rowcount:
+            done.add(item_id)
+    return done
+
+
+def unmark_embedded(connection: Connection, ids: Iterable[str]) -> None:
+    """Write that these items have no vector."""
+    for item_id in ids:
+        values = {"embedding_model": None, "embedding_dimension": None}
+        connection.execute(update(ITEM).where(ITEM.c.id == item_id).values(values))
+
+
+def searched() -> ColumnElement[bool]:
+    """The condition under which an item can be found at all."""
+    return and_(ITEM.c.status == "active", ITEM.c.trust != "quarantined")
+
+
+def not_embedded_with(embedding: Embedding, *, any_model: bool) -> ColumnElement[bool]:
+    """Items that can be found and have no vector, or with ``any_model`` none of this model and dimension."""
+    missing = ITEM.c.embedding_model.is_(None)
+    if any_model:
+        missing = or_(
+            missing,
+            ITEM.c.embedding_model != embedding.model,
+            ITEM.c.embedding_dimension != embedding.dimension,
+        )
+    return and_(searched(), missing)
+
+
+def exists(connection: Connection, item_id: str) -> bool:
+    """Whether there is such an item, whoever may see it."""
+    return connection.execute(select(ITEM.c.key).where(ITEM.c.id == item_id)).first() is not None
+
+
+def embedded_ids(connection: Connection) -> set[str]:
+    """All items whose row says that they have a vector."""
+    query = select(ITEM.c.id).where(ITEM.c.embedding_model.is_not(None), searched())
+    return set(connection.execute(query).scalars())
+
+
+def count(connection: Connection, where: ColumnElement[bool]) -> int:
+    """How many items ``where`` holds for."""
+    return int(connection.execute(select(func.count()).select_from(ITEM).where(where)).scalar_one())
+
+
+def mark_used(connection: Connection, used: Mapping[str, datetime]) -> None:
+    """Write when these items were last used; the items count as unchanged."""
+    for item_id, at in used.items():
+        connection.execute(update(ITEM).where(ITEM.c.id == item_id).values(last_used_ms=to_ms(at)))
+
+
+def new_version(item: MemoryItem, at: datetime, **changes: Any) -> MemoryItem:
+    """``item`` with ``changes`` as its next version."""
+    return replace(item, **changes, updated_at=at, version=item.version + 1)
+
+
+def as_json(item: MemoryItem) -> dict[str, Any]:
+    """An item as JSON; times in ISO 8601."""
+    values = {each.name: getattr(item, each.name) for each in fields(item)}
+    embedding = item.embedding
+    return {
+        **{
+            name: value.isoformat() if isinstance(value, datetime) else value
+            for name, value in values.items()
+        },
+        "embedding": embedding and {"model": embedding.model, "dimension": embedding.dimension},
+    }

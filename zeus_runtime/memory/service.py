@@ -1,0 +1,795 @@
+"""Long-term memory for one caller: save, search, change, delete, and what a prompt gets of it.
+
+What can be refused is refused before a vector is asked for; the vector is made before the transaction; the transaction
+is short (``operations``). Importing this module loads neither database nor numpy: they come with the first use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+
+from zeus_runtime.errors import UsageError
+from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError, Purpose
+from zeus_runtime.memory.gate import (
+    Decision,
+    Duplicate,
+    Passed,
+    Rejected,
+    Stored,
+    Superseded,
+    validate,
+)
+from zeus_runtime.memory.items import (
+    STATUSES,
+    VISIBILITIES,
+    Caller,
+    Embedding,
+    MemoryItem,
+    MemorySettings,
+    MemoryType,
+    Scope,
+    Source,
+    Status,
+    Visibility,
+)
+from zeus_runtime.memory.permissions import may
+from zeus_runtime.memory.ranking import PromptMemories, Ranked, format_memories_for_prompt
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from zeus_runtime.memory.operations import Derived, Embedded, Operations
+    from zeus_runtime.memory.records import Change
+    from zeus_runtime.memory.search import Measure
+    from zeus_runtime.memory.vectors import VectorStore
+
+_log = logging.getLogger(__name__)
+
+SearchMode: TypeAlias = Literal["fused", "vector"]
+Outcome: TypeAlias = Literal["stored", "duplicate", "superseded", "rejected"]
+
+BATCH: Final = 128
+"""Texts that are embedded at once by ``backfill`` and ``reindex``."""
+
+_USED_AT_ONCE: Final = 64
+_USED_EVERY: Final = timedelta(seconds=10)
+_CHANGEABLE: Final = frozenset(
+    "memory_type confidence visibility status subject valid_from valid_until".split()
+)
+
+
+class UnknownMemoryError(UsageError):
+    """There is no such memory, or none that the caller may do this with: the two look the same."""
+
+    code = "unknown-memory"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What became of a text.
+
+    Args:
+        outcome: what the gate decided.
+        item: the memory that holds it now: the new one, or the one that said it already; None if rejected.
+        replaced: the memory that it took the place of.
+        code: why it was rejected, one of ``gate.REJECTIONS``.
+        message: one sentence for the model: what happened and, if rejected, what to do.
+    """
+
+    outcome: Outcome
+    item: MemoryItem | None
+    message: str
+    replaced: MemoryItem | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True)
+class RateLimit:
+    """How many memories this session may still save of its own accord within the window."""
+
+    used: int
+    allowed: int
+
+    @property
+    def remaining(self) -> int:
+        return max(0, self.allowed - self.used)
+
+
+@dataclass(frozen=True)
+class MemoryStats:
+    """Figures of all that the caller may read; those of ``by`` other than ``status`` count active memories.
+
+    Args:
+        by: ``status``, ``scope``, ``memory_type``, ``source``, ``trust``, ``embedding_model`` to value to number.
+        waiting: memories that have no vector of the present embedding model yet.
+    """
+
+    active: int
+    by: Mapping[str, Mapping[str, int]]
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What became of the memories of an import, by outcome, and why those that were rejected were (code to number)."""
+
+    outcomes: Mapping[Outcome, int]
+    rejections: Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class MemorySource:
+    """Where a service's memories are and what embeds them.
+
+    Args:
+        url: of the database.
+        directory: where a relative SQLite path starts.
+        open_vectors: makes the vector store.
+        open_embedder: makes the embedding model; None for words alone.
+        settings: thresholds.
+        now: the clock, UTC.
+        new_id: of a memory.
+        derived: told of every deletion.
+    """
+
+    url: str
+    directory: Path
+    open_vectors: Callable[[], VectorStore]
+    open_embedder: Callable[[], Embedder] | None = None
+    settings: MemorySettings = MemorySettings()
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    new_id: Callable[[], str] = lambda: f"mem_{secrets.token_hex(8)}"
+    derived: Sequence[Derived] = ()
+
+
+class MemoryService:
+    """Memory on behalf of ``caller``. It opens itself at first use; ``aclose`` when done (it may be used again).
+
+    Args:
+        source: where the memories are; services of one source share what is open (``for_caller``).
+    """
+
+    def __init__(self, source: MemorySource, caller: Caller) -> None:
+        self._shared = _Shared(source)
+        self._caller = caller
+
+    @property
+    def caller(self) -> Caller:
+        """On whose behalf."""
+        return self._caller
+
+    @property
+    def settings(self) -> MemorySettings:
+        """The thresholds."""
+        return self._shared.source.settings
+
+    def for_caller(self, caller: Caller) -> MemoryService:
+        """The same memory on behalf of ``caller``."""
+        other = object.__new__(MemoryService)
+        other._shared, other._caller = self._shared, caller
+        return other
+
+    def for_session(self, session: str) -> MemoryService:
+        """The same memory for one of the caller's sessions."""
+        return self.for_caller(replace(self._caller, session_id=session))
+
+    async def aclose(self) -> None:
+        """Finish what is being embedded, write what is due and close the database."""
+        await self._shared.close(self._caller)
+
+    # Saving
+
+    async def add_explicit_memory(
+        self,
+        content: str,
+        *,
+        memory_type: str = "fact",
+        scope: str = "user",
+        confidence: float = 1.0,
+        source: Source = "user",
+        source_id: str | None = None,
+        visibility: Visibility = "members",
+        subject: str | None = None,
+        valid_from: datetime | None = None,
+        valid_until: datetime | None = None,
+    ) -> Saved:
+        """Keep a text that the user asked to keep; it does not count against the limit of extractions.
+
+        Args:
+            memory_type, scope: as a model gave them; an unknown one is a rejection.
+            confidence: 0 to 1.
+            valid_from, valid_until: UTC.
+
+        Raises:
+            MissingError: the database or the vector store cannot be used.
+            RunError: the database failed.
+        """
+        draft = _Draft(
+            content, memory_type, scope, confidence, source, source_id, visibility, subject, valid_from, valid_until
+        )
+        return await self._save(draft, explicit=True)
+
+    async def add_extracted_memory(
+        self,
+        content: str,
+        *,
+        memory_type: str = "fact",
+        scope: str = "user",
+        confidence: float,
+        source: Source = "ai",
+        source_id: str | None = None,
+        visibility: Visibility = "members",
+        subject: str | None = None,
+    ) -> Saved:
+        """Keep a text that the agent found worth keeping: at most ``settings.max_extractions`` in a session's window."""
+        draft = _Draft(
+            content, memory_type, scope, confidence, source, source_id, visibility, subject, None, None
+        )
+        return await self._save(draft, explicit=False)
+
+    async def _save(self, draft: _Draft, *, explicit: bool) -> Saved:
+        passed = self._validated(draft)
+        if isinstance(passed, Rejected):
+            return _rejected(passed)
+        operations = await self._shared.operations()
+        embedder = self._shared.embedder
+        embedded = None
+        if passed.trust != "quarantined" and embedder is not None and embedder.quick:
+            embedded = await self._shared.embed(passed.content, "memory")
+        item = self._item(draft, passed, operations.time())
+        written = await operations.add(self._caller, passed, item, embedded, explicit=explicit)
+        if written.item is not None and written.item.embedding is None and passed.trust != "quarantined":
+            self._shared.backfill_soon(self._caller)
+        return _saved(written.decision, written.item)
+
+    def _validated(self, draft: _Draft) -> Passed | Rejected:
+        passed = validate(
+            draft.content,
+            memory_type=draft.memory_type,
+            scope=draft.scope,
+            confidence=draft.confidence,
+            source=draft.source,
+            caller=self._caller,
+            settings=self.settings,
+        )
+        rule = passed.rule
+        if rule is not None:
+            what = "refused" if isinstance(passed, Rejected) else "quarantined"
+            _log.warning("a memory was %s by the rule %r", what, rule)
+        return passed
+
+    def _item(self, draft: _Draft, passed: Passed, now: datetime) -> MemoryItem:
+        scope = cast(Scope, draft.scope)
+        scope_id = self._caller.scope_id(scope)
+        assert scope_id is not None, "validated"
+        return MemoryItem(
+            id=self._shared.source.new_id(),
+            content=passed.content,
+            memory_type=cast(MemoryType, draft.memory_type),
+            scope=scope,
+            scope_id=scope_id,
+            created_by=self._caller.user_id,
+            source=draft.source,
+            source_id=draft.source_id,
+            confidence=float(draft.confidence),
+            visibility=draft.visibility,
+            subject=draft.subject,
+            valid_from=draft.valid_from,
+            valid_until=draft.valid_until,
+            trust=passed.trust,
+            created_at=now,
+            updated_at=now,
+        )
+
+    async def validate_memory(
+        self,
+        content: str,
+        *,
+        memory_type: str = "fact",
+        scope: str = "user",
+        confidence: float = 1.0,
+        source: Source = "user",
+    ) -> Passed | Rejected:
+        """Whether a text may be kept at all, whatever is kept already."""
+        return self._validated(_Draft(content, memory_type, scope, confidence, source))
+
+    async def check_duplicate(
+        self, content: str, *, memory_type: str = "fact", scope: str = "user", source: Source = "user"
+    ) -> Decision:
+        """What saving a text would come to beside what is kept: nothing is written."""
+        passed = self._validated(_Draft(content, memory_type, scope, 1.0, source))
+        if isinstance(passed, Rejected):
+            return passed
+        operations = await self._shared.operations()
+        embedder = self._shared.embedder
+        quick = embedder is not None and embedder.quick
+        embedded = await self._shared.embed(passed.content, "memory") if quick else None
+        return await operations.decide(self._caller, passed, cast(Scope, scope), embedded)
+
+    async def check_rate_limit(self) -> RateLimit:
+        """How many memories the agent may still save of its own accord in this session."""
+        operations = await self._shared.operations()
+        return RateLimit(await operations.extractions(self._caller), self.settings.max_extractions)
+
+    # Finding
+
+    async def search_memories(
+        self,
+        query: str,
+        *,
+        k: int | None = None,
+        memory_type: MemoryType | None = None,
+        scope: Scope | None = None,
+        mode: SearchMode = "fused",
+    ) -> list[Ranked]:
+        """The memories that fit ``query`` best, of all that the caller may read, best first.
+
+        ``final_score = similarity × 0.5 + confidence × 0.3 + scope_priority × 0.2`` (SPEC section 8), exactly. Nothing
+        relevant means nothing. While the embedding model does not answer, words alone are compared.
+
+        Args:
+            k: how many at most; ``settings.top_k`` by default.
+            mode: ``fused`` compares words and vectors; ``vector`` is the bare cosine, without a floor.
+
+        Raises:
+            EmbeddingUnavailableError: in mode ``vector``, there is no embedding model or it does not answer.
+        """
+        from zeus_runtime.memory.search import BareCosine
+
+        operations = await self._shared.operations()
+        text = _query(query)
+        top_k = self.settings.top_k if k is None else k
+        if not text or top_k <= 0:
+            return []
+        try:
+            embedded = await self._shared.embed(text, "query")
+        except EmbeddingUnavailableError as error:
+            if mode == "vector":
+                raise
+            _log.warning("memories are searched by words alone: %s", error.message)
+            embedded = None
+        if mode == "vector" and embedded is None:
+            raise EmbeddingUnavailableError(
+                "there is no embedding model", remedy="Name one under memory.embeddings, or search by words."
+            )
+        measure: Measure = BareCosine() if mode == "vector" else self._shared.fused(text)
+        found = await operations.search(
+            self._caller, text, embedded, measure, top_k=top_k, memory_type=memory_type, scope=scope
+        )
+        self._shared.note_used([each.item.id for each in found])
+        return found
+
+    def format_memories_for_prompt(self, memories: Sequence[MemoryItem | Ranked]) -> PromptMemories:
+        """The memories as one block of data for a prompt, within ``top_k`` and ``max_prompt_characters``."""
+        items = [each.item if isinstance(each, Ranked) else each for each in memories]
+        return format_memories_for_prompt(items, self.settings.top_k, self.settings.max_prompt_characters)
+
+    async def get_profile_for_agent(self) -> str:
+        """What is known of the user and the project, as lines for a prompt; empty if nothing is."""
+        from zeus_runtime.memory.profile_rows import profile_lines
+
+        operations = await self._shared.operations()
+        caller = self._caller
+        lines = await operations.read(
+            lambda connection: profile_lines(connection, caller.user_id, caller.project_id if caller.role else None)
+        )
+        return "\n".join(lines)
+
+    async def get(self, memory_id: str) -> MemoryItem:
+        """One memory.
+
+        Raises:
+            UnknownMemoryError: there is none that the caller may read.
+        """
+        operations = await self._shared.operations()
+        return _known(await operations.find(self._caller, memory_id, "read"), memory_id)
+
+    async def list_memories(
+        self,
+        *,
+        scope: Scope | None = None,
+        memory_type: MemoryType | None = None,
+        status: Status | None = "active",
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> list[MemoryItem]:
+        """What the caller may read, last changed first; None of ``status`` is every status."""
+        from zeus_runtime.memory import records
+        from zeus_runtime.memory.permissions import reach
+
+        caller = self._caller
+        operations = await self._shared.operations()
+        return await operations.read(
+            lambda connection: records.listed(
+                connection,
+                reach(caller, "read", scope),
+                caller.user_id,
+                status=status,
+                memory_type=memory_type,
+                limit=limit,
+                offset=offset,
+            )
+        )
+
+    async def memory_history(self, memory_id: str) -> list[Change]:
+        """What happened to a memory, in order.
+
+        Raises:
+            UnknownMemoryError: there is none that the caller may read.
+        """
+        from zeus_runtime.memory import records
+
+        await self.get(memory_id)
+        operations = await self._shared.operations()
+        return await operations.read(lambda connection: records.history(connection, memory_id))
+
+    async def stats(self) -> MemoryStats:
+        """Figures of all that the caller may read."""
+        operations = await self._shared.operations()
+        by = await operations.figures(self._caller)
+        embedder = self._shared.embedder
+        waiting = 0
+        if embedder is not None:
+            _, waiting = await operations.without_vector(
+                self._caller, Embedding(embedder.model, embedder.dimension), any_model=True, limit=0
+            )
+        return MemoryStats(by["status"].get("active", 0), by, waiting)
+
+    # Changing
+
+    async def update_memory(self, memory_id: str, *, content: str | None = None, **changes: Any) -> MemoryItem:
+        """Write a memory's next version.
+
+        Args:
+            content: the new text; it passes the same checks as one that is saved.
+            changes: any of memory_type, confidence, visibility, status (``active`` or ``archived``), subject,
+                valid_from, valid_until.
+
+        Raises:
+            UnknownMemoryError: there is none that the caller may edit.
+            UsageError: a change that cannot be made.
+        """
+        operations = await self._shared.operations()
+        item = _known(await operations.find(self._caller, memory_id, "edit"), memory_id)
+        if unknown := changes.keys() - _CHANGEABLE:
+            raise UsageError(f"a memory's {', '.join(sorted(unknown))} cannot be changed")
+        _refuse_wrong(changes, item)
+        wanted = dict(changes)
+        passed = validate(
+            item.content if content is None else content,
+            memory_type=wanted.get("memory_type", item.memory_type),
+            scope=item.scope,
+            confidence=wanted.get("confidence", item.confidence),
+            source=item.source,
+            caller=self._caller,
+            settings=replace(self.settings, min_confidence=0.0),
+        )
+        if isinstance(passed, Rejected):
+            raise UsageError(passed.message)
+        if content is not None:
+            wanted |= {"content": passed.content, "trust": passed.trust}
+        embedder = self._shared.embedder
+        quick = embedder is not None and embedder.quick and passed.trust != "quarantined"
+        embedded = await self._shared.embed(passed.content, "memory") if quick else None
+        changed = _known(await operations.change(self._caller, memory_id, wanted, embedded), memory_id)
+        if changed.embedding is None:
+            self._shared.backfill_soon(self._caller)
+        return changed
+
+    async def delete_memory(self, memory_id: str) -> None:
+        """Remove a memory and what it had superseded: rows, vectors, words, the texts of their histories.
+
+        Raises:
+            UnknownMemoryError: there is none that the caller may delete.
+        """
+        operations = await self._shared.operations()
+        gone = await operations.delete(self._caller, memory_id)
+        if gone is None:
+            raise _unknown(memory_id)
+        self._shared.forget_used(gone)
+
+    async def export_memories(self, *, status: Status | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Everything that the caller may read, as JSON objects, oldest change last."""
+        from zeus_runtime.memory.records import as_json
+
+        for item in await self.list_memories(status=status):
+            yield as_json(item)
+
+    async def import_memories(self, entries: Iterable[Mapping[str, Any]]) -> Imported:
+        """Save what ``export_memories`` gave, through the same gate as everything else, as the caller's own.
+
+        Scopes keep their kind and become the caller's own user, project or session; ids are new.
+
+        Raises:
+            UsageError: an entry that is no memory; says which.
+        """
+        outcomes: dict[Outcome, int] = dict.fromkeys(("stored", "duplicate", "superseded", "rejected"), 0)
+        rejections: dict[str, int] = {}
+        for number, entry in enumerate(entries, 1):
+            if entry.get("status", "active") != "active":
+                continue
+            saved = await self._save(_draft(entry, number), explicit=True)
+            outcomes[saved.outcome] += 1
+            if saved.code is not None:
+                rejections[saved.code] = rejections.get(saved.code, 0) + 1
+        return Imported(outcomes, rejections)
+
+    # Embedding
+
+    async def backfill(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """Embed the caller's memories that have no vector yet; how many were.
+
+        Raises:
+            EmbeddingUnavailableError: the model does not answer; what was done stays done.
+        """
+        return await self._shared.embed_missing(self._caller, any_model=False, progress=progress)
+
+    async def reindex(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """Make the lexical index anew, and the vectors of the caller's memories that are not of the present model.
+
+        It may be stopped at any time and goes on where it was.
+
+        Args:
+            progress: called with (done, in all) after each batch.
+
+        Raises:
+            EmbeddingUnavailableError: there is no model or it does not answer; what was done stays done.
+        """
+        await (await self._shared.operations()).rebuild_words()
+        return await self._shared.embed_missing(self._caller, any_model=True, progress=progress)
+
+    async def check(self) -> None:
+        """That rows, words and vectors agree.
+
+        Raises:
+            RunError: they do not.
+        """
+        await (await self._shared.operations()).check()
+
+
+@dataclass(frozen=True)
+class _Draft:
+    content: str
+    memory_type: str
+    scope: str
+    confidence: float
+    source: Source
+    source_id: str | None = None
+    visibility: Visibility = "members"
+    subject: str | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+
+
+class _Shared:
+    """What the services of one source hold open together."""
+
+    def __init__(self, source: MemorySource) -> None:
+        self.source = source
+        self.embedder: Embedder | None = None
+        self._operations: Operations | None = None
+        self._opening = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._used: dict[str, datetime] = {}
+        self._flushed: datetime | None = None
+        self._backfilling = False
+
+    async def operations(self) -> Operations:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._opening = loop, asyncio.Lock()
+            self._tasks, self._backfilling = set(), False
+        if self._operations is None:
+            async with self._opening:
+                if self._operations is None:
+                    self._operations = await self._open()
+        return self._operations
+
+    async def _open(self) -> Operations:
+        from zeus_runtime.memory.operations import Operations
+        from zeus_runtime.store.database import Database
+
+        source = self.source
+        if self.embedder is None and source.open_embedder is not None:
+            self.embedder = source.open_embedder()
+        database = Database(source.url, directory=source.directory)
+        operations = Operations(
+            database, source.open_vectors(), source.settings, now=source.now, derived=source.derived
+        )
+        try:
+            await operations.open()
+        except BaseException:
+            await database.close()
+            raise
+        return operations
+
+    async def close(self, caller: Caller) -> None:
+        operations = self._operations
+        if operations is None:
+            return
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._used:
+            await self._flush(operations)
+        self._operations = None
+        await operations.close()
+        if self.embedder is not None:
+            await self.embedder.close()
+            self.embedder = None
+
+    async def embed(self, text: str, purpose: Purpose) -> Embedded | None:
+        """The vector of one text; None without a model, or for a query that it knows nothing of."""
+        if self.embedder is None:
+            return None
+        (found,) = await self._embed([text], purpose)
+        return found if purpose == "memory" or found.vector.any() else None
+
+    async def _embed(self, texts: Sequence[str], purpose: Purpose) -> list[Embedded]:
+        from zeus_runtime.memory.operations import Embedded
+
+        embedder = self.embedder
+        assert embedder is not None
+        vectors = await embedder.embed(texts, purpose=purpose)
+        embedding = Embedding(embedder.model, embedder.dimension)
+        if vectors.shape != (len(texts), embedder.dimension):
+            raise EmbeddingUnavailableError(
+                f"the embedding model {embedder.model} gave vectors of shape {vectors.shape} for {len(texts)} texts",
+                remedy=f"It says that its dimension is {embedder.dimension}.",
+            )
+        return [Embedded(vector, embedding, embedder.calibration) for vector in vectors]
+
+    def fused(self, query: str) -> Measure:
+        """How words and vectors count together for ``query``, which the model may know in part."""
+        from zeus_runtime.memory.fusion import Fusion
+        from zeus_runtime.memory.search import Fused
+
+        embedder = self.embedder
+        if embedder is None:
+            return Fused(Fusion())
+        scale = embedder.calibration
+        trust = scale.trust * min(1.0, max(0.0, embedder.coverage(query)))
+        return Fused(Fusion(scale.cosine_zero, scale.cosine_one, dense_trust=trust))
+
+    async def embed_missing(
+        self, caller: Caller, *, any_model: bool, progress: Callable[[int, int], None] | None
+    ) -> int:
+        operations = await self.operations()
+        embedder = self.embedder
+        if embedder is None:
+            raise EmbeddingUnavailableError(
+                "there is no embedding model", remedy="Name one under memory.embeddings."
+            )
+        embedding = Embedding(embedder.model, embedder.dimension)
+        done = 0
+        while True:
+            items, left = await operations.without_vector(caller, embedding, any_model=any_model, limit=BATCH)
+            if not items:
+                return done
+            vectors = await self._embed([item.content for item in items], "memory")
+            done += await operations.put_vectors(list(zip(items, vectors, strict=True)))
+            if progress is not None:
+                progress(done, done + max(0, left - len(items)))
+
+    def backfill_soon(self, caller: Caller) -> None:
+        """Embed in the background what was stored without a vector."""
+        if self.embedder is None or self._backfilling:
+            return
+        self._backfilling = True
+
+        async def work() -> None:
+            try:
+                await self.embed_missing(caller, any_model=False, progress=None)
+            except EmbeddingUnavailableError as error:
+                _log.warning("memories wait for their vectors: %s", error.message)
+            finally:
+                self._backfilling = False
+
+        self._begin(work())
+
+    def note_used(self, ids: Sequence[str]) -> None:
+        """Remember that memories were used; written for many at once, so that no search waits for it."""
+        now = self.source.now()
+        self._used |= dict.fromkeys(ids, now)
+        self._flushed = self._flushed or now
+        if len(self._used) >= _USED_AT_ONCE or now - self._flushed >= _USED_EVERY:
+            self._flushed = now
+            if self._operations is not None:
+                self._begin(self._flush(self._operations))
+
+    def forget_used(self, ids: Iterable[str]) -> None:
+        for each in ids:
+            self._used.pop(each, None)
+
+    async def _flush(self, operations: Operations) -> None:
+        used, self._used = self._used, {}
+        await operations.mark_used(used)
+
+    def _begin(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def _query(query: str) -> str:
+    from zeus_runtime.memory.normalise import normalise
+
+    return normalise(query)
+
+
+def _rejected(why: Rejected) -> Saved:
+    return Saved("rejected", None, why.message, code=why.code)
+
+
+def _saved(decision: Decision, item: MemoryItem | None) -> Saved:
+    if isinstance(decision, Rejected):
+        return _rejected(decision)
+    if isinstance(decision, Duplicate):
+        return Saved("duplicate", decision.of, f"This is kept already ({decision.reason}): there is nothing to do.")
+    if isinstance(decision, Superseded):
+        return Saved(
+            "superseded",
+            item,
+            f"Saved in place of an older memory ({decision.reason}).",
+            replaced=decision.of,
+        )
+    assert isinstance(decision, Stored)
+    if item is not None and item.trust == "quarantined":
+        message = "Kept for a person to look at, and shown to no model: the text reads like an instruction."
+        return Saved("stored", item, message)
+    return Saved("stored", item, "Saved.")
+
+
+def _known(item: MemoryItem | None, memory_id: str) -> MemoryItem:
+    if item is None:
+        raise _unknown(memory_id)
+    return item
+
+
+def _unknown(memory_id: str) -> UnknownMemoryError:
+    return UnknownMemoryError(
+        f"there is no memory {memory_id!r} with which this could be done",
+        remedy="`zeus memory list` shows those there are.",
+    )
+
+
+def _refuse_wrong(changes: Mapping[str, Any], item: MemoryItem) -> None:
+    if item.status == "superseded":
+        raise UsageError(f"{item.id} was superseded by {item.superseded_by}", remedy="Change that one.")
+    if changes.get("status", "active") not in ("active", "archived"):
+        raise UsageError("a memory's status can be set to active or archived")
+    if changes.get("visibility", "members") not in VISIBILITIES:
+        raise UsageError(f"the visibilities are {', '.join(VISIBILITIES)}")
+
+
+def _draft(entry: Mapping[str, Any], number: int) -> _Draft:
+    try:
+        if entry.get("status", "active") not in STATUSES or entry.get("visibility", "members") not in VISIBILITIES:
+            raise ValueError("an unknown status or visibility")
+        return _Draft(
+            content=str(entry["content"]),
+            memory_type=str(entry.get("memory_type", "fact")),
+            scope=str(entry.get("scope", "user")),
+            confidence=float(entry.get("confidence", 1.0)),
+            source=entry.get("source", "user"),
+            source_id=entry.get("source_id"),
+            visibility=entry.get("visibility", "members"),
+            subject=entry.get("subject"),
+            valid_from=_imported_time(entry.get("valid_from")),
+            valid_until=_imported_time(entry.get("valid_until")),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(
+            f"entry {number} is no memory: {type(error).__name__}: {error}",
+            remedy="Import what `zeus memory export` wrote: one JSON object per line, with at least a content.",
+        ) from None
+
+
+def _imported_time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
