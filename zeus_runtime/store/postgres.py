@@ -137,7 +137,7 @@ class Server:
 
     def explained(self, error: DBAPIError) -> ZeusError:
         """What an error means to who runs an agent."""
-        return explained(error.orig, self._name, self._password, is_lost=error.connection_invalidated)
+        return explained_postgres_error(error.orig, self._name, self._password, is_lost=error.connection_invalidated)
 
     def _is_there(self, connection: Connection) -> bool:
         if connection.invalidated:  # SQLAlchemy opens a new one by itself
@@ -145,7 +145,7 @@ class Server:
         raw: Any = connection.connection.dbapi_connection
         if raw.closed:
             return False
-        if not may_be_gone(raw.fileno(), self._heard_at):
+        if not connection_may_be_gone(raw.fileno(), self._heard_at):
             return True
         try:
             raw.execute("SELECT 1")
@@ -155,7 +155,7 @@ class Server:
         return True
 
 
-def may_be_gone(descriptor: int, heard_at: float) -> bool:
+def connection_may_be_gone(descriptor: int, heard_at: float) -> bool:
     """Whether a connection that waits for nothing should be asked if it is there.
 
     Args:
@@ -171,7 +171,7 @@ def may_be_gone(descriptor: int, heard_at: float) -> bool:
     return bool(select.select([descriptor], [], [], 0)[0])
 
 
-def explained(error: BaseException | None, name: str, password: str | None, *, is_lost: bool) -> ZeusError:
+def explained_postgres_error(error: BaseException | None, name: str, password: str | None, *, is_lost: bool) -> ZeusError:
     """What psycopg's ``error`` means to who runs an agent: its cause and what to do; never the password.
 
     Args:

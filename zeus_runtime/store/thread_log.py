@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Insert, Table, bindparam, delete, func, insert, select, update
@@ -361,9 +360,9 @@ def _in_epoch(table: Table) -> Insert:
     SQLite has one writer at a time; on a server the row is locked against whoever would raise the epoch meanwhile.
     """
     names = [column.name for column in table.columns]
-    row = select(*(bindparam(column.name, type_=column.type) for column in table.columns))
-    fence = _thread.c.key == bindparam("of_thread"), _thread.c.epoch == bindparam("in_epoch")
-    held = row.select_from(_thread).where(*fence).with_for_update(read=True, of=_thread)
+    values = {name: bindparam(name, type_=table.c[name].type) for name in names}
+    fence = _thread.c.key == values["thread"], _thread.c.epoch == bindparam("in_epoch")
+    held = select(*values.values()).select_from(_thread).where(*fence).with_for_update(read=True, of=_thread)
     return insert(table).from_select(names, held)
 
 
@@ -375,8 +374,7 @@ def _put(connection: Connection, table: Table, row: Mapping[str, Any], epoch: in
     if epoch is None:
         connection.execute(_PLAIN[table], row)
         return
-    values = {**row, "of_thread": row["thread"], "in_epoch": epoch}
-    if connection.execute(_FENCED[table], values).rowcount == 0:
+    if connection.execute(_FENCED[table], {**row, "in_epoch": epoch}).rowcount == 0:
         raise _Taken
 
 
