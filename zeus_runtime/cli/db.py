@@ -33,7 +33,7 @@ def show_current(
 
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.store.database import sqlite_file, without_password
-    from zeus_runtime.store.schema import HEAD
+    from zeus_runtime.store.schema import HEAD, state
 
     checked, _ = read_owner(process, config, env=env, sets=sets)
     url = checked.config.storage.url
@@ -42,13 +42,12 @@ def show_current(
     if file is None or file.exists():
         with prepared(process):
             found = asyncio.run(_current(checked))
-    state = _state(found, HEAD)
     if as_object:
-        shown = {"database": without_password(url), "revision": found, "newest": HEAD, "state": state}
+        shown = {"database": without_password(url), "revision": found, "newest": HEAD, "state": state(found)}
         answer(as_json(shown))
         return
-    answer(f"{found or 'none'} ({state})")
-    if state == "older":
+    answer(f"{found or 'none'} ({state(found)})")
+    if state(found) == "older":
         complain(f"`zeus db upgrade` brings it to {HEAD}")
 
 
@@ -75,14 +74,6 @@ def upgrade(process: Process, config: str | None, env: str | None, sets: tuple[s
     else:
         complain(f"upgraded from {found} to {HEAD}" if found else f"made the tables of {HEAD}")
     answer(HEAD)
-
-
-def _state(found: str | None, head: str) -> str:
-    if found is None:
-        return "no tables yet"
-    if found == head:
-        return "current"
-    return "older" if found < head else "newer than this Zeus knows"
 
 
 async def _current(checked: Checked) -> str | None:

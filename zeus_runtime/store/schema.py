@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from sqlalchemy import (
     Column,
@@ -42,6 +42,17 @@ _version = Table(
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
 _VERSION = select(_version.c.version_num)
+
+
+def state(found: str | None) -> Literal["no tables", "current", "older", "newer", "another program's"]:
+    """What a revision is to this program."""
+    if found is None:
+        return "no tables"
+    if found == HEAD:
+        return "current"
+    if not (len(found) == len(HEAD) and found.isdigit()):
+        return "another program's"
+    return "older" if found < HEAD else "newer"
 
 
 async def current(database: Database) -> str | None:
@@ -135,21 +146,22 @@ def _create(connection: Connection) -> None:
 
 
 def _refuse(found: str, name: str, *, upgrades: bool) -> None:
-    if not (len(found) == len(HEAD) and found.isdigit()):
-        raise MissingError(
-            f"the database {name!r} has the schema {found!r}, which is no revision of Zeus",
-            remedy="Set storage.url to a database of its own; another program keeps its tables in this one.",
-        )
-    if found > HEAD:
-        raise MissingError(
-            f"the schema of the database {name!r} is newer ({found}) than this Zeus knows ({HEAD})",
-            remedy="Use the newer Zeus that upgraded it, or another database.",
-        )
-    if not upgrades:
-        raise MissingError(
-            f"the schema of the database {name!r} is older ({found}) than this Zeus needs ({HEAD})",
-            remedy="Back it up, then run `zeus db upgrade` once, as the role that owns its tables.",
-        )
+    match state(found):
+        case "another program's":
+            raise MissingError(
+                f"the database {name!r} has the schema {found!r}, which is no revision of Zeus",
+                remedy="Set storage.url to a database of its own; another program keeps its tables in this one.",
+            )
+        case "newer":
+            raise MissingError(
+                f"the schema of the database {name!r} is newer ({found}) than this Zeus knows ({HEAD})",
+                remedy="Use the newer Zeus that upgraded it, or another database.",
+            )
+        case "older" if not upgrades:
+            raise MissingError(
+                f"the schema of the database {name!r} is older ({found}) than this Zeus needs ({HEAD})",
+                remedy="Back it up, then run `zeus db upgrade` once, as the role that owns its tables.",
+            )
 
 
 def _migrate(connection: Connection, found: str, file: Path | None) -> None:
