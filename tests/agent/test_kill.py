@@ -40,15 +40,13 @@ def test_fifty_runs_survive_sigkill_at_random_points(tmp_path: Path) -> None:
     assert sum(report["kills"] for report in reports) >= RUNS
 
 
-def test_runs_on_postgres_survive_sigkill_at_random_points(tmp_path: Path, postgres_server: str) -> None:
-    runs = 6
-    reports = killed(tmp_path, runs, 20261122, postgres_server)
-    for report in reports:
-        assert report["ending"] == "done", report
-        assert report["repeated"] == []
-        assert report["log_equal"]
-        assert report["threads"] == 1
-    assert sum(report["kills"] for report in reports) >= runs
+def test_a_run_on_postgres_survives_sigkill_at_random_points(tmp_path: Path, postgres_server: str) -> None:
+    (report,) = killed(tmp_path, 1, 20261122, postgres_server)
+    assert report["ending"] == "done", report
+    assert report["repeated"] == []
+    assert report["log_equal"]
+    assert report["threads"] == 1
+    assert report["kills"] >= 1
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
@@ -56,7 +54,7 @@ def test_edits_survive_sigkill_and_no_step_decides_twice(
     tmp_path: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
     server = [request.getfixturevalue("postgres_server")] if kind == "postgres" else []
-    runs = 2 if server else 6
+    runs = 1 if server else 6
     reports = killed(tmp_path, runs, 7, "edits", *server)
     for report in reports:
         assert report.get("ending") == "done", report

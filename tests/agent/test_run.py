@@ -44,7 +44,9 @@ def register_tools():
 
 
 async def test_an_answer_comes_back_and_is_stored(tmp_path: Path, database_url: str) -> None:
-    async with Agent.from_config(write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=script("Hello.")) as agent:
+    async with Agent.from_config(
+        write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=script("Hello.")
+    ) as agent:
         result = await agent.run("Hi")
         assert result.answer == "Hello."
         assert result.session.startswith("session_")
@@ -52,10 +54,14 @@ async def test_an_answer_comes_back_and_is_stored(tmp_path: Path, database_url: 
         assert shape(await agent.history(result.session)) == [("human", "Hi"), ("ai", "Hello.")]
 
 
-async def test_parallel_calls_each_get_their_own_result_in_call_order(tmp_path: Path, database_url: str) -> None:
+async def test_parallel_calls_each_get_their_own_result_in_call_order(
+    tmp_path: Path, database_url: str
+) -> None:
     calls = [call("echo", f"c{i}", text=str(i)) for i in range(5)]
     model = script(calling(*calls), "done")
-    async with Agent.from_config(write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=model) as agent:
+    async with Agent.from_config(
+        write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=model
+    ) as agent:
         events = await play(agent, "go")
         ending = events[-1]
         assert isinstance(ending, RunCompleted)
@@ -127,7 +133,9 @@ async def test_a_conversation_goes_on_in_its_session(tmp_path: Path, database_ur
             await agent.run("x", session="session_nope")
 
 
-async def test_what_a_tool_keeps_with_the_thread_survives_turns_and_processes(tmp_path: Path, database_url: str) -> None:
+async def test_what_a_tool_keeps_with_the_thread_survives_turns_and_processes(
+    tmp_path: Path, database_url: str
+) -> None:
     config = write_agent(tmp_path, storage(database_url))
     answers = (calling(call("keep", "a", value="red")), "ok", calling(call("keep", "b", value="blue")), "ok")
     async with Agent.from_config(config, directory=tmp_path, model=script(*answers)) as agent:
@@ -155,7 +163,9 @@ async def test_a_failed_model_call_leaves_a_thread_that_goes_on(tmp_path: Path, 
 
 
 async def test_a_finished_run_cannot_be_taken_up(tmp_path: Path, database_url: str) -> None:
-    async with Agent.from_config(write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=script("hi")) as agent:
+    async with Agent.from_config(
+        write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=script("hi")
+    ) as agent:
         session = (await agent.run("go")).session
         (ending,) = await events_of(agent.resume(session))
     assert isinstance(ending, RunFailed)
@@ -223,7 +233,9 @@ async def test_a_run_cancelled_before_its_first_step_ends_with_its_terminal_even
 
 async def test_closing_the_stream_early_cancels_the_run(tmp_path: Path, database_url: str) -> None:
     async with Agent.from_config(
-        write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=script(calling(call("echo", "a", text="x")), "done")
+        write_agent(tmp_path, storage(database_url)),
+        directory=tmp_path,
+        model=script(calling(call("echo", "a", text="x")), "done"),
     ) as agent:
         stream = agent.stream("go")
         session = (await anext(stream)).session  # type: ignore[union-attr]
@@ -233,7 +245,9 @@ async def test_closing_the_stream_early_cancels_the_run(tmp_path: Path, database
         assert isinstance(events[-1], RunCompleted)
 
 
-async def test_max_steps_ends_the_run_with_its_own_exit_code_and_it_goes_on(tmp_path: Path, database_url: str) -> None:
+async def test_max_steps_ends_the_run_with_its_own_exit_code_and_it_goes_on(
+    tmp_path: Path, database_url: str
+) -> None:
     config = write_agent(tmp_path, storage(database_url) + "limits: {max_steps: 2}\n")
     model = script(*[calling(call("echo", f"c{i}", text=str(i))) for i in range(3)], "done")
     async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
@@ -328,7 +342,9 @@ async def test_ask_mode_refuses_a_write_tool_again_at_dispatch(tmp_path: Path) -
 
 
 async def test_a_session_can_be_deleted(tmp_path: Path, database_url: str) -> None:
-    async with Agent.from_config(write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=script("hi")) as agent:
+    async with Agent.from_config(
+        write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=script("hi")
+    ) as agent:
         session = (await agent.run("go")).session
         await agent.delete_session(session)
         assert await agent.sessions() == []
@@ -401,3 +417,30 @@ async def test_the_digest_changes_with_what_decides_the_run(tmp_path: Path) -> N
     digests = [Agent.from_config(config, directory=tmp_path, sets=each).plan.digest for each in sets]
     assert len(set(digests)) == len(sets)
     assert Agent.from_config(config, directory=tmp_path).plan.digest == digests[0]
+
+
+async def test_what_a_summary_took_out_is_in_the_archive(tmp_path: Path, database_url: str) -> None:
+    from zeus_runtime.context.archive import read_archive
+
+    def answer(request: ModelRequest) -> str | AIMessage:
+        if request.purpose == "summary":
+            return "## Intent\nGo on."
+        step = len(seen)
+        seen.append(request)
+        return "done" if step == 12 else calling(call("echo", f"c{step}", text="star " * 300))
+
+    seen: list[ModelRequest] = []
+    small = "profiles: {models: {gpt-4o: {max_input_tokens: 4000}}}\n"
+    policy = "middlewares: [summarization: {keep: {messages: 3}}]\n"
+    config = write_agent(tmp_path, storage(database_url) + small + policy)
+    async with Agent.from_config(config, directory=tmp_path, model=PositionModel(answer)) as agent:
+        session = (await agent.run("go")).session
+        history = await agent.history(session)
+        compaction = await agent.compact(session)
+    assert len(history) == 26
+    assert compaction.tokens_after <= compaction.tokens_before
+    (file,) = (tmp_path / ".zeus" / "conversation_history").iterdir()
+    archived, problems = read_archive(file.read_bytes())
+    assert not problems
+    assert len(archived) > 3
+    assert all(shape([each.message]) == shape([history[each.seq - 1]]) for each in archived)

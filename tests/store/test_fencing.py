@@ -125,6 +125,13 @@ def claimed_in_time(database: Database) -> Callable[[], None]:
                 raise
 
 
+def until_somebody_waits(url: str) -> None:
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    deadline = time.monotonic() + 10
+    while not execute(url, waiting):
+        assert time.monotonic() < deadline
+
+
 async def test_every_claim_raises_the_epoch_and_a_reader_raises_none(
     tmp_path: Path, database_url: str
 ) -> None:
@@ -147,7 +154,10 @@ async def test_whoever_claims_waits_for_a_write_that_is_under_way_and_sees_it(
     tmp_path: Path, postgres_url: str
 ) -> None:
     """The check and the write are one: nobody takes the session in between."""
-    async with log_of(postgres_url, tmp_path) as (first, log), log_of(postgres_url, tmp_path) as (second, other):
+    async with (
+        log_of(postgres_url, tmp_path) as (first, log),
+        log_of(postgres_url, tmp_path) as (second, other),
+    ):
         thread = await log.open("session_1", agent="a")
         first.claim("session_1")
         await log.append(thread, 1, "a.1", "{}")
@@ -169,15 +179,13 @@ async def test_whoever_claims_waits_for_a_write_that_is_under_way_and_sees_it(
         execute(postgres_url, CUT + " AND query LIKE '%pg_try_advisory_xact_lock%'")
         give_back = claimed_in_time(second)
         reading = asyncio.create_task(other.read(thread))
-        waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
-        while not reading.done() and execute(postgres_url, waits) == [(0,)]:
-            await asyncio.sleep(0)
+        await asyncio.to_thread(until_somebody_waits, postgres_url)
         assert not reading.done()
         may_commit.set()
         await writing
         assert [entry.id for entry in await reading] == ["a.1", "a.2"]
+        first.write = within  # type: ignore[method-assign]
         with pytest.raises(LogConflictError, match="has taken the session"):
-            first.write = within  # type: ignore[method-assign]
             await log.append(thread, 3, "a.3", "{}")
         give_back()
 

@@ -23,14 +23,14 @@ from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
 
-LATER = '''
+LATER = """
 from alembic import op
 revision = "0003"
 down_revision = "0002"
 rewrites_data = True
 def upgrade():
     op.execute("UPDATE message SET payload = 'rewritten'")
-'''
+"""
 
 
 async def do(url: str, folder: Path, work: Callable[[Connection], object]) -> object:
@@ -55,9 +55,7 @@ async def at_revision_1(url: str, folder: Path, *, named: bool = True) -> None:
         if named:
             connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
             connection.execute(text("INSERT INTO alembic_version VALUES ('0001')"))
-        connection.execute(
-            text("INSERT INTO thread VALUES (7, 'session_old', 'test', 1, 2, 'an old title')")
-        )
+        connection.execute(text("INSERT INTO thread VALUES (7, 'session_old', 'test', 1, 2, 'an old title')"))
         for seq, role in enumerate(("user", "assistant"), 1):
             connection.execute(
                 text("INSERT INTO message VALUES (7, :seq, :id, 3, :payload)"),
@@ -147,7 +145,9 @@ async def test_a_newer_schema_and_a_strangers_are_refused_and_left_alone(
 
 async def test_another_programs_threads_are_left_alone(tmp_path: Path, database_url: str) -> None:
     await do(
-        database_url, tmp_path, lambda connection: connection.execute(text("CREATE TABLE thread (title TEXT)"))
+        database_url,
+        tmp_path,
+        lambda connection: connection.execute(text("CREATE TABLE thread (title TEXT)")),
     )
     database = Database(database_url, directory=tmp_path)
     try:
@@ -190,7 +190,9 @@ async def test_a_new_database_is_what_all_revisions_make(tmp_path: Path, databas
         assert await database.run(differences) == []
         made = await database.run(columns)
         for table in ("alembic_version", *(table.name for table in reversed(TABLES))):
-            await database.run(lambda connection, table=table: connection.execute(text(f"DROP TABLE {table}")))
+            await database.run(
+                lambda connection, table=table: connection.execute(text(f"DROP TABLE {table}"))
+            )
     finally:
         await database.close()
     await at_revision_1(database_url, tmp_path)

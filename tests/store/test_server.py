@@ -20,7 +20,10 @@ from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import ThreadLog
 
 PASSWORD = "hunter2:secret"
-CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'zeus' AND datname = current_database()"
+CUT = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE application_name = 'zeus' AND datname = current_database()"
+)
 
 
 def changed(url: str, **changes: str | int | None) -> str:
@@ -44,7 +47,11 @@ async def test_a_server_that_cannot_be_used_is_named_with_cause_and_remedy(
     password = "hunter2%3Asecret"
     for url, message, remedy in (
         (f"postgresql://zeus:{password}@127.0.0.1:1/zeus", "cannot be reached: .*refused", "Start it"),
-        (f"postgresql+psycopg://zeus:{password}@zeus.invalid/zeus", "cannot be reached", "correct host and port"),
+        (
+            f"postgresql+psycopg://zeus:{password}@zeus.invalid/zeus",
+            "cannot be reached",
+            "correct host and port",
+        ),
         (changed(postgres_url, database="no_such"), 'is not there: .*"no_such" does not exist', "createdb"),
         (changed(postgres_url, username="no_such"), "does not know the user", "create the role"),
         (f"{postgres_url}&colour=blue", "cannot be used: .*colour", "Correct storage.url"),
@@ -95,8 +102,7 @@ async def test_the_rights_that_the_documentation_lists_are_enough(tmp_path: Path
         await agent.run("as the owner")
     documented = (Path(__file__).parents[2] / "docs" / "deployment.md").read_text("utf-8")
     grants = documented.partition("```sql\n")[2].partition("```")[0].replace("zeus_agent", role)
-    statements = [each for each in grants.replace("zeus_database", str(make_url(postgres_url).database)).split(";")]
-    execute(postgres_url, *(each for each in statements if each.strip()))
+    execute(postgres_url, *grants.replace("zeus_database", str(make_url(postgres_url).database)).split(";"))
     try:
         url = changed(postgres_url, username=role)
         async with Agent.from_config(
@@ -163,7 +169,10 @@ async def test_connections_say_whose_they_are_and_prepare_nothing_on_the_server(
         def ask(connection: Connection) -> tuple[object, ...]:
             names = ("application_name", "statement_timeout", "lock_timeout")
             settings = [connection.execute(text(f"SHOW {name}")).scalar() for name in names]
-            return (*settings, connection.execute(text("SELECT count(*) FROM pg_prepared_statements")).scalar())
+            return (
+                *settings,
+                connection.execute(text("SELECT count(*) FROM pg_prepared_statements")).scalar(),
+            )
 
         assert await database.run(ask) == ("zeus", "1min", "30s", 0)
     finally:
@@ -174,7 +183,9 @@ async def test_connections_say_whose_they_are_and_prepare_nothing_on_the_server(
 def own_server() -> Iterator[LocalServer]:
     """A server that a test may stop; it asks the role `locked` for a password."""
     server = local_server(f"own-{secrets.token_hex(6)}")
-    execute(server.url, f"CREATE ROLE locked LOGIN PASSWORD '{PASSWORD}'", "CREATE DATABASE locked OWNER locked")
+    execute(
+        server.url, f"CREATE ROLE locked LOGIN PASSWORD '{PASSWORD}'", "CREATE DATABASE locked OWNER locked"
+    )
     rules = server.folder / "pg_hba.conf"
     rules.write_text("local all locked scram-sha-256\n" + rules.read_text())
     execute(server.url, "SELECT pg_reload_conf()")

@@ -1,7 +1,7 @@
 """A process that forks agents and kills them: heavy imports once, a real SIGKILL each time.
 
-``python -m tests.support.killing FOLDER RUNS SEED [edits] [SERVER]`` prints one JSON line per run; with ``edits`` a policy
-drops messages all the time; with the URL of a PostgreSQL server each run has a database there instead of a file.
+``python -m tests.support.killing FOLDER RUNS SEED [edits] [SERVER]`` prints one JSON line per run. With ``edits`` a
+policy drops messages all the time; with the URL of a PostgreSQL server each run has a database there instead of a file.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ HEAVY = (
     "zeus_runtime.store.thread_log",
     "zeus_plugins.checkpointers.sqlite.saver",
 )
+HEAVY_ON_A_SERVER = ("sqlalchemy.dialects.postgresql.psycopg", "zeus_plugins.checkpointers.postgres.saver")
 STEPS = 12
 CALLS = 3
 
@@ -224,7 +225,7 @@ def main() -> None:
     folder, runs, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     edits = "edits" in sys.argv[4:]
     server = next((each for each in sys.argv[4:] if each.startswith("postgres")), None)
-    for module in HEAVY:
+    for module in (*HEAVY, *(HEAVY_ON_A_SERVER if server else ())):
         import_module(module)
     dice = random.Random(seed)
 

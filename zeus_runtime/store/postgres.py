@@ -138,7 +138,9 @@ class Server:
 
     def explained(self, error: DBAPIError) -> ZeusError:
         """What an error means to who runs an agent."""
-        return explained_postgres_error(error.orig, self._name, self._password, is_lost=error.connection_invalidated)
+        return explained_postgres_error(
+            error.orig, self._name, self._password, is_lost=error.connection_invalidated
+        )
 
     def _is_there(self, connection: Connection) -> bool:
         if connection.invalidated:  # SQLAlchemy opens a new one by itself
@@ -172,7 +174,9 @@ def connection_may_be_gone(descriptor: int, heard_at: float) -> bool:
     return bool(select.select([descriptor], [], [], 0)[0])
 
 
-def explained_postgres_error(error: BaseException | None, name: str, password: str | None, *, is_lost: bool) -> ZeusError:
+def explained_postgres_error(
+    error: BaseException | None, name: str, password: str | None, *, is_lost: bool
+) -> ZeusError:
     """What psycopg's ``error`` means to who runs an agent: its cause and what to do; never the password.
 
     Args:

@@ -86,7 +86,7 @@ class TextRow(SQLModel, table=True):
 
 
 TABLES: Final[tuple[Table, ...]] = tuple(
-    row.__table__  # type: ignore[attr-defined]
+    SQLModel.metadata.tables[str(row.__tablename__)]
     for row in (ThreadRow, MessageRow, EditRow, StepRow, TextRow)
 )
 """Every table of the schema, each after those it refers to. What is new here needs a revision in ``migrations``."""

@@ -13,5 +13,7 @@ class Options:
     url: Annotated[
         str | None,
         Pattern(r"^postgres(ql)?(\+psycopg)?://"),
-        Doc("URL of the database, such as postgresql://user@host/database; null for the threads' own (storage.url)."),
+        Doc(
+            "URL of the database, such as postgresql://user@host/database; null for the threads' own (storage.url)."
+        ),
     ] = None

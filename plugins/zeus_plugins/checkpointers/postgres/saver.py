@@ -55,7 +55,7 @@ class PostgresSaver(AsyncPostgresSaver):
     def __init__(self, url: str, *, serde: SerializerProtocol | None = None) -> None:
         # Said here and not by LANGGRAPH_STRICT_MSGPACK: that is without effect where LangGraph is already imported.
         super().__init__(
-            None,  # type: ignore[arg-type] - `_cursor` opens it, and opens it anew
+            None,  # type: ignore[arg-type]  # `_cursor` opens it, and opens it anew
             serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None),
         )
         self._name = without_password(url)
@@ -105,7 +105,9 @@ class PostgresSaver(AsyncPostgresSaver):
                 async with AsyncExitStack() as stack:
                     if pipeline and self.supports_pipeline:
                         await stack.enter_async_context(connection.pipeline())
-                    yield await stack.enter_async_context(connection.cursor(binary=True, row_factory=dict_row))
+                    yield await stack.enter_async_context(
+                        connection.cursor(binary=True, row_factory=dict_row)
+                    )
                 self._heard_at = time.monotonic()
             except Error as error:
                 is_lost = self._open is not None and self._open.closed
