@@ -99,6 +99,10 @@ if TYPE_CHECKING:
     from zeus_runtime.prompt.sections import Section as Section
     from zeus_runtime.store.database import make_private as make_private
     from zeus_runtime.store.database import sqlite_file as sqlite_file
+    from zeus_runtime.store.database import without_password as without_password
+    from zeus_runtime.store.postgres import connection_arguments as connection_arguments
+    from zeus_runtime.store.postgres import connection_may_be_gone as connection_may_be_gone
+    from zeus_runtime.store.postgres import explained_postgres_error as explained_postgres_error
     from zeus_runtime.store.transactions import Transactions as Transactions
     from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
     from zeus_runtime.tools.define import tool as tool
@@ -208,6 +212,10 @@ _ROOMS = {
     "retry_while_locked": "store.transactions",
     "rules_for": "context.cache_model",
     "sqlite_file": "store.database",
+    "without_password": "store.database",
+    "connection_arguments": "store.postgres",
+    "connection_may_be_gone": "store.postgres",
+    "explained_postgres_error": "store.postgres",
     "text_of": "models.content",
     "to_chat": "models.messages",
     "to_payload": "models.messages",

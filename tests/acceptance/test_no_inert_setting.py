@@ -39,7 +39,7 @@ from tests.acceptance.context_settings import (
 from tests.acceptance.context_settings import messages_sent as messages_of_turns
 from tests.acceptance.settings import REQUIRED, Played, Scene, component_keys, core_keys, with_key
 from tests.support.provider import Provider, Reply
-from zeus_runtime import ModelRequest, Section
+from zeus_runtime import MissingError, ModelRequest, Section
 from zeus_runtime.cli import main
 from zeus_runtime.config.schema import compose, core_schema
 from zeus_runtime.memory.service import MemoryService
@@ -266,6 +266,13 @@ def written(path: str, name: str) -> See:
 async def databases(scene: Scene) -> list[str]:
     await scene.play("done")
     return sorted(file for file in scene.files() if file.endswith(".db"))
+
+
+async def misses_its_database(scene: Scene) -> bool:
+    """Whether the checkpointer says that the threads' database is none for it; no server runs here."""
+    with pytest.raises(MissingError) as missing:
+        await scene.play("done")
+    return "storage.url names another" in missing.value.message
 
 
 async def write_is_refused(scene: Scene) -> bool:
@@ -1075,6 +1082,14 @@ COMPONENTS = (
         2,
         1,
         {"counter": {"tokenizer_file": {"path": "words.json"}}},
+    ),
+    Flip(
+        "checkpointer:postgres.url",
+        "postgresql://zeus@127.0.0.1:1/zeus",
+        misses_its_database,
+        True,
+        False,
+        {"checkpointer": {"postgres": {}}},
     ),
     Flip(
         "checkpointer:sqlite.path",

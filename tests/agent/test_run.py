@@ -19,6 +19,7 @@ from tests.support.agents import (
     shape,
     write_agent,
 )
+from tests.support.databases import storage
 from zeus_runtime import Agent, ModelError, ModelRequest
 from zeus_runtime.agent.agent import FailedRunError
 from zeus_runtime.errors import UsageError
@@ -42,8 +43,10 @@ def register_tools():
 """
 
 
-async def test_an_answer_comes_back_and_is_stored(tmp_path: Path) -> None:
-    async with Agent.from_config(write_agent(tmp_path), directory=tmp_path, model=script("Hello.")) as agent:
+async def test_an_answer_comes_back_and_is_stored(tmp_path: Path, database_url: str) -> None:
+    async with Agent.from_config(
+        write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=script("Hello.")
+    ) as agent:
         result = await agent.run("Hi")
         assert result.answer == "Hello."
         assert result.session.startswith("session_")
@@ -51,10 +54,14 @@ async def test_an_answer_comes_back_and_is_stored(tmp_path: Path) -> None:
         assert shape(await agent.history(result.session)) == [("human", "Hi"), ("ai", "Hello.")]
 
 
-async def test_parallel_calls_each_get_their_own_result_in_call_order(tmp_path: Path) -> None:
+async def test_parallel_calls_each_get_their_own_result_in_call_order(
+    tmp_path: Path, database_url: str
+) -> None:
     calls = [call("echo", f"c{i}", text=str(i)) for i in range(5)]
     model = script(calling(*calls), "done")
-    async with Agent.from_config(write_agent(tmp_path), directory=tmp_path, model=model) as agent:
+    async with Agent.from_config(
+        write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=model
+    ) as agent:
         events = await play(agent, "go")
         ending = events[-1]
         assert isinstance(ending, RunCompleted)
@@ -113,8 +120,8 @@ async def test_an_unknown_tool_wrong_arguments_and_a_failing_tool_are_results_th
     assert "not valid JSON" in results["d"].content
 
 
-async def test_a_conversation_goes_on_in_its_session(tmp_path: Path) -> None:
-    config = write_agent(tmp_path)
+async def test_a_conversation_goes_on_in_its_session(tmp_path: Path, database_url: str) -> None:
+    config = write_agent(tmp_path, storage(database_url))
     async with Agent.from_config(config, directory=tmp_path, model=script("one", "two")) as agent:
         first = await agent.run("1")
     model = script("one", "two")
@@ -126,8 +133,10 @@ async def test_a_conversation_goes_on_in_its_session(tmp_path: Path) -> None:
             await agent.run("x", session="session_nope")
 
 
-async def test_what_a_tool_keeps_with_the_thread_survives_turns_and_processes(tmp_path: Path) -> None:
-    config = write_agent(tmp_path)
+async def test_what_a_tool_keeps_with_the_thread_survives_turns_and_processes(
+    tmp_path: Path, database_url: str
+) -> None:
+    config = write_agent(tmp_path, storage(database_url))
     answers = (calling(call("keep", "a", value="red")), "ok", calling(call("keep", "b", value="blue")), "ok")
     async with Agent.from_config(config, directory=tmp_path, model=script(*answers)) as agent:
         session = (await agent.run("1")).session
@@ -136,14 +145,14 @@ async def test_what_a_tool_keeps_with_the_thread_survives_turns_and_processes(tm
     assert [e.content for e in events if isinstance(e, ToolCallResult)] == ["was red"]
 
 
-async def test_a_failed_model_call_leaves_a_thread_that_goes_on(tmp_path: Path) -> None:
+async def test_a_failed_model_call_leaves_a_thread_that_goes_on(tmp_path: Path, database_url: str) -> None:
     failing = [True]
 
     def answer(_request: ModelRequest) -> str | Exception:
         return ModelError("overloaded", kind="bad_request") if failing[0] else "better"
 
     async with Agent.from_config(
-        write_agent(tmp_path), directory=tmp_path, model=PositionModel(answer)
+        write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=PositionModel(answer)
     ) as agent:
         with pytest.raises(FailedRunError, match="overloaded") as failure:
             await agent.run("go")
@@ -153,8 +162,10 @@ async def test_a_failed_model_call_leaves_a_thread_that_goes_on(tmp_path: Path) 
         assert shape(await agent.history(failure.value.session)) == [("human", "go"), ("ai", "better")]
 
 
-async def test_a_finished_run_cannot_be_taken_up(tmp_path: Path) -> None:
-    async with Agent.from_config(write_agent(tmp_path), directory=tmp_path, model=script("hi")) as agent:
+async def test_a_finished_run_cannot_be_taken_up(tmp_path: Path, database_url: str) -> None:
+    async with Agent.from_config(
+        write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=script("hi")
+    ) as agent:
         session = (await agent.run("go")).session
         (ending,) = await events_of(agent.resume(session))
     assert isinstance(ending, RunFailed)
@@ -162,8 +173,8 @@ async def test_a_finished_run_cannot_be_taken_up(tmp_path: Path) -> None:
     assert ending.exit_code == 2
 
 
-async def test_cancel_ends_the_run_cleanly_and_the_thread_goes_on(tmp_path: Path) -> None:
-    config = write_agent(tmp_path, plugin=HANGING)
+async def test_cancel_ends_the_run_cleanly_and_the_thread_goes_on(tmp_path: Path, database_url: str) -> None:
+    config = write_agent(tmp_path, storage(database_url), plugin=HANGING)
     model = script(calling(call("hang", "a"), call("hang", "b")), "I was interrupted.")
     async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
         stream = agent.stream("go")
@@ -220,9 +231,11 @@ async def test_a_run_cancelled_before_its_first_step_ends_with_its_terminal_even
         assert isinstance((await play(agent, "2", session))[-1], RunCompleted)
 
 
-async def test_closing_the_stream_early_cancels_the_run(tmp_path: Path) -> None:
+async def test_closing_the_stream_early_cancels_the_run(tmp_path: Path, database_url: str) -> None:
     async with Agent.from_config(
-        write_agent(tmp_path), directory=tmp_path, model=script(calling(call("echo", "a", text="x")), "done")
+        write_agent(tmp_path, storage(database_url)),
+        directory=tmp_path,
+        model=script(calling(call("echo", "a", text="x")), "done"),
     ) as agent:
         stream = agent.stream("go")
         session = (await anext(stream)).session  # type: ignore[union-attr]
@@ -232,8 +245,10 @@ async def test_closing_the_stream_early_cancels_the_run(tmp_path: Path) -> None:
         assert isinstance(events[-1], RunCompleted)
 
 
-async def test_max_steps_ends_the_run_with_its_own_exit_code_and_it_goes_on(tmp_path: Path) -> None:
-    config = write_agent(tmp_path, "limits: {max_steps: 2}\n")
+async def test_max_steps_ends_the_run_with_its_own_exit_code_and_it_goes_on(
+    tmp_path: Path, database_url: str
+) -> None:
+    config = write_agent(tmp_path, storage(database_url) + "limits: {max_steps: 2}\n")
     model = script(*[calling(call("echo", f"c{i}", text=str(i))) for i in range(3)], "done")
     async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
         ending = (await play(agent, "go"))[-1]
@@ -286,14 +301,14 @@ async def test_a_money_limit_counts_by_the_models_price(tmp_path: Path) -> None:
     assert ending.details["cost_usd"] - per_step < 0.01 <= ending.details["cost_usd"]
 
 
-async def test_two_sessions_at_the_same_time_do_not_mix(tmp_path: Path) -> None:
+async def test_two_sessions_at_the_same_time_do_not_mix(tmp_path: Path, database_url: str) -> None:
     def answer(request: ModelRequest) -> str | AIMessage:
         mine = str(request.messages[0].content)
         step = len(request.messages)
         return calling(call("keep", f"{mine}-{step}", value=mine)) if step < 12 else f"end of {mine}"
 
     async with Agent.from_config(
-        write_agent(tmp_path), directory=tmp_path, model=PositionModel(answer)
+        write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=PositionModel(answer)
     ) as agent:
         results = await asyncio.gather(*(agent.run(name) for name in ("red", "green", "blue")))
         assert [result.answer for result in results] == ["end of red", "end of green", "end of blue"]
@@ -326,8 +341,10 @@ async def test_ask_mode_refuses_a_write_tool_again_at_dispatch(tmp_path: Path) -
     assert "cannot be called" in shown["record"].description
 
 
-async def test_a_session_can_be_deleted(tmp_path: Path) -> None:
-    async with Agent.from_config(write_agent(tmp_path), directory=tmp_path, model=script("hi")) as agent:
+async def test_a_session_can_be_deleted(tmp_path: Path, database_url: str) -> None:
+    async with Agent.from_config(
+        write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=script("hi")
+    ) as agent:
         session = (await agent.run("go")).session
         await agent.delete_session(session)
         assert await agent.sessions() == []
@@ -400,3 +417,30 @@ async def test_the_digest_changes_with_what_decides_the_run(tmp_path: Path) -> N
     digests = [Agent.from_config(config, directory=tmp_path, sets=each).plan.digest for each in sets]
     assert len(set(digests)) == len(sets)
     assert Agent.from_config(config, directory=tmp_path).plan.digest == digests[0]
+
+
+async def test_what_a_summary_took_out_is_in_the_archive(tmp_path: Path, database_url: str) -> None:
+    from zeus_runtime.context.archive import read_archive
+
+    def answer(request: ModelRequest) -> str | AIMessage:
+        if request.purpose == "summary":
+            return "## Intent\nGo on."
+        step = len(seen)
+        seen.append(request)
+        return "done" if step == 12 else calling(call("echo", f"c{step}", text="star " * 300))
+
+    seen: list[ModelRequest] = []
+    small = "profiles: {models: {gpt-4o: {max_input_tokens: 4000}}}\n"
+    policy = "middlewares: [summarization: {keep: {messages: 3}}]\n"
+    config = write_agent(tmp_path, storage(database_url) + small + policy)
+    async with Agent.from_config(config, directory=tmp_path, model=PositionModel(answer)) as agent:
+        session = (await agent.run("go")).session
+        history = await agent.history(session)
+        compaction = await agent.compact(session)
+    assert len(history) == 26
+    assert compaction.tokens_after <= compaction.tokens_before
+    (file,) = (tmp_path / ".zeus" / "conversation_history").iterdir()
+    archived, problems = read_archive(file.read_bytes())
+    assert not problems
+    assert len(archived) > 3
+    assert all(shape([each.message]) == shape([history[each.seq - 1]]) for each in archived)

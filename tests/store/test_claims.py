@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.agents import call, calling, events_of, play, script, write_agent
+from tests.support.databases import storage
 from zeus_runtime import Agent
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import RunCompleted
@@ -52,8 +53,8 @@ def test_another_process_holds_it_until_it_is_killed(tmp_path: Path) -> None:
     give_back()
 
 
-async def test_a_session_that_runs_elsewhere_is_left_alone(tmp_path: Path) -> None:
-    config = write_agent(tmp_path)
+async def test_a_session_that_runs_elsewhere_is_left_alone(tmp_path: Path, database_url: str) -> None:
+    config = write_agent(tmp_path, storage(database_url))
     answers = (calling(call("echo", "a", text="x")), "done", "next")
     async with (
         Agent.from_config(config, directory=tmp_path, model=script(*answers)) as here,

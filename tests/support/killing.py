@@ -1,7 +1,7 @@
 """A process that forks agents and kills them: heavy imports once, a real SIGKILL each time.
 
-``python -m tests.support.killing FOLDER RUNS SEED [edits]`` prints one JSON line per run; with ``edits`` a policy drops
-messages all the time.
+``python -m tests.support.killing FOLDER RUNS SEED [edits] [SERVER]`` prints one JSON line per run. With ``edits`` a
+policy drops messages all the time; with the URL of a PostgreSQL server each run has a database there instead of a file.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import sys
 import time
 import traceback
 from collections import Counter
+from contextlib import closing, nullcontext
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from typing import Any
 from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, assert_paired, call, calling, events_of, write_agent
+from tests.support.databases import SQLITE_URL, database_on, execute, storage
 from tests.support.planning import RULES
 from zeus_runtime import Agent, ModelRequest
 from zeus_runtime.context import edit_from_json, fold, read_archive
@@ -36,6 +38,7 @@ HEAVY = (
     "zeus_runtime.store.thread_log",
     "zeus_plugins.checkpointers.sqlite.saver",
 )
+HEAVY_ON_A_SERVER = ("sqlalchemy.dialects.postgresql.psycopg", "zeus_plugins.checkpointers.postgres.saver")
 STEPS = 12
 CALLS = 3
 
@@ -102,19 +105,36 @@ def child(folder: Path, marker: Path) -> None:
     draft.replace(marker)
 
 
-def finished_calls(folder: Path) -> set[str]:
-    """The calls whose result is in the log."""
+def rows(folder: Path, url: str, query: str) -> list[tuple[Any, ...]]:
+    """What a query finds; nothing where the tables are not made yet."""
+    if url != SQLITE_URL:
+        from psycopg.errors import UndefinedTable
+
+        try:
+            return execute(url, query)
+        except UndefinedTable:
+            return []
     database = folder / ".zeus" / "zeus.db"
     if not database.exists():
-        return set()
-    connection = sqlite3.connect(database, timeout=30)
-    try:
-        rows = connection.execute("SELECT payload FROM message").fetchall()
-    except sqlite3.OperationalError:
-        return set()
-    finally:
-        connection.close()
-    return {m["tool_call_id"] for (text,) in rows if (m := json.loads(text))["role"] == "tool"}
+        return []
+    with closing(sqlite3.connect(database, timeout=30)) as connection:
+        try:
+            return connection.execute(query).fetchall()
+        except sqlite3.OperationalError:
+            return []
+
+
+def await_goodbye(url: str) -> None:
+    """Wait until the server has noticed that the killed process is gone."""
+    mine = "SELECT 1 FROM pg_stat_activity WHERE application_name = 'zeus' AND datname = current_database()"
+    while url != SQLITE_URL and execute(url, mine):
+        time.sleep(0.002)
+
+
+def finished_calls(folder: Path, url: str) -> set[str]:
+    """The calls whose result is in the log."""
+    payloads = rows(folder, url, "SELECT payload FROM message")
+    return {m["tool_call_id"] for (text,) in payloads if (m := json.loads(text))["role"] == "tool"}
 
 
 def effects(folder: Path) -> Counter[str]:
@@ -122,14 +142,13 @@ def effects(folder: Path) -> Counter[str]:
     return Counter(file.read_text().split()) if file.exists() else Counter()
 
 
-def planning_of(folder: Path) -> dict[str, Any]:
+def planning_of(folder: Path, url: str) -> dict[str, Any]:
     """What edits and ledger say after a run that policies shaped."""
-    connection = sqlite3.connect(folder / ".zeus" / "zeus.db")
-    rows = [json.loads(text) for (text,) in connection.execute("SELECT payload FROM message ORDER BY seq")]
-    edits = connection.execute("SELECT at_seq, payload FROM context_edit ORDER BY number").fetchall()
-    steps = [Step.from_json(unpack(row)) for (row,) in connection.execute("SELECT payload FROM context_step")]
-    connection.close()
-    history = [from_payload(row) for row in rows]
+    messages = rows(folder, url, "SELECT payload FROM message ORDER BY seq")
+    edits = rows(folder, url, "SELECT at_seq, payload FROM context_edit ORDER BY number")
+    ledger = rows(folder, url, "SELECT payload FROM context_step")
+    steps = [Step.from_json(unpack(row)) for (row,) in ledger]
+    history = [from_payload(json.loads(text)) for (text,) in messages]
     admitted = [edit_from_json(payload) for _, payload in edits]
     for step in steps:
         view = fold(history, admitted[: step.edits], step.cursor)
@@ -147,9 +166,11 @@ def planning_of(folder: Path) -> dict[str, Any]:
     }
 
 
-def one_run(folder: Path, dice: random.Random, whole_seconds: float, *, edits: bool) -> dict[str, Any]:
+def one_run(
+    folder: Path, url: str, dice: random.Random, whole_seconds: float, *, edits: bool, most_kills: int = 8
+) -> dict[str, Any]:
     """Run to the end through as many kills as it takes."""
-    config = write_agent(folder, SHEDDING if edits else "", plugin=TOOLS)
+    config = write_agent(folder, storage(url) + (SHEDDING if edits else ""), plugin=TOOLS)
     if edits:
         (folder / "policies.py").write_text(RULES)
         config.write_text(config.read_text().replace("[probe.py]", "[probe.py, policies.py]"))
@@ -157,7 +178,8 @@ def one_run(folder: Path, dice: random.Random, whole_seconds: float, *, edits: b
     kills = 0
     repeated: list[str] = []
     while not marker.exists():
-        done_before, effects_before = finished_calls(folder), effects(folder)
+        await_goodbye(url)
+        done_before, effects_before = finished_calls(folder, url), effects(folder)
         pid = os.fork()
         if pid == 0:
             code = 1
@@ -168,7 +190,9 @@ def one_run(folder: Path, dice: random.Random, whole_seconds: float, *, edits: b
                 traceback.print_exc()
             finally:
                 os._exit(code)
-        deadline = time.monotonic() + dice.uniform(0.02, whole_seconds) if kills < 8 else float("inf")
+        deadline = (
+            time.monotonic() + dice.uniform(0.02, whole_seconds) if kills < most_kills else float("inf")
+        )
         status = None
         while status is None:
             ended, status_now = os.waitpid(pid, os.WNOHANG)
@@ -184,12 +208,10 @@ def one_run(folder: Path, dice: random.Random, whole_seconds: float, *, edits: b
             return {"kills": kills, "error": "the child failed"}
         now = effects(folder)
         repeated += [name for name in done_before if now[name] != effects_before[name]]
-    connection = sqlite3.connect(folder / ".zeus" / "zeus.db")
-    rows = connection.execute("SELECT payload FROM message ORDER BY thread, seq").fetchall()
-    threads = connection.execute("SELECT COUNT(DISTINCT thread) FROM message").fetchone()[0]
-    connection.close()
+    messages = rows(folder, url, "SELECT payload FROM message ORDER BY thread, seq")
+    ((threads,),) = rows(folder, url, "SELECT COUNT(DISTINCT thread) FROM message")
     names = {"user": "human", "assistant": "ai", "tool": "tool"}
-    log = [f"{names[m['role']]} {m['content']}" for (text,) in rows if (m := json.loads(text))]
+    log = [f"{names[m['role']]} {m['content']}" for (text,) in messages if (m := json.loads(text))]
     return {
         "kills": kills,
         "ending": marker.read_text(),
@@ -197,21 +219,28 @@ def one_run(folder: Path, dice: random.Random, whole_seconds: float, *, edits: b
         "log_equal": log == expected_log(),
         "threads": threads,
         "effects": sum(effects(folder).values()),
-        **(planning_of(folder) if edits else {}),
+        **(planning_of(folder, url) if edits else {}),
     }
 
 
 def main() -> None:
     folder, runs, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-    edits = sys.argv[4:] == ["edits"]
-    for module in HEAVY:
+    edits = "edits" in sys.argv[4:]
+    server = next((each for each in sys.argv[4:] if each.startswith("postgres")), None)
+    for module in (*HEAVY, *(HEAVY_ON_A_SERVER if server else ())):
         import_module(module)
     dice = random.Random(seed)
+
+    def run(name: str, dice: random.Random, seconds: float) -> dict[str, Any]:
+        with database_on(server) if server else nullcontext(SQLITE_URL) as url:
+            return one_run(folder / name, url, dice, seconds, edits=edits, most_kills=3 if server else 8)
+
     start = time.monotonic()
-    one_run(folder / "warm-up", random.Random(0), 60.0, edits=edits)
-    whole = time.monotonic() - start
+    run("warm-up", random.Random(0), 60.0)
+    # The first run in a process takes longer than those of its forks, most of all on a server.
+    whole = (time.monotonic() - start) / (4 if server else 1)
     for number in range(runs):
-        print(json.dumps(one_run(folder / str(number), dice, whole, edits=edits)), flush=True)
+        print(json.dumps(run(str(number), dice, whole)), flush=True)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ VERBS: Final[Mapping[str, str]] = {
     "tools": "List the tools an agent has, mode by mode.",
     "plugins": "List plugins, what they bring and what is wrong with them.",
     "sessions": "List, show or delete sessions.",
+    "db": "Show or upgrade the schema of a database.",
     "context": "Show what the model saw, explain it, and test other policies on it.",
 }
 """Verb to its line in ``zeus --help``; the module ``zeus_runtime.cli.VERB`` has its ``command``."""

@@ -5,18 +5,26 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from sqlalchemy import Connection, create_engine, event
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DatabaseError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from sqlalchemy.pool import NullPool
 
 from zeus_runtime.errors import MissingError, RunError, UsageError
 from zeus_runtime.store.claims import claim
 from zeus_runtime.store.transactions import Transactions, retry_while_locked
 
+if TYPE_CHECKING:
+    from zeus_runtime.store.postgres import Server
+
 T = TypeVar("T")
+
+_URLS: Final = (
+    "Set storage.url to a SQLAlchemy URL: sqlite:///.zeus/zeus.db, or postgresql://user@host/database, and install its"
+    " driver (pip install 'zeus-runtime[postgres]')."
+)
 
 
 def sqlite_file(url: str, directory: Path) -> Path | None:
@@ -31,7 +39,7 @@ class Database:
     """One database; every transaction is a function of a connection.
 
     Args:
-        url: SQLAlchemy URL.
+        url: SQLAlchemy URL of a SQLite file or a PostgreSQL database.
         directory: where a relative SQLite path starts.
 
     Raises:
@@ -39,69 +47,110 @@ class Database:
     """
 
     def __init__(self, url: str, *, directory: Path) -> None:
-        self._name = without_password(url)
-        try:
-            file = sqlite_file(url, directory)
-            if file is not None:
-                make_private(file)
-            is_sqlite = make_url(url).get_backend_name() == "sqlite"
-            self._file = file
-            self._is_file = file is not None
-            target = f"sqlite:///{file}" if file is not None else url
+        self.name: Final = without_password(url)
+        self._held: dict[str, int | None] = {}
+        self._server: Server | None = None
+        self.file: Final = self._private_file(url, directory)
+        if _backend(url) == "postgresql":
+            from zeus_runtime.store.postgres import Server
 
-            def connect(timeout_seconds: float) -> Connection:
-                options = {"timeout": timeout_seconds, "check_same_thread": False} if is_sqlite else {}
-                engine = create_engine(target, connect_args=options, poolclass=NullPool)
-                if is_sqlite:
-                    event.listen(engine, "connect", _prepare_sqlite)
-                return retry_while_locked(engine.connect)
+            server = self._server = Server(url, self.name)
+            self._transactions = Transactions(
+                lambda _timeout_seconds: server.connect(), server.transact, Connection.close, inline=False
+            )
+            return
+        target = f"sqlite:///{self.file}" if self.file is not None else url
 
-            if not is_sqlite:
-                create_engine(target, poolclass=NullPool)
-        except OSError as error:
-            raise MissingError(
-                f"the folder of the database {self._name!r} cannot be made: {error.strerror}: {error.filename}",
-                remedy="Make it, or set storage.url to another place.",
-            ) from error
-        except (ArgumentError, NoSuchModuleError, ImportError) as error:
-            raise MissingError(
-                f"the database {self._name!r} cannot be used: {error}",
-                remedy="Set storage.url to a SQLAlchemy URL such as sqlite:///.zeus/zeus.db, and install its driver.",
-            ) from error
+        def connect(timeout_seconds: float) -> Connection:
+            options = {"timeout": timeout_seconds, "check_same_thread": False}
+            engine = create_engine(target, connect_args=options, poolclass=NullPool)
+            event.listen(engine, "connect", _prepare_sqlite)
+            return retry_while_locked(engine.connect)
+
         self._transactions = Transactions(
-            connect,
-            _transact,
-            Connection.close,
-            inline=is_sqlite,
-            shared=is_sqlite and not self._is_file,
+            connect, _transact, Connection.close, inline=True, shared=self.file is None
         )
+
+    @property
+    def is_server(self) -> bool:
+        """Whether other machines may use it at the same time."""
+        return self._server is not None
 
     def claim(self, session: str) -> Callable[[], None]:
         """Keep other processes, and other agents of this one, from running ``session`` until the claim is given back.
 
-        Between processes this holds for a SQLite file; a database in memory has one process only.
+        A lock beside a SQLite file, a lock on a server; a database in memory has one process only. Should the lock be
+        lost while its holder lives on (a stopped process, a cut connection), whoever claims the session next raises
+        its epoch, and the former holder's writes are refused (``thread_log``).
 
         Returns:
             a function that gives the claim back.
 
         Raises:
             UsageError: somebody else runs it.
+            MissingError, RunError: the lock cannot be had.
         """
-        if self._file is None:
-            return lambda: None
-        try:
-            given_back = claim(self._file.with_name(f"{self._file.name}-{session}.lock"))
-        except OSError as error:
-            raise RunError(
-                f"the folder of the database {self._name!r} cannot be written: {error.strerror}",
-                remedy="Make it writable, or set storage.url to another place.",
-            ) from error
+        given_back = self._lock(session)
         if given_back is None:
             raise UsageError(
                 f"the session {session} is running elsewhere",
                 remedy="Wait for it, stop it there, or use another session.",
             )
-        return given_back
+        self._held[session] = None
+
+        def give_back() -> None:
+            self._held.pop(session, None)
+            given_back()
+
+        return give_back
+
+    def is_new_claim(self, session: str) -> bool:
+        """Whether ``session`` is claimed here and its epoch is not raised yet."""
+        return session in self._held and self._held[session] is None
+
+    def epoch(self, session: str) -> int | None:
+        """The epoch in which ``session`` is claimed here; None if it is not, or not raised yet."""
+        return self._held.get(session)
+
+    def raised(self, session: str, epoch: int) -> None:
+        """Remember the epoch to which a claim raised its thread."""
+        if session in self._held:
+            self._held[session] = epoch
+
+    def _lock(self, session: str) -> Callable[[], None] | None:
+        if self._server is not None:
+            try:
+                return self._server.claim(session)
+            except DBAPIError as error:
+                raise self._server.explained(error) from error
+        if self.file is None:
+            return lambda: None
+        try:
+            return claim(self.file.with_name(f"{self.file.name}-{session}.lock"))
+        except OSError as error:
+            raise RunError(
+                f"the folder of the database {self.name!r} cannot be written: {error.strerror}",
+                remedy="Make it writable, or set storage.url to another place.",
+            ) from error
+
+    def _private_file(self, url: str, directory: Path) -> Path | None:
+        try:
+            file = sqlite_file(url, directory)
+            if file is not None:
+                make_private(file)
+            backend = _backend(url)
+        except OSError as error:
+            raise MissingError(
+                f"the folder of the database {self.name!r} cannot be made: {error.strerror}: {error.filename}",
+                remedy="Make it, or set storage.url to another place.",
+            ) from error
+        except (ArgumentError, ValueError) as error:
+            raise MissingError(f"the database {self.name!r} cannot be used: {error}", remedy=_URLS) from error
+        if backend not in ("sqlite", "postgresql"):
+            raise MissingError(
+                f"the database {self.name!r} cannot be used: {backend} is unknown", remedy=_URLS
+            )
+        return file
 
     async def run(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` in one transaction on a worker thread and return what it returns.
@@ -112,37 +161,44 @@ class Database:
         """
         try:
             return await self._transactions.run(work)
-        except DatabaseError as error:
+        except DBAPIError as error:
             raise self._explained(error) from error
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Like ``run``, for work of a few rows: without a thread where the database is a free SQLite file."""
         try:
             return await self._transactions.write(work)
-        except DatabaseError as error:
+        except DBAPIError as error:
             raise self._explained(error) from error
 
     async def checkpoint(self) -> None:
         """Move the write-ahead log into the database (SQLite; nothing elsewhere); the worker waits for the disk."""
-        if self._is_file:
+        if self.file is not None:
             await self._transactions.outside(
                 lambda connection: _execute(connection, "PRAGMA wal_checkpoint(PASSIVE)")
             )
 
     async def compact(self) -> None:
         """Give freed space back to the file system (SQLite; nothing elsewhere)."""
-        if self._is_file:
+        if self.file is not None:
             await self._transactions.outside(_compact)
 
     async def close(self) -> None:
         """Close all connections."""
         await self._transactions.close()
 
-    def _explained(self, error: DatabaseError) -> Exception:
+    def _explained(self, error: DBAPIError) -> Exception:
         if isinstance(error, IntegrityError):
             return error
+        if self._server is not None:
+            return self._server.explained(error)
+        if "readonly database" in str(error.orig):
+            return MissingError(
+                f"the database {self.name!r} is read-only: {error.orig}",
+                remedy="Make the file and its folder writable, or set storage.url to another place.",
+            )
         return RunError(
-            f"the database {self._name!r} failed: {error.orig}",
+            f"the database {self.name!r} failed: {error.orig}",
             remedy="Check that it is a database, reachable, writable and not full; then go on with --continue.",
         )
 
@@ -160,9 +216,20 @@ def make_private(file: Path) -> None:
 def without_password(url: str) -> str:
     """``url`` as it may be shown."""
     try:
-        return make_url(url).render_as_string(hide_password=True)
-    except ArgumentError:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
         return "(unreadable URL)"
+    hidden = {key: "***" for key in parsed.query if "password" in key.lower()}
+    shown = parsed.update_query_dict(hidden) if hidden else parsed
+    return shown.render_as_string(hide_password=True)
+
+
+def _backend(url: str) -> str:
+    """``sqlite``, ``postgresql`` or another; PostgreSQL's other drivers are others."""
+    name = make_url(url).drivername
+    if name in ("postgresql", "postgres", "postgresql+psycopg"):
+        return "postgresql"
+    return "sqlite" if name.partition("+")[0] == "sqlite" else name
 
 
 def _transact(connection: Connection, work: Callable[[Connection], T]) -> T:

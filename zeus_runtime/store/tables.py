@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Integer, Text
+from typing import Final
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Integer, Table, Text
 from sqlmodel import Field, SQLModel
 
 from zeus_runtime.store.packed import Packed
 
 
 class ThreadRow(SQLModel, table=True):
-    """A session: one thread of messages."""
+    """A session: one thread of messages. ``epoch`` counts how often it was taken by a process that runs it."""
 
     __tablename__ = "thread"
 
@@ -19,6 +21,7 @@ class ThreadRow(SQLModel, table=True):
     created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
     updated_ms: int = Field(sa_column=Column(BigInteger, nullable=False, index=True))
     title: str = ""
+    epoch: int = Field(default=0, sa_column=Column(Integer, nullable=False, server_default="0"))
 
 
 class MessageRow(SQLModel, table=True):
@@ -80,3 +83,10 @@ class TextRow(SQLModel, table=True):
     )
     digest: str = Field(sa_column=Column(Text, primary_key=True))
     text: str = Field(sa_column=Column(Text, nullable=False))
+
+
+TABLES: Final[tuple[Table, ...]] = tuple(
+    SQLModel.metadata.tables[str(row.__tablename__)]
+    for row in (ThreadRow, MessageRow, EditRow, StepRow, TextRow)
+)
+"""Every table of the schema, each after those it refers to. What is new here needs a revision in ``migrations``."""

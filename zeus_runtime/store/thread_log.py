@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, Insert, Table, bindparam, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.schema import CreateIndex, CreateTable
 
 from zeus_runtime.errors import RunError, UsageError
+from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.tables import EditRow, MessageRow, StepRow, TextRow, ThreadRow
 
@@ -19,6 +20,8 @@ _message = MessageRow.__table__  # type: ignore[attr-defined]
 _edit = EditRow.__table__  # type: ignore[attr-defined]
 _step = StepRow.__table__  # type: ignore[attr-defined]
 _text = TextRow.__table__  # type: ignore[attr-defined]
+
+T = TypeVar("T")
 
 TITLE_CHARACTERS = 80
 
@@ -72,7 +75,7 @@ class SessionInfo:
 
 
 class LogConflictError(RunError):
-    """Another process wrote to the same place of the same thread."""
+    """Another process wrote to the same place of the same thread, or has taken its session since."""
 
     code = "session_conflict"
 
@@ -84,6 +87,10 @@ def _now_ms() -> int:
 class ThreadLog:
     """Reads and appends; nothing here changes or removes a message but deleting its whole session.
 
+    While a session is claimed (``Database.claim``), the claim's first transaction raises the thread's epoch, before it
+    reads anything, and what is appended is appended in that epoch: a process that lost its claim without knowing can
+    neither fork the thread nor its edits or ledger. Who claims nothing is only kept from places that are taken.
+
     Args:
         database: where the tables are.
         now_ms: the clock, UTC milliseconds.
@@ -94,16 +101,8 @@ class ThreadLog:
         self._now_ms = now_ms
 
     async def create_tables(self) -> None:
-        """Make the tables that are not there yet."""
-
-        def create(connection: Connection) -> None:
-            # `create_all` looks first and creates then; a process that starts at the same moment comes in between.
-            for table in (_thread, _message, _edit, _step, _text):
-                connection.execute(CreateTable(table, if_not_exists=True))
-                for index in table.indexes:
-                    connection.execute(CreateIndex(index, if_not_exists=True))
-
-        await self._database.run(create)
+        """See to it that the database has the tables of this program; ``schema.ready`` says how and what it raises."""
+        await schema.ready(self._database)
 
     async def open(self, session: str, *, agent: str, title: str = "") -> Thread:
         """The thread of ``session``, made if it is new."""
@@ -117,7 +116,7 @@ class ThreadLog:
                     agent=agent,
                     created_ms=now,
                     updated_ms=now,
-                    title=title[:TITLE_CHARACTERS],
+                    title=_storable(title[:TITLE_CHARACTERS]),
                 )
                 connection.execute(row)
                 key = connection.execute(
@@ -155,23 +154,17 @@ class ThreadLog:
             when, in UTC milliseconds.
 
         Raises:
-            LogConflictError: the place is taken.
+            LogConflictError: the place is taken, or the session is.
         """
         now = self._now_ms()
         row = {"thread": thread.key, "seq": seq, "id": message_id, "created_ms": now, "payload": payload}
 
-        def work(connection: Connection) -> None:
-            connection.execute(_INSERT, row)
+        def work(connection: Connection, epoch: int | None) -> None:
+            _put(connection, _message, row, epoch)
             if step is not None:
                 self._write_step(connection, thread, step)
 
-        try:
-            await self._database.write(work)
-        except IntegrityError as error:
-            raise LogConflictError(
-                f"message {seq} of {thread.session} was written by another process",
-                remedy="One process at a time may run a session; continue it where the other one left it.",
-            ) from error
+        await self._append(thread, f"message {seq}", work)
         return now
 
     async def read(self, thread: Thread, *, after: int = 0) -> Sequence[LogEntry]:
@@ -181,8 +174,8 @@ class ThreadLog:
             .where(_message.c.thread == thread.key, _message.c.seq > after)
             .order_by(_message.c.seq)
         )
-        return await self._database.run(
-            lambda connection: [LogEntry(*row) for row in connection.execute(query)]
+        return await self._read(
+            thread, lambda connection: [LogEntry(*row) for row in connection.execute(query)]
         )
 
     async def append_edit(self, thread: Thread, number: int, at_seq: int, payload: str) -> None:
@@ -191,18 +184,12 @@ class ThreadLog:
         Raises:
             LogConflictError: another process wrote it.
         """
-        row = {"thread": thread.key, "number": number, "at_seq": at_seq, "payload": payload}
-        try:
-            await self._database.write(lambda connection: connection.execute(insert(_edit), row))
-        except IntegrityError as error:
-            raise LogConflictError(
-                f"edit {number} of {thread.session} was written by another process"
-            ) from error
+        await self.append_edits(thread, number, at_seq, [payload])
 
     async def read_edits(self, thread: Thread) -> Sequence[str]:
         """The edits' payloads, in the order of admission."""
         query = select(_edit.c.payload).where(_edit.c.thread == thread.key).order_by(_edit.c.number)
-        return await self._database.run(lambda connection: list(connection.execute(query).scalars()))
+        return await self._read(thread, lambda connection: list(connection.execute(query).scalars()))
 
     async def append_edits(self, thread: Thread, number: int, at_seq: int, payloads: Sequence[str]) -> None:
         """Write edits of the thread's view, the first as the ``number``-th, all or none.
@@ -214,12 +201,12 @@ class ThreadLog:
             {"thread": thread.key, "number": number + offset, "at_seq": at_seq, "payload": payload}
             for offset, payload in enumerate(payloads)
         ]
-        try:
-            await self._database.write(lambda connection: connection.execute(insert(_edit), rows))
-        except IntegrityError as error:
-            raise LogConflictError(
-                f"edit {number} of {thread.session} was written by another process"
-            ) from error
+
+        def work(connection: Connection, epoch: int | None) -> None:
+            for row in rows:
+                _put(connection, _edit, row, epoch)
+
+        await self._append(thread, f"edit {number}", work)
 
     async def edit_entries(self, thread: Thread) -> Sequence[tuple[int, int, str]]:
         """The edits as (number, the last message it could know, payload), in the order of admission."""
@@ -228,8 +215,8 @@ class ThreadLog:
             .where(_edit.c.thread == thread.key)
             .order_by(_edit.c.number)
         )
-        return await self._database.run(
-            lambda connection: [(row[0], row[1], row[2]) for row in connection.execute(query)]
+        return await self._read(
+            thread, lambda connection: [(row[0], row[1], row[2]) for row in connection.execute(query)]
         )
 
     async def append_step(self, thread: Thread, step: StepEntry) -> None:
@@ -238,12 +225,11 @@ class ThreadLog:
         Raises:
             LogConflictError: another process wrote it.
         """
-        try:
-            await self._database.write(lambda connection: self._write_step(connection, thread, step))
-        except IntegrityError as error:
-            raise LogConflictError(
-                f"step {step.number} of {thread.session} was written by another process"
-            ) from error
+        await self._append(
+            thread,
+            f"step {step.number}",
+            lambda connection, epoch: self._write_step(connection, thread, step, epoch),
+        )
 
     async def steps(self, thread: Thread, *, last: bool = False) -> Sequence[StepEntry]:
         """The ledger's entries in order, or the last one alone."""
@@ -251,32 +237,70 @@ class ThreadLog:
             _step.c.thread == thread.key
         )
         query = query.order_by(_step.c.number.desc()).limit(1) if last else query.order_by(_step.c.number)
-        return await self._database.run(
-            lambda connection: [StepEntry(*row) for row in connection.execute(query)]
+        return await self._read(
+            thread, lambda connection: [StepEntry(*row) for row in connection.execute(query)]
         )
 
     async def texts(self, thread: Thread) -> Mapping[str, str]:
         """Digest to text of all that the thread's ledger refers to."""
         query = select(_text.c.digest, _text.c.text).where(_text.c.thread == thread.key)
-        return await self._database.run(
-            lambda connection: {row[0]: row[1] for row in connection.execute(query)}
+        return await self._read(
+            thread, lambda connection: {row[0]: row[1] for row in connection.execute(query)}
         )
 
-    def _write_step(self, connection: Connection, thread: Thread, step: StepEntry) -> None:
+    async def _read(self, thread: Thread, work: Callable[[Connection], T]) -> T:
+        """Run ``work`` in one transaction; the first one of a claim raises the thread's epoch."""
+        if not self._database.is_new_claim(thread.session):
+            return await self._database.run(work)
+
+        def first(connection: Connection) -> tuple[int, T]:
+            return _raise_epoch(connection, thread), work(connection)
+
+        epoch, result = await self._database.run(first)
+        self._database.raised(thread.session, epoch)
+        return result
+
+    async def _append(
+        self, thread: Thread, what: str, work: Callable[[Connection, int | None], None]
+    ) -> None:
+        """Run ``work`` in one small transaction, in the epoch of the session's claim if it has one.
+
+        Raises:
+            LogConflictError: another process wrote there, or took the session.
+        """
+        if self._database.is_new_claim(thread.session):
+            await self._read(thread, lambda _connection: None)
+        epoch = self._database.epoch(thread.session)
+        try:
+            await self._database.write(lambda connection: work(connection, epoch))
+        except IntegrityError as error:
+            raise LogConflictError(
+                f"{what} of {thread.session} was written by another process", remedy=_ONE_AT_A_TIME
+            ) from error
+        except _Taken:
+            raise LogConflictError(
+                f"{what} of {thread.session} was not written: another process has taken the session",
+                remedy=_ONE_AT_A_TIME,
+            ) from None
+
+    def _write_step(
+        self, connection: Connection, thread: Thread, step: StepEntry, epoch: int | None = None
+    ) -> None:
         for digest, text in step.texts.items():
             there = connection.execute(
                 select(_text.c.digest).where(_text.c.thread == thread.key, _text.c.digest == digest)
             ).first()
             if there is None:
-                connection.execute(insert(_text), {"thread": thread.key, "digest": digest, "text": text})
-        row = {
+                row = {"thread": thread.key, "digest": digest, "text": _storable(text)}
+                connection.execute(insert(_text), row)
+        entry = {
             "thread": thread.key,
             "number": step.number,
             "seq": step.seq,
             "created_ms": self._now_ms(),
             "payload": step.payload,
         }
-        connection.execute(_INSERT_STEP, row)
+        _put(connection, _step, entry, epoch)
 
     async def touch(self, thread: Thread) -> None:
         """Mark the thread as used now."""
@@ -323,5 +347,44 @@ class ThreadLog:
         await self._database.run(work)
 
 
-_INSERT = insert(_message)
-_INSERT_STEP = insert(_step)
+_ONE_AT_A_TIME = "One process at a time may run a session; continue it where the other one left it."
+
+
+class _Taken(Exception):  # noqa: N818 - carries no message to anybody
+    """The thread is in another epoch, or gone."""
+
+
+def _in_epoch(table: Table) -> Insert:
+    """An insert that inserts nothing unless the thread is in the given epoch, and keeps it there until it is committed.
+
+    SQLite has one writer at a time; on a server the row is locked against whoever would raise the epoch meanwhile.
+    """
+    names = [column.name for column in table.columns]
+    values = {name: bindparam(name, type_=table.c[name].type) for name in names}
+    fence = _thread.c.key == values["thread"], _thread.c.epoch == bindparam("in_epoch")
+    held = select(*values.values()).select_from(_thread).where(*fence).with_for_update(read=True, of=_thread)
+    # SQLAlchemy keeps the number of inserted rows only where it is asked to.
+    return insert(table).from_select(names, held).execution_options(preserve_rowcount=True)
+
+
+_PLAIN = {table: insert(table) for table in (_message, _edit, _step)}
+_FENCED = {table: _in_epoch(table) for table in (_message, _edit, _step)}
+
+
+def _put(connection: Connection, table: Table, row: Mapping[str, Any], epoch: int | None) -> None:
+    if epoch is None:
+        connection.execute(_PLAIN[table], row)
+        return
+    if connection.execute(_FENCED[table], {**row, "in_epoch": epoch}).rowcount != 1:
+        raise _Taken
+
+
+def _raise_epoch(connection: Connection, thread: Thread) -> int:
+    here = _thread.c.key == thread.key
+    connection.execute(update(_thread).where(here).values(epoch=_thread.c.epoch + 1))
+    return connection.execute(select(_thread.c.epoch).where(here)).scalar() or 0
+
+
+def _storable(text: str) -> str:
+    """``text`` without NUL, which PostgreSQL cannot store; shown as the symbol for it."""
+    return text.replace("\0", "\u2400")

@@ -1,0 +1,43 @@
+"""Opens the PostgreSQL checkpointer that a config asks for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from zeus_plugins.checkpointers.postgres.options import Options
+from zeus_runtime import Build, MissingError
+
+if TYPE_CHECKING:
+    from zeus_plugins.checkpointers.postgres.saver import PostgresSaver
+
+
+@asynccontextmanager
+async def create(options: Options, build: Build) -> AsyncIterator[PostgresSaver]:
+    """The saver, connected, with its tables.
+
+    Raises:
+        MissingError: the driver is not installed, the database is another or cannot be reached.
+    """
+    url = options.url or build.config.storage.url
+    if not url.startswith("postgres"):
+        raise MissingError(
+            "the postgres checkpointer keeps its checkpoints in the threads' PostgreSQL database, but storage.url"
+            " names another database",
+            remedy="Give it one of its own (checkpointer: {postgres: {url: …}}), set storage.url, or choose the"
+            " checkpointer sqlite.",
+        )
+    try:
+        from zeus_plugins.checkpointers.postgres.saver import PostgresSaver
+    except ImportError as error:
+        raise MissingError(
+            f"the postgres checkpointer cannot be used: {error}",
+            remedy="Install its driver: pip install 'zeus-runtime[postgres]'",
+        ) from error
+    saver = PostgresSaver(url)
+    try:
+        await saver.setup()
+        yield saver
+    finally:
+        await saver.aclose()

@@ -1,0 +1,19 @@
+"""Options of the PostgreSQL checkpointer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from zeus_runtime import Doc, Pattern
+
+
+@dataclass(frozen=True)
+class Options:
+    url: Annotated[
+        str | None,
+        Pattern(r"^postgres(ql)?(\+psycopg)?://"),
+        Doc(
+            "URL of the database, such as postgresql://user@host/database; null for the threads' own (storage.url)."
+        ),
+    ] = None

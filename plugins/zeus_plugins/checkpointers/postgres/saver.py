@@ -1,0 +1,147 @@
+"""LangGraph's saver on PostgreSQL, on a connection that is opened anew when it was lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any
+
+from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+from langgraph.checkpoint.serde.base import SerializerProtocol
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from psycopg import AsyncConnection, AsyncCursor, Error
+from psycopg.errors import UndefinedTable
+from psycopg.pq import TransactionStatus
+from psycopg.rows import DictRow, dict_row
+
+from zeus_runtime import (
+    connection_arguments,
+    connection_may_be_gone,
+    explained_postgres_error,
+    without_password,
+)
+
+_LOCK = int.from_bytes(b"zeuscp", "big")
+_COPIED = {
+    "checkpoints": "checkpoint_ns, checkpoint_id, parent_checkpoint_id, type, checkpoint, metadata",
+    "checkpoint_blobs": "checkpoint_ns, channel, version, type, blob",
+    "checkpoint_writes": "checkpoint_ns, checkpoint_id, task_id, idx, channel, type, blob, task_path",
+}
+_DELETE_RUNS = (
+    "DELETE FROM checkpoint_writes w USING checkpoints c WHERE w.thread_id = c.thread_id"
+    " AND w.checkpoint_ns = c.checkpoint_ns AND w.checkpoint_id = c.checkpoint_id"
+    " AND c.metadata ->> 'run_id' = ANY(%s)",
+    "WITH gone AS (DELETE FROM checkpoints WHERE metadata ->> 'run_id' = ANY(%s)"
+    " RETURNING thread_id, checkpoint_ns, checkpoint_id)"
+    " DELETE FROM checkpoint_blobs b USING gone g WHERE b.thread_id = g.thread_id AND b.checkpoint_ns = g.checkpoint_ns"
+    " AND NOT EXISTS (SELECT FROM checkpoints c WHERE c.thread_id = b.thread_id"
+    " AND c.checkpoint_ns = b.checkpoint_ns AND c.checkpoint -> 'channel_versions' ->> b.channel = b.version"
+    " AND (c.thread_id, c.checkpoint_ns, c.checkpoint_id) NOT IN (SELECT * FROM gone))",
+)
+
+
+class PostgresSaver(AsyncPostgresSaver):
+    """The stock saver with one connection, used by one at a time.
+
+    A connection pool would gain nothing: the stock saver takes one lock for each instance even with a pool, and an
+    agent's checkpoints are a kilobyte each.
+
+    Args:
+        url: the database, as ``storage.url`` names one.
+        serde: how values become bytes; LangGraph's msgpack by default, which makes no objects but known harmless ones.
+    """
+
+    def __init__(self, url: str, *, serde: SerializerProtocol | None = None) -> None:
+        # Said here and not by LANGGRAPH_STRICT_MSGPACK: that is without effect where LangGraph is already imported.
+        super().__init__(
+            None,  # type: ignore[arg-type]  # `_cursor` opens it, and opens it anew
+            serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None),
+        )
+        self._name = without_password(url)
+        self._arguments = connection_arguments(url)
+        self._open: AsyncConnection[DictRow] | None = None
+        self._heard_at = 0.0
+
+    async def setup(self) -> None:
+        """Make the tables, or bring them to what this version of the saver needs; at once if they are so."""
+        newest = len(self.MIGRATIONS) - 1
+        async with self._cursor() as cursor:
+            if await _version(cursor) >= newest:
+                return
+            async with cursor.connection.transaction():
+                await cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+                await cursor.execute(self.MIGRATIONS[0])
+                for version in range(await _version(cursor) + 1, newest + 1):
+                    # In one transaction, so that two that start together do not wait for each other's indexes.
+                    await cursor.execute(self.MIGRATIONS[version].replace(" CONCURRENTLY", ""))
+                    await cursor.execute("INSERT INTO checkpoint_migrations (v) VALUES (%s)", (version,))
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        if self._open is not None:
+            await self._open.close()
+            self._open = None
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        async with self._cursor() as cursor, cursor.connection.transaction():
+            for statement in _DELETE_RUNS:
+                await cursor.execute(statement, ([*run_ids],))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        async with self._cursor() as cursor, cursor.connection.transaction():
+            for table, columns in _COPIED.items():
+                await cursor.execute(
+                    f"INSERT INTO {table} (thread_id, {columns})"
+                    f" SELECT %s, {columns} FROM {table} WHERE thread_id = %s ON CONFLICT DO NOTHING",
+                    (target_thread_id, source_thread_id),
+                )
+
+    @asynccontextmanager
+    async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
+        async with self.lock:
+            try:
+                connection = await self._connected()
+                async with AsyncExitStack() as stack:
+                    if pipeline and self.supports_pipeline:
+                        await stack.enter_async_context(connection.pipeline())
+                    yield await stack.enter_async_context(
+                        connection.cursor(binary=True, row_factory=dict_row)
+                    )
+                self._heard_at = time.monotonic()
+            except Error as error:
+                is_lost = self._open is not None and self._open.closed
+                raise explained_postgres_error(
+                    error, f"{self._name}", self._arguments.get("password"), is_lost=is_lost
+                ) from error
+
+    async def _connected(self) -> AsyncConnection[DictRow]:
+        if self._open is not None and not await _is_there(self._open, self._heard_at):
+            await self.aclose()
+        if self._open is None:
+            arguments: dict[str, Any] = self._arguments
+            self._open = await AsyncConnection.connect(**arguments, autocommit=True, row_factory=dict_row)
+            self._heard_at = time.monotonic()
+        return self._open
+
+
+async def _version(cursor: AsyncCursor[DictRow]) -> int:
+    """The newest of the saver's migrations that is done; -1 for none."""
+    try:
+        await cursor.execute("SELECT max(v) AS v FROM checkpoint_migrations")
+    except UndefinedTable:
+        return -1
+    row = await cursor.fetchone()
+    return -1 if row is None or row["v"] is None else int(row["v"])
+
+
+async def _is_there(connection: AsyncConnection[DictRow], heard_at: float) -> bool:
+    """Whether a connection can be used: neither closed nor left in the middle of something by a cancelled run."""
+    if connection.closed or connection.info.transaction_status != TransactionStatus.IDLE:
+        return False
+    if connection_may_be_gone(connection.fileno(), heard_at):
+        with suppress(Error):
+            await connection.execute("SELECT 1")
+            return True
+        return False
+    return True

@@ -1,0 +1,201 @@
+"""A process that lost its session without knowing can write no more, whatever it was in the middle of."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from tests.support.databases import execute
+from zeus_runtime.errors import UsageError
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.thread_log import LogConflictError, StepEntry, ThreadLog
+
+HOLDER = """
+import asyncio, sys
+from pathlib import Path
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.thread_log import LogConflictError, StepEntry, ThreadLog
+
+async def main(url):
+    database = Database(url, directory=Path.cwd())
+    log = ThreadLog(database)
+    await log.create_tables()
+    thread = await log.open("session_1", agent="a")
+    give_back = database.claim("session_1")
+    await log.append(thread, 1, "a.1", '"from a"')
+    print("holding", flush=True)
+    sys.stdin.readline()
+    for work in (
+        log.append(thread, 2, "a.2", '"from a"', step=StepEntry(1, 1, "{}", texts={"d": "t"})),
+        log.append_edits(thread, 1, 1, ['"from a"', '"from a"']),
+        log.append_step(thread, StepEntry(1, 1, "{}", texts={"d": "t"})),
+    ):
+        try:
+            await work
+            print("written", flush=True)
+        except LogConflictError as error:
+            print("refused" if "has taken the session" in str(error) else "conflict", flush=True)
+    give_back()
+    await database.close()
+
+asyncio.run(main(sys.argv[1]))
+"""
+CUT = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE application_name = 'zeus' AND datname = current_database()"
+)
+
+
+@asynccontextmanager
+async def log_of(url: str, folder: Path) -> AsyncIterator[tuple[Database, ThreadLog]]:
+    database = Database(url, directory=folder)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        yield database, log
+    finally:
+        await database.close()
+
+
+def lose_claims(url: str, folder: Path) -> None:
+    """What a cut network or somebody who tidies up may do."""
+    if url.startswith("postgres"):
+        execute(url, CUT)
+    for lock in (folder / ".zeus").glob("*.lock"):
+        lock.unlink()
+
+
+def test_a_stopped_process_that_lost_its_session_is_refused_when_it_wakes(
+    tmp_path: Path, database_url: str
+) -> None:
+    async def takes_over() -> list[str]:
+        async with log_of(database_url, tmp_path) as (database, log):
+            thread = await log.find("session_1")
+            with pytest.raises(UsageError, match="running elsewhere"):
+                database.claim("session_1")
+            lose_claims(database_url, tmp_path)
+            give_back = claimed_in_time(database)
+            await log.append(thread, (await log.read(thread))[-1].seq + 1, "b.2", '"from b"')
+            holder.send_signal(signal.SIGCONT)
+            answers = holder.communicate("go on\n", timeout=60)[0].splitlines()
+            assert [json.loads(entry.payload) for entry in await log.read(thread)] == ["from a", "from b"]
+            assert await log.read_edits(thread) == await log.steps(thread) == []
+            assert await log.texts(thread) == {}
+            await log.append_edits(thread, 1, 2, ['"from b"'])
+            await log.append_step(thread, StepEntry(1, 2, "{}"))
+            give_back()
+            return answers
+
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, database_url],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "holding\n"
+        os.kill(holder.pid, signal.SIGSTOP)
+        try:
+            assert asyncio.run(takes_over()) == ["refused"] * 3
+        finally:
+            holder.send_signal(signal.SIGCONT)
+            holder.kill()
+
+
+def claimed_in_time(database: Database) -> Callable[[], None]:
+    """The claim, once the server has noticed that the connections are gone."""
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            return database.claim("session_1")
+        except UsageError:
+            if time.monotonic() > deadline:
+                raise
+
+
+def until_somebody_waits(url: str) -> None:
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    deadline = time.monotonic() + 10
+    while not execute(url, waiting):
+        assert time.monotonic() < deadline
+
+
+async def test_every_claim_raises_the_epoch_and_a_reader_raises_none(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with log_of(database_url, tmp_path) as (database, log):
+        thread = await log.open("session_1", agent="a")
+        epochs = []
+        for _ in range(3):
+            give_back = database.claim("session_1")
+            assert database.epoch("session_1") is None
+            await log.steps(thread, last=True)
+            await log.read(thread)
+            epochs.append(database.epoch("session_1"))
+            give_back()
+            await log.read(thread)
+        assert epochs == [1, 2, 3]
+        await log.append(thread, 1, "x.1", "{}")
+
+
+async def test_whoever_claims_waits_for_a_write_that_is_under_way_and_sees_it(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    """The check and the write are one: nobody takes the session in between."""
+    async with (
+        log_of(postgres_url, tmp_path) as (first, log),
+        log_of(postgres_url, tmp_path) as (second, other),
+    ):
+        thread = await log.open("session_1", agent="a")
+        first.claim("session_1")
+        await log.append(thread, 1, "a.1", "{}")
+        is_written, may_commit = asyncio.Event(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        within = first.write
+
+        async def slowly(work):  # type: ignore[no-untyped-def]
+            def held(connection):  # type: ignore[no-untyped-def]
+                work(connection)
+                loop.call_soon_threadsafe(is_written.set)
+                asyncio.run_coroutine_threadsafe(may_commit.wait(), loop).result(30)
+
+            return await within(held)
+
+        first.write = slowly  # type: ignore[method-assign]
+        writing = asyncio.create_task(log.append(thread, 2, "a.2", "{}"))
+        await is_written.wait()
+        execute(postgres_url, CUT + " AND query LIKE '%pg_try_advisory_xact_lock%'")
+        give_back = claimed_in_time(second)
+        reading = asyncio.create_task(other.read(thread))
+        await asyncio.to_thread(until_somebody_waits, postgres_url)
+        assert not reading.done()
+        may_commit.set()
+        await writing
+        assert [entry.id for entry in await reading] == ["a.1", "a.2"]
+        first.write = within  # type: ignore[method-assign]
+        with pytest.raises(LogConflictError, match="has taken the session"):
+            await log.append(thread, 3, "a.3", "{}")
+        give_back()
+
+
+async def test_a_lost_connection_is_no_lost_session(tmp_path: Path, postgres_url: str) -> None:
+    async with log_of(postgres_url, tmp_path) as (database, log):
+        thread = await log.open("session_1", agent="a")
+        database.claim("session_1")
+        for seq in range(1, 4):
+            await log.append(thread, seq, f"a.{seq}", "{}")
+            execute(postgres_url, CUT)
+        assert len(await log.read(thread)) == 3
+        assert await database.run(lambda connection: connection.execute(text("SELECT 1")).scalar()) == 1

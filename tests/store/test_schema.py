@@ -1,0 +1,298 @@
+"""The schema of a database: made, recognised, upgraded with what is in it, and refused where it must be."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, event, inspect, text
+from sqlalchemy.engine import Engine
+
+from tests.support.agents import play, script, shape, write_agent
+from tests.support.databases import storage
+from zeus_runtime import Agent
+from zeus_runtime.errors import MissingError, RunError
+from zeus_runtime.events import RunCompleted
+from zeus_runtime.store import schema
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.thread_log import StepEntry, ThreadLog
+
+LATER = """
+from alembic import op
+revision = "0003"
+down_revision = "0002"
+rewrites_data = True
+def upgrade():
+    op.execute("UPDATE message SET payload = 'rewritten'")
+"""
+
+
+async def do(url: str, folder: Path, work: Callable[[Connection], object]) -> object:
+    database = Database(url, directory=folder)
+    try:
+        return await database.run(work)
+    finally:
+        await database.close()
+
+
+async def at_revision_1(url: str, folder: Path, *, named: bool = True) -> None:
+    """A database as it was before threads had an epoch, with a conversation in it."""
+
+    def make(connection: Connection) -> None:
+        from alembic.operations import Operations
+        from alembic.runtime.migration import MigrationContext
+        from alembic.script import ScriptDirectory
+
+        first = ScriptDirectory(str(schema.MIGRATIONS)).get_revision("0001")
+        with Operations.context(MigrationContext.configure(connection)):
+            first.module.upgrade()
+        if named:
+            connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+            connection.execute(text("INSERT INTO alembic_version VALUES ('0001')"))
+        connection.execute(text("INSERT INTO thread VALUES (7, 'session_old', 'test', 1, 2, 'an old title')"))
+        for seq, role in enumerate(("user", "assistant"), 1):
+            connection.execute(
+                text("INSERT INTO message VALUES (7, :seq, :id, 3, :payload)"),
+                {"seq": seq, "id": f"r.{seq}", "payload": f'{{"role": "{role}", "content": "old {role}"}}'},
+            )
+        connection.execute(text("INSERT INTO context_text VALUES (7, 'd', 'a section')"))
+
+    await do(url, folder, make)
+
+
+async def old_things(url: str, folder: Path) -> None:
+    """Everything that was there is there, and the session goes on."""
+    config = write_agent(folder, storage(url))
+    async with Agent.from_config(config, directory=folder, model=script("old", "new")) as agent:
+        (info,) = await agent.sessions()
+        assert (info.session, info.title, info.messages) == ("session_old", "an old title", 2)
+        assert isinstance((await play(agent, "go on", "session_old"))[-1], RunCompleted)
+        old = [("human", "old user"), ("ai", "old assistant")]
+        assert shape(await agent.history("session_old")) == [*old, ("human", "go on"), ("ai", "new")]
+    database = Database(url, directory=folder)
+    try:
+        log = ThreadLog(database)
+        assert "a section" in (await log.texts(await log.find("session_old"))).values()
+        assert await schema.current(database) == schema.HEAD
+    finally:
+        await database.close()
+
+
+async def test_a_sqlite_file_of_an_older_schema_is_upgraded_when_it_is_opened(tmp_path: Path) -> None:
+    await at_revision_1("sqlite:///.zeus/zeus.db", tmp_path)
+    await old_things("sqlite:///.zeus/zeus.db", tmp_path)
+    assert not list((tmp_path / ".zeus").glob("*.before-*"))
+
+
+async def test_a_servers_database_of_an_older_schema_waits_for_zeus_db_upgrade(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    await at_revision_1(postgres_url, tmp_path)
+    config = write_agent(tmp_path, storage(postgres_url))
+    async with Agent.from_config(config, directory=tmp_path, model=script("x")) as agent:
+        with pytest.raises(MissingError, match=r"older \(0001\).*\n.*`zeus db upgrade`"):
+            await agent.sessions()
+    database = Database(postgres_url, directory=tmp_path)
+    try:
+        assert await schema.upgrade(database) == "0001"
+        assert await schema.upgrade(database) == schema.HEAD
+    finally:
+        await database.close()
+    await old_things(postgres_url, tmp_path)
+
+
+async def test_a_database_from_before_revisions_is_the_first_one(tmp_path: Path, database_url: str) -> None:
+    await at_revision_1(database_url, tmp_path, named=False)
+    await do(database_url, tmp_path, lambda connection: connection.execute(text("DROP TABLE context_step")))
+    database = Database(database_url, directory=tmp_path)
+    try:
+        assert await schema.current(database) == "0001"
+        assert await schema.upgrade(database) == "0001"
+    finally:
+        await database.close()
+    await old_things(database_url, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("revision", "said"),
+    [("0999", r"newer \(0999\) than this Zeus knows"), ("ae1027a6acf", "is no revision of Zeus")],
+)
+async def test_a_newer_schema_and_a_strangers_are_refused_and_left_alone(
+    tmp_path: Path, database_url: str, revision: str, said: str
+) -> None:
+    database = Database(database_url, directory=tmp_path)
+    try:
+        await schema.ready(database)
+        await database.run(
+            lambda connection: connection.execute(
+                text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision}
+            )
+        )
+        for work in (schema.ready, schema.upgrade):
+            with pytest.raises(MissingError, match=said) as refused:
+                await work(database)
+            assert refused.value.exit_code == 4
+        assert await schema.current(database) == revision
+    finally:
+        await database.close()
+
+
+async def test_another_programs_threads_are_left_alone(tmp_path: Path, database_url: str) -> None:
+    await do(
+        database_url,
+        tmp_path,
+        lambda connection: connection.execute(text("CREATE TABLE thread (title TEXT)")),
+    )
+    database = Database(database_url, directory=tmp_path)
+    try:
+        for work in (schema.ready, schema.upgrade):
+            with pytest.raises(RunError, match="another program's"):
+                await work(database)
+        assert await database.run(lambda connection: inspect(connection).get_table_names()) == ["thread"]
+    finally:
+        await database.close()
+
+
+async def test_a_new_database_is_what_all_revisions_make(tmp_path: Path, database_url: str) -> None:
+    """Also the proof that ``HEAD`` and the tables' classes were not forgotten."""
+    from alembic.autogenerate import compare_metadata
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+    from sqlalchemy import MetaData
+
+    from zeus_runtime.store.tables import TABLES
+
+    assert ScriptDirectory(str(schema.MIGRATIONS)).get_heads() == [schema.HEAD]
+
+    def differences(connection: Connection) -> list[object]:
+        metadata = MetaData()
+        for table in TABLES:
+            table.to_metadata(metadata)
+        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        return list(compare_metadata(context, metadata))
+
+    def columns(connection: Connection) -> dict[str, list[str]]:
+        found = inspect(connection)
+        return {
+            name: sorted(f"{column['name']} {column['type']!r}" for column in found.get_columns(name))
+            for name in found.get_table_names()
+        }
+
+    database = Database(database_url, directory=tmp_path)
+    try:
+        await schema.ready(database)
+        assert await database.run(differences) == []
+        made = await database.run(columns)
+        for table in ("alembic_version", *(table.name for table in reversed(TABLES))):
+            await database.run(
+                lambda connection, table=table: connection.execute(text(f"DROP TABLE {table}"))
+            )
+    finally:
+        await database.close()
+    await at_revision_1(database_url, tmp_path)
+    database = Database(database_url, directory=tmp_path)
+    try:
+        await schema.upgrade(database)
+        assert await database.run(differences) == []
+        assert await database.run(columns) == made
+    finally:
+        await database.close()
+
+
+async def test_a_current_database_is_opened_with_one_query(tmp_path: Path, database_url: str) -> None:
+    statements: list[str] = []
+
+    def note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
+        statements.append(statement)
+
+    database = Database(database_url, directory=tmp_path)
+    try:
+        await schema.ready(database)
+        event.listen(Engine, "before_cursor_execute", note)
+        try:
+            await schema.ready(database)
+        finally:
+            event.remove(Engine, "before_cursor_execute", note)
+    finally:
+        await database.close()
+    assert len(statements) == 1
+    assert "alembic_version" in statements[0]
+
+
+def test_neither_a_new_nor_a_current_database_needs_alembic(tmp_path: Path) -> None:
+    opening = (
+        "import asyncio, sys; from pathlib import Path; from zeus_runtime.store.database import Database;"
+        "from zeus_runtime.store import schema\n"
+        "async def main():\n"
+        "    for _ in range(2):\n"
+        "        database = Database('sqlite:///z.db', directory=Path.cwd())\n"
+        "        await schema.ready(database); await database.close()\n"
+        "asyncio.run(main()); sys.exit('alembic' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", opening], cwd=tmp_path, check=True)
+
+
+async def test_a_file_is_copied_before_a_revision_rewrites_its_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await at_revision_1("sqlite:///zeus.db", tmp_path)
+    later = tmp_path / "migrations"
+    shutil.copytree(schema.MIGRATIONS, later, ignore=shutil.ignore_patterns("__pycache__"))
+    (later / "versions" / "r0003_later.py").write_text(LATER)
+    monkeypatch.setattr(schema, "MIGRATIONS", later)
+    monkeypatch.setattr(schema, "HEAD", "0003")
+    database = Database("sqlite:///zeus.db", directory=tmp_path)
+    try:
+        await schema.ready(database)
+    finally:
+        await database.close()
+    copy = tmp_path / "zeus.db.before-0003"
+    assert copy.stat().st_mode & 0o777 == 0o600
+    for file, payloads in ((tmp_path / "zeus.db", {"rewritten"}), (copy, None)):
+        with closing(sqlite3.connect(file)) as connection:
+            found = {row[0] for row in connection.execute("SELECT payload FROM message")}
+        assert (found == payloads) is (payloads is not None)
+    with closing(sqlite3.connect(copy)) as connection:
+        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0001",)]
+
+
+async def test_a_revision_that_fails_leaves_everything_as_it_was(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await at_revision_1(database_url, tmp_path)
+    later = tmp_path / "migrations"
+    shutil.copytree(schema.MIGRATIONS, later, ignore=shutil.ignore_patterns("__pycache__"))
+    (later / "versions" / "r0003_later.py").write_text(LATER.replace("message SET", "nothing SET"))
+    with monkeypatch.context() as changed:
+        changed.setattr(schema, "MIGRATIONS", later)
+        changed.setattr(schema, "HEAD", "0003")
+        database = Database(database_url, directory=tmp_path)
+        with pytest.raises(RunError, match="nothing"):
+            await schema.upgrade(database)
+        assert await schema.current(database) == "0001"
+        await schema_columns_without_epoch(database)
+        await database.close()
+
+
+async def schema_columns_without_epoch(database: Database) -> None:
+    columns = await database.run(lambda connection: inspect(connection).get_columns("thread"))
+    assert "epoch" not in {column["name"] for column in columns}
+
+
+async def test_a_ledger_entry_and_a_title_may_hold_nul(tmp_path: Path, database_url: str) -> None:
+    database = Database(database_url, directory=tmp_path)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        thread = await log.open("session_nul", agent="a", title="a\0b")
+        await log.append_step(thread, StepEntry(1, 0, "{}", texts={"d": "x\0y"}))
+        assert dict(await log.texts(thread)) == {"d": "x␀y"}
+        assert (await log.sessions())[0].title == "a␀b"
+    finally:
+        await database.close()

@@ -1,0 +1,104 @@
+"""``zeus db``: the schema of an agent's database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from zeus_runtime.cli.options import config_argument, env_option, read_owner, set_option
+from zeus_runtime.cli.streams import answer, as_json, complain
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.cli.process import Process
+
+
+@click.group("db")
+def command() -> None:
+    """Show or upgrade the schema of a database."""
+
+
+@command.command("current")
+@config_argument
+@env_option
+@set_option
+@click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
+@click.pass_obj
+def show_current(
+    process: Process, config: str | None, env: str | None, sets: tuple[str, ...], as_object: bool
+) -> None:
+    """Print the revision that a database has, and whether it is this program's."""
+    import asyncio
+
+    from zeus_runtime.cli.start import prepared
+    from zeus_runtime.store.database import sqlite_file, without_password
+    from zeus_runtime.store.schema import HEAD, state
+
+    checked, _ = read_owner(process, config, env=env, sets=sets)
+    url = checked.config.storage.url
+    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
+    found = None
+    if file is None or file.exists():
+        with prepared(process):
+            found = asyncio.run(_current(checked))
+    if as_object:
+        shown = {"database": without_password(url), "revision": found, "newest": HEAD, "state": state(found)}
+        answer(as_json(shown))
+        return
+    answer(f"{found or 'none'} ({state(found)})")
+    if state(found) == "older":
+        complain(f"`zeus db upgrade` brings it to {HEAD}")
+
+
+@command.command("upgrade")
+@config_argument
+@env_option
+@set_option
+@click.pass_obj
+def upgrade(process: Process, config: str | None, env: str | None, sets: tuple[str, ...]) -> None:
+    """Bring a database to this program's schema, in one transaction; make the tables of an empty one.
+
+    On a server the checkpointer's tables are made too. Back up first; running agents wait meanwhile.
+    """
+    import asyncio
+
+    from zeus_runtime.cli.start import prepared
+    from zeus_runtime.store.schema import HEAD
+
+    checked, _ = read_owner(process, config, env=env, sets=sets)
+    with prepared(process):
+        found = asyncio.run(_upgrade(checked))
+    if found == HEAD:
+        complain(f"the database is at {HEAD} already")
+    else:
+        complain(f"upgraded from {found} to {HEAD}" if found else f"made the tables of {HEAD}")
+    answer(HEAD)
+
+
+async def _current(checked: Checked) -> str | None:
+    from zeus_runtime.store.database import Database
+    from zeus_runtime.store.schema import current
+
+    database = Database(checked.config.storage.url, directory=checked.directory)
+    try:
+        return await current(database)
+    finally:
+        await database.close()
+
+
+async def _upgrade(checked: Checked) -> str | None:
+    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.store.database import Database
+    from zeus_runtime.store.schema import upgrade as bring_up
+
+    database = Database(checked.config.storage.url, directory=checked.directory)
+    try:
+        found = await bring_up(database)
+        if database.is_server:
+            plan = make_plan(checked)
+            async with plan.checkpointer.create(plan.build):
+                pass
+        return found
+    finally:
+        await database.close()

@@ -1,0 +1,13 @@
+"""The epoch of a thread: whoever takes the session raises it, and whoever had it before can write no more."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    op.add_column("thread", sa.Column("epoch", sa.Integer, nullable=False, server_default="0"))

@@ -1,0 +1,274 @@
+"""What only a PostgreSQL server asks for: its connections, which may drop, its locks, and what its errors mean."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import select
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import URL, Connection, create_engine, make_url, text
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.pool import NullPool
+
+from zeus_runtime.errors import MissingError, RunError, ZeusError
+
+T = TypeVar("T")
+
+IDLE_SECONDS: Final = 30.0
+"""After so long without a word a connection is asked whether it is there: networks forget quiet ones silently."""
+
+DEFAULTS: Final[dict[str, Any]] = {
+    "application_name": "zeus",
+    "connect_timeout": 10,
+    "keepalives_idle": 60,
+    "tcp_user_timeout": 30_000,
+    # A statement that waits for ever would hold the run; a stopped process would hold its locks.
+    "options": "-c statement_timeout=60s -c lock_timeout=30s -c idle_in_transaction_session_timeout=60s",
+}
+"""What a URL's query may say otherwise; ``options=none`` sends none, for a pgbouncer that refuses them."""
+
+
+def driver_url(url: str) -> URL:
+    """``url`` for SQLAlchemy, with psycopg 3 as its driver."""
+    return make_url(url).set(drivername="postgresql+psycopg")
+
+
+def connection_arguments(url: str) -> dict[str, Any]:
+    """The keyword arguments with which psycopg connects to ``url``.
+
+    No statement is prepared on the server: behind pgbouncer the next transaction may find another server process, and
+    a prepared plan does not see settings that come later.
+
+    Raises:
+        MissingError: psycopg is not installed.
+    """
+    parsed = driver_url(url)
+    try:
+        (_, arguments) = parsed.get_dialect()().create_connect_args(parsed)
+        import psycopg  # noqa: F401 - what the dialect needs
+    except ImportError as error:
+        raise MissingError(
+            f"PostgreSQL cannot be used: {error}",
+            remedy="Install its driver: pip install 'zeus-runtime[postgres]'",
+        ) from error
+    given = {**DEFAULTS, **arguments, "prepare_threshold": None}
+    if given["options"] == "none":
+        del given["options"]
+    return given
+
+
+class Server:
+    """One server, reached by connections that are opened when asked for and closed when given back.
+
+    Args:
+        url: as ``storage.url`` has it.
+        name: the URL as it may be shown.
+
+    Raises:
+        MissingError: psycopg is not installed.
+    """
+
+    def __init__(self, url: str, name: str) -> None:
+        self._name = name
+        self._password = driver_url(url).password
+        self._heard_at = 0.0
+        self._engine = create_engine(
+            driver_url(url),
+            connect_args=connection_arguments(url),
+            poolclass=NullPool,
+            pool_reset_on_return=None,
+            use_native_hstore=False,
+        )
+
+    def connect(self) -> Connection:
+        """The connection for ``transact``."""
+        connection = self._engine.connect()
+        self._heard_at = time.monotonic()
+        return connection
+
+    def transact(self, connection: Connection, work: Callable[[Connection], T]) -> T:
+        """Run ``work`` in one transaction; on a new connection if the old one is gone.
+
+        A connection that goes while ``work`` runs takes the transaction with it, so ``work`` begins anew, once. One
+        that goes at the commit is another matter: it may have been done.
+        """
+        if not self._is_there(connection):
+            connection.invalidate()
+        tries = 2
+        while True:
+            tries -= 1
+            committing = False
+            try:
+                with connection.begin():
+                    result = work(connection)
+                    committing = True
+                self._heard_at = time.monotonic()
+                return result
+            except DBAPIError as error:
+                if committing or not tries or not error.connection_invalidated:
+                    raise
+
+    def claim(self, session: str) -> Callable[[], None] | None:
+        """Claim a session by a lock that ends with its connection, however that ends.
+
+        The lock belongs to a transaction that stays open: behind pgbouncer in transaction mode a lock of the connection
+        would stay with a server process that serves somebody else next.
+
+        Returns:
+            a function that gives the claim back, or None if somebody else has it.
+        """
+        connection = self._engine.connect()
+        try:
+            has_it = connection.execute(_CLAIM, {"key": _lock_key(session)}).one()[1]
+        except BaseException:
+            connection.close()
+            raise
+        if not has_it:
+            connection.close()
+            return None
+
+        def give_back() -> None:
+            with suppress(DBAPIError):
+                connection.rollback()
+            connection.close()
+
+        return give_back
+
+    def explained(self, error: DBAPIError) -> ZeusError:
+        """What an error means to who runs an agent."""
+        return explained_postgres_error(
+            error.orig, self._name, self._password, is_lost=error.connection_invalidated
+        )
+
+    def _is_there(self, connection: Connection) -> bool:
+        if connection.invalidated:  # SQLAlchemy opens a new one by itself
+            return True
+        raw: Any = connection.connection.dbapi_connection
+        if raw.closed:
+            return False
+        if not connection_may_be_gone(raw.fileno(), self._heard_at):
+            return True
+        try:
+            raw.execute("SELECT 1")
+            raw.rollback()
+        except _error_type():
+            return False
+        return True
+
+
+def connection_may_be_gone(descriptor: int, heard_at: float) -> bool:
+    """Whether a connection that waits for nothing should be asked if it is there.
+
+    Args:
+        descriptor: of its socket. A server that ends a connection says so: there is something to read.
+        heard_at: when it last answered, by the monotonic clock.
+    """
+    if time.monotonic() - heard_at > IDLE_SECONDS:
+        return True
+    if hasattr(select, "poll"):
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        return bool(poll.poll(0))
+    return bool(select.select([descriptor], [], [], 0)[0])
+
+
+def explained_postgres_error(
+    error: BaseException | None, name: str, password: str | None, *, is_lost: bool
+) -> ZeusError:
+    """What psycopg's ``error`` means to who runs an agent: its cause and what to do; never the password.
+
+    Args:
+        name: the URL as it may be shown.
+        is_lost: whether the connection went with it.
+    """
+    cause = " ".join(str(error).split())
+    if password:
+        cause = cause.replace(password, "***")
+    state = getattr(error, "sqlstate", None)
+    for code, words, message, remedy in _MEANINGS:
+        if (state == code if code else state is None) and re.search(words, cause):
+            return MissingError(f"the database {name!r} {message}: {cause}", remedy=remedy)
+    if is_lost:
+        return RunError(
+            f"the connection to the database {name!r} was lost: {cause}",
+            remedy="Go on with --continue when it is there again; what was stored is found.",
+        )
+    return RunError(
+        f"the database {name!r} failed: {cause}",
+        remedy="Check that it is a database of Zeus, reachable, writable and not full; then go on with --continue.",
+    )
+
+
+_UNREACHABLE: Final = (
+    "connection failed|failed to resolve host|connection timeout|could not translate host name"
+)
+_MEANINGS: Final = (
+    # SQLSTATE (None where the connection was never made), what it says, what it means, what to do
+    (
+        None,
+        "password authentication failed|no password supplied",
+        "refuses the user",
+        "Correct user and password in storage.url; a password with @ : / or % is written percent-encoded.",
+    ),
+    (
+        None,
+        "database .* does not exist",
+        "is not there",
+        "Make it (createdb), or correct its name in storage.url.",
+    ),
+    (
+        None,
+        "role .* does not exist",
+        "does not know the user",
+        "Correct the user in storage.url, or create the role.",
+    ),
+    (
+        None,
+        "too many clients|remaining connection slots|too many connections",
+        "has no connection left",
+        "Run fewer agents at a time, raise max_connections, or put pgbouncer in front (docs/deployment.md).",
+    ),
+    (
+        None,
+        "unsupported startup parameter",
+        "is behind a pgbouncer that refuses our settings",
+        "Set ignore_startup_parameters = options in pgbouncer.ini, or add ?options=none to storage.url.",
+    ),
+    (None, "invalid connection option|invalid .* value", "cannot be used", "Correct storage.url."),
+    (
+        None,
+        _UNREACHABLE,
+        "cannot be reached",
+        "Start it, or correct host and port in storage.url; a run that was cut off goes on with --continue.",
+    ),
+    (
+        "25006",
+        "",
+        "is read-only",
+        "Name the primary server: a standby takes no writes (target_session_attrs=read-write in storage.url).",
+    ),
+    (
+        "42501",
+        "",
+        "does not permit this",
+        "Grant the role what docs/deployment.md lists, or run `zeus db upgrade` as the tables' owner.",
+    ),
+    ("3F000", "", "has no schema to make tables in", "Create the schema that search_path names."),
+)
+_CLAIM: Final = text(
+    "SELECT set_config('idle_in_transaction_session_timeout', '0', true), pg_try_advisory_xact_lock(:key)"
+)
+
+
+def _lock_key(session: str) -> int:
+    return int.from_bytes(hashlib.blake2b(f"zeus {session}".encode(), digest_size=8).digest(), signed=True)
+
+
+def _error_type() -> type[Exception]:
+    from psycopg import Error
+
+    return Error

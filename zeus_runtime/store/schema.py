@@ -1,0 +1,197 @@
+"""The schema of a database: which revision it has, and how it comes to the one this program knows."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from sqlalchemy import (
+    Column,
+    Connection,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    inspect,
+    select,
+    text,
+)
+from sqlalchemy.exc import DatabaseError
+
+from zeus_runtime.errors import MissingError, RunError
+from zeus_runtime.store.tables import TABLES
+
+if TYPE_CHECKING:
+    from zeus_runtime.store.database import Database
+
+HEAD: Final = "0002"
+"""The newest revision of ``migrations``. Revisions are four digits, so that they compare as texts do."""
+
+MIGRATIONS: Final = Path(__file__).with_name("migrations")
+
+_FIRST: Final = "0001"
+_OURS: Final = {"key", "session", "agent", "created_ms", "updated_ms"}
+"""What the table ``thread`` had before there were revisions; another program's has not."""
+_LOCK: Final = int.from_bytes(b"zeus", "big")
+_version = Table(
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+_VERSION = select(_version.c.version_num)
+
+
+def state(found: str | None) -> Literal["no tables", "current", "older", "newer", "another program's"]:
+    """What a revision is to this program."""
+    if found is None:
+        return "no tables"
+    if found == HEAD:
+        return "current"
+    if not (len(found) == len(HEAD) and found.isdigit()):
+        return "another program's"
+    return "older" if found < HEAD else "newer"
+
+
+async def current(database: Database) -> str | None:
+    """The revision of a database; None for one without our tables, ``0001`` for one from before there were revisions.
+
+    Raises:
+        MissingError, RunError: the database cannot be reached or read, or is not ours.
+    """
+    return await database.run(lambda connection: _found(connection, database.name))
+
+
+async def ready(database: Database) -> None:
+    """See to it that a database has this program's schema; for one that has it, this is one small query.
+
+    A database without tables gets them. A SQLite file of an older schema is upgraded while other processes wait. A
+    server's is not: many programs may use it, and the role that runs agents need not own its tables.
+
+    Raises:
+        MissingError: the schema is newer than this program knows, or a server's is older.
+        RunError: the database cannot be read or written, or is not ours.
+    """
+    if await database.run(_fast) != HEAD:
+        await _advance(database, upgrades=not database.is_server)
+
+
+async def upgrade(database: Database) -> str | None:
+    """Bring a database to this program's schema, in one transaction.
+
+    Returns:
+        the revision it had; None if it had no tables.
+
+    Raises:
+        MissingError: the schema is newer than this program knows.
+        RunError: the database cannot be read or written, or is not ours.
+    """
+    return await _advance(database, upgrades=True)
+
+
+async def _advance(database: Database, *, upgrades: bool) -> str | None:
+    def work(connection: Connection) -> str | None:
+        _lock(connection)
+        found = _found(connection, database.name)
+        if found is None:
+            _create(connection)
+        elif found != HEAD:
+            _refuse(found, database.name, upgrades=upgrades)
+            _migrate(connection, found, database.file)
+        return found
+
+    return await database.run(work)
+
+
+def _fast(connection: Connection) -> str | None:
+    """The revision that is written there, asked without looking whether the table is there."""
+    try:
+        return connection.execute(_VERSION).scalar()
+    except DatabaseError as error:
+        if getattr(error.orig, "sqlstate", None) == "42P01" or "no such table" in str(error.orig):
+            return None
+        raise
+
+
+def _found(connection: Connection, name: str) -> str | None:
+    tables = inspect(connection)
+    if tables.has_table(_version.name) and (written := connection.execute(_VERSION).scalar()):
+        return str(written)
+    if not tables.has_table("thread"):
+        return None
+    if not {str(column["name"]) for column in tables.get_columns("thread")} >= _OURS:
+        raise RunError(
+            f"the database {name!r} failed: it has a table 'thread' that is another program's",
+            remedy="Check that it is a database of Zeus, or set storage.url to a place of its own.",
+        )
+    return _FIRST
+
+
+def _lock(connection: Connection) -> None:
+    """Keep other processes from doing the same until the transaction ends."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        return
+    connection.execute(text("SET LOCAL statement_timeout = 0"))
+    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+
+
+def _create(connection: Connection) -> None:
+    for table in TABLES:
+        table.create(connection)
+    _version.create(connection, checkfirst=True)
+    connection.execute(_version.insert(), {"version_num": HEAD})
+
+
+def _refuse(found: str, name: str, *, upgrades: bool) -> None:
+    match state(found):
+        case "another program's":
+            raise MissingError(
+                f"the database {name!r} has the schema {found!r}, which is no revision of Zeus",
+                remedy="Set storage.url to a database of its own; another program keeps its tables in this one.",
+            )
+        case "newer":
+            raise MissingError(
+                f"the schema of the database {name!r} is newer ({found}) than this Zeus knows ({HEAD})",
+                remedy="Use the newer Zeus that upgraded it, or another database.",
+            )
+        case "older" if not upgrades:
+            raise MissingError(
+                f"the schema of the database {name!r} is older ({found}) than this Zeus needs ({HEAD})",
+                remedy="Back it up, then run `zeus db upgrade` once, as the role that owns its tables.",
+            )
+
+
+def _migrate(connection: Connection, found: str, file: Path | None) -> None:
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    script = ScriptDirectory(str(MIGRATIONS))
+    has_version = inspect(connection).has_table(_version.name)
+    # One from before revisions may have only the first of the tables: the first revision makes those that are missing.
+    base = found if has_version else "base"
+    steps = [*script.iterate_revisions(HEAD, base)][::-1]
+    for step in steps:
+        if file is not None and getattr(step.module, "rewrites_data", False):
+            _copy(file, file.with_name(f"{file.name}.before-{step.revision}"))
+            break
+    with Operations.context(MigrationContext.configure(connection)):
+        for step in steps:
+            step.module.upgrade()
+    if not has_version:
+        _version.create(connection)
+    connection.execute(_version.delete())
+    connection.execute(_version.insert(), {"version_num": HEAD})
+
+
+def _copy(file: Path, copy: Path) -> None:
+    """What was committed; the transaction that upgrades has written nothing yet."""
+    from zeus_runtime.store.database import make_private
+
+    copy.unlink(missing_ok=True)
+    make_private(copy)
+    with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(copy)) as target:
+        source.backup(target)
