@@ -23,7 +23,8 @@ from zeus_runtime.memory.permissions import Operation, Reach, may, reach
 from zeus_runtime.memory.ranking import Ranked, rank
 from zeus_runtime.memory.search import BareCosine, Measure, best
 from zeus_runtime.memory.vectors import Entry, VectorQuery, VectorStore
-from zeus_runtime.store.memory_tables import ITEM, create_memory_tables
+from zeus_runtime.store import schema
+from zeus_runtime.store.memory_tables import ITEM
 from zeus_runtime.store.transactions import retry_while_locked
 
 if TYPE_CHECKING:
@@ -106,9 +107,9 @@ class Operations:
         def prepare(connection: Connection) -> None:
             records.begin_write(connection)
             records.lock(connection, "tables")
-            create_memory_tables(connection)
             self._vectors.prepare(connection)
 
+        await schema.ready(self._database)
         await self._database.run(lambda connection: retry_while_locked(lambda: prepare(connection)))
         if not self._vectors.transactional:
             await self._reconcile()
