@@ -86,7 +86,8 @@ async def test_a_read_only_server_and_missing_rights_are_named(tmp_path: Path, p
     error = await failure(postgres_url, tmp_path)
     assert (error.exit_code, "is read-only" in error.message) == (4, True)
     execute(
-        asking(postgres_url, options="-c default_transaction_read_only=off"),
+        postgres_url,
+        "SET default_transaction_read_only = off",
         f"ALTER DATABASE {url.database} RESET default_transaction_read_only",
         f"CREATE ROLE {role} LOGIN",
     )
