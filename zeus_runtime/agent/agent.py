@@ -210,7 +210,7 @@ class Agent:
         thread = await live.log.find(session)
         self._refuse_running(session)
         outfit = fresh_outfit(self._plan, self._heard(live.model), session)
-        give_back = live.database.claim(session)
+        give_back = await live.database.claim(session)
         try:
             return await self._session(live, thread).compact(
                 self._plan.mode, outfit, self._emitter(lambda _event: None)
@@ -227,7 +227,7 @@ class Agent:
         live = await self._open()
         thread = await live.log.find(session)
         self._refuse_running(session)
-        give_back = live.database.claim(session)
+        give_back = await live.database.claim(session)
         try:
             await live.saver.adelete_thread(session)
             await live.log.delete(thread)
@@ -259,7 +259,7 @@ class Agent:
         else:
             thread = await live.log.find(session)
         self._refuse_running(name)
-        give_back = live.database.claim(name)
+        give_back = await live.database.claim(name)
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         emit = self._emitter(events.put_nowait)
         for notice in self._plan.notices:

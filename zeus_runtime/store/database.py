@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -76,7 +77,7 @@ class Database:
         """Whether other machines may use it at the same time."""
         return self._server is not None
 
-    def claim(self, session: str) -> Callable[[], None]:
+    async def claim(self, session: str) -> Callable[[], None]:
         """Keep other processes, and other agents of this one, from running ``session`` until the claim is given back.
 
         A lock beside a SQLite file, a lock on a server; a database in memory has one process only. Should the lock be
@@ -90,7 +91,7 @@ class Database:
             UsageError: somebody else runs it.
             MissingError, RunError: the lock cannot be had.
         """
-        given_back = self._lock(session)
+        given_back = await self._lock(session)
         if given_back is None:
             raise UsageError(
                 f"the session {session} is running elsewhere",
@@ -117,10 +118,10 @@ class Database:
         if session in self._held:
             self._held[session] = epoch
 
-    def _lock(self, session: str) -> Callable[[], None] | None:
+    async def _lock(self, session: str) -> Callable[[], None] | None:
         if self._server is not None:
             try:
-                return self._server.claim(session)
+                return await asyncio.to_thread(self._server.claim, session)
             except DBAPIError as error:
                 raise self._server.explained(error) from error
         if self.file is None:
