@@ -44,7 +44,11 @@ _WHAT = (
     "the old laptop|a standing desk|the release checklist|French lessons|the search index|long train rides|"
     "the data warehouse|vegetarian food|the night shift|code reviews|the mobile app|pair programming"
 ).split("|")
-_WHEN = "on Mondays|in winter|before lunch|after the release|at home|in Berlin|since March|every evening".split("|")
+_WHEN = (
+    "on Mondays|in winter|before lunch|after the release|at home|in Berlin|since March|every evening".split(
+        "|"
+    )
+)
 _CHINESE = ("用户喜欢{}的{}", "项目{}需要{}", "团队决定{}使用{}", "客户{}不再需要{}")
 _THINGS = "绿茶|数据库|夜间部署|周报|钢琴|山地徒步|代码审查|法语课|素食|深色主题|移动应用|搜索引擎".split("|")
 
@@ -56,7 +60,9 @@ def sentences(count: int, seed: int = 1) -> list[str]:
     while len(found) < count:
         number = choose.randrange(1_000_000)
         if choose.random() < 0.1:
-            text = choose.choice(_CHINESE).format(choose.choice(_THINGS), choose.choice(_THINGS)) + f"{number}号"
+            text = (
+                choose.choice(_CHINESE).format(choose.choice(_THINGS), choose.choice(_THINGS)) + f"{number}号"
+            )
         else:
             who, does, what, when = (choose.choice(each) for each in (_WHO, _DOES, _WHAT, _WHEN))
             text = f"{who} {does} {what} {when}, as ticket {number} says"
@@ -133,7 +139,9 @@ async def fill(folder: Path, count: int) -> Filled:
         place = records.changed(connection, records.lock_place(connection, "user", "ann"))
         for item in items:
             records.write(connection, item, place)
-        store.put(connection, [Entry(item, embedding, each) for item, each in zip(items, vectors, strict=True)])
+        store.put(
+            connection, [Entry(item, embedding, each) for item, each in zip(items, vectors, strict=True)]
+        )
 
     database = Database(source.url, directory=folder)
     await database.run(write)
@@ -175,7 +183,9 @@ async def wrong(filled: Filled, queries: Sequence[str]) -> int:
         ]
         best = rank([each for each in scored if fusion.relevant(each[1])], 5)
         found = await filled.memory.search_memories(query)
-        count += [round(each.final_score, 5) for each in found] != [round(each.final_score, 5) for each in best]
+        count += [round(each.final_score, 5) for each in found] != [
+            round(each.final_score, 5) for each in best
+        ]
     return count
 
 
@@ -187,7 +197,8 @@ async def measure(count: int) -> None:
         queries = {
             "one rare word": [f"ticket {choose.randrange(1_000_000)}" for _ in range(TIMED)],
             "a question": [
-                f"What does {choose.choice(_WHO).lower()} think of {choose.choice(_WHAT)}?" for _ in range(TIMED)
+                f"What does {choose.choice(_WHO).lower()} think of {choose.choice(_WHAT)}?"
+                for _ in range(TIMED)
             ],
             "a whole sentence": [choose.choice(filled.items).content for _ in range(TIMED)],
             "Chinese": [f"谁喜欢{choose.choice(_THINGS)}和{choose.choice(_THINGS)}?" for _ in range(TIMED)],

@@ -273,7 +273,9 @@ class Shelf:
                 known = self._entries.get(word)
                 if known is not None:
                     self._kept += 1
-                    self._entries[word] = Entries(np.append(known.slots, slot), np.append(known.counts, often))
+                    self._entries[word] = Entries(
+                        np.append(known.slots, slot), np.append(known.counts, often)
+                    )
 
     def entries(self, connection: Connection, words: Collection[str]) -> dict[str, Entries]:
         """Word to the slots that have it; some may be of items that are gone."""
@@ -299,7 +301,8 @@ class Shelf:
         wanted = ((self._by_key.get(int(key)), often) for key, often in zip(keys, counts, strict=True))
         known = [(self._slots[item_id], often) for item_id, often in wanted if item_id is not None]
         return Entries(
-            np.array([slot for slot, _ in known], np.int64), np.array([often for _, often in known], np.float64)
+            np.array([slot for slot, _ in known], np.int64),
+            np.array([often for _, often in known], np.float64),
         )
 
 
@@ -330,7 +333,10 @@ def _entries(connection: Connection, place: int, words: Sequence[str]) -> dict[s
         values = {"place": place, "term": term, "query": f"'{term}'"}
         found[word] = [(row[0], row[1]) for row in connection.exec_driver_sql(_POSTGRES, values)]
     return {
-        word: (np.array([key for key, _ in each], np.int64), np.array([often for _, often in each], np.float64))
+        word: (
+            np.array([key for key, _ in each], np.int64),
+            np.array([often for _, often in each], np.float64),
+        )
         for word, each in found.items()
     }
 

@@ -37,4 +37,6 @@ def _lines(connection: Connection, table: Table, key: str, value: str) -> Iterat
 def _shown(text: str) -> str:
     if not text.startswith("["):
         return " ".join(text.split())
-    return "; ".join(each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in json.loads(text))
+    return "; ".join(
+        each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in json.loads(text)
+    )

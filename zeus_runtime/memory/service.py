@@ -211,7 +211,16 @@ class MemoryService:
             RunError: the database failed.
         """
         draft = _Draft(
-            content, memory_type, scope, confidence, source, source_id, visibility, subject, valid_from, valid_until
+            content,
+            memory_type,
+            scope,
+            confidence,
+            source,
+            source_id,
+            visibility,
+            subject,
+            valid_from,
+            valid_until,
         )
         return await self._save(draft, explicit=True)
 
@@ -377,7 +386,9 @@ class MemoryService:
         operations = await self._shared.operations()
         caller = self._caller
         lines = await operations.read(
-            lambda connection: profile_lines(connection, caller.user_id, caller.project_id if caller.role else None)
+            lambda connection: profile_lines(
+                connection, caller.user_id, caller.project_id if caller.role else None
+            )
         )
         return "\n".join(lines)
 
@@ -443,7 +454,9 @@ class MemoryService:
 
     # Changing
 
-    async def update_memory(self, memory_id: str, *, content: str | None = None, **changes: Any) -> MemoryItem:
+    async def update_memory(
+        self, memory_id: str, *, content: str | None = None, **changes: Any
+    ) -> MemoryItem:
         """Write a memory's next version.
 
         Args:
@@ -731,7 +744,9 @@ def _saved(decision: Decision, item: MemoryItem | None) -> Saved:
     if isinstance(decision, Rejected):
         return _rejected(decision)
     if isinstance(decision, Duplicate):
-        return Saved("duplicate", decision.of, f"This is kept already ({decision.reason}): there is nothing to do.")
+        return Saved(
+            "duplicate", decision.of, f"This is kept already ({decision.reason}): there is nothing to do."
+        )
     if isinstance(decision, Superseded):
         return Saved(
             "superseded",
@@ -770,7 +785,10 @@ def _refuse_wrong(changes: Mapping[str, Any], item: MemoryItem) -> None:
 
 def _draft(entry: Mapping[str, Any], number: int) -> _Draft:
     try:
-        if entry.get("status", "active") not in STATUSES or entry.get("visibility", "members") not in VISIBILITIES:
+        if (
+            entry.get("status", "active") not in STATUSES
+            or entry.get("visibility", "members") not in VISIBILITIES
+        ):
             raise ValueError("an unknown status or visibility")
         return _Draft(
             content=str(entry["content"]),

@@ -99,7 +99,18 @@ class EmbedderConformance:
             assert np.allclose(_ask(another, _TEXTS, "query"), kept, atol=self.tolerance)
 
     def test_any_text_is_taken(self) -> None:
-        odd = ["", " ", "\x00", "\ud83d", "\u200b", "e\u0301" * 50, "漢字かな한글", "-" * 300, "word " * 3_000, "a" * 5_000]
+        odd = [
+            "",
+            " ",
+            "\x00",
+            "\ud83d",
+            "\u200b",
+            "e\u0301" * 50,
+            "漢字かな한글",
+            "-" * 300,
+            "word " * 3_000,
+            "a" * 5_000,
+        ]
         with self.embedding() as embedder:
             assert _ask(embedder, odd).shape == (len(odd), embedder.dimension)
             assert all(0 <= embedder.coverage(text) <= 1 for text in odd)

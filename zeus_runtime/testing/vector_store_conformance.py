@@ -147,7 +147,10 @@ class VectorStoreConformance:
         with self._opened() as kept:
             vectors = self._vectors(len(MEMORY_TYPES))
             kept.put(
-                [(_item(each, memory_type=each), vector) for each, vector in zip(MEMORY_TYPES, vectors, strict=True)]
+                [
+                    (_item(each, memory_type=each), vector)
+                    for each, vector in zip(MEMORY_TYPES, vectors, strict=True)
+                ]
             )
             for each in MEMORY_TYPES:
                 assert [found for found, _ in kept.nearest(vectors[0], memory_type=each)] == [each]
