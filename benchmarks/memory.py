@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from zeus_plugins.embeddings.static.embedder import StaticEmbedder
 from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
+
 from zeus_runtime.memory.embedding import Embedder, Purpose
 from zeus_runtime.memory.fusion import Fusion, corpus, lexical_similarity, search_tokens
 from zeus_runtime.memory.items import MEMORY_TYPES, Caller, Embedding, MemoryItem

@@ -195,8 +195,8 @@ def test_one_text_saved_by_many_at_once_is_kept_once(tmp_path: Path) -> None:
             memory = service(tmp_path)
             await memory.stats()
             together.wait()
-            for _ in range(3):
-                outcomes.append((await memory.add_explicit_memory("The user plays the piano")).outcome)
+            saves = [await memory.add_explicit_memory("The user plays the piano") for _ in range(3)]
+            outcomes.extend(saved.outcome for saved in saves)
             await memory.aclose()
 
         asyncio.run(work())
@@ -375,8 +375,8 @@ async def test_a_secret_never_reaches_the_disk_or_the_log(
     await memory.add_explicit_memory("an innocent text to make the database")
     for attempt in (memory.add_explicit_memory, memory.check_duplicate, memory.validate_memory):
         await attempt(f"the key of the service is {secret}")  # type: ignore[operator]
+    (item,) = await memory.list_memories()
     with pytest.raises(UsageError) as caught:
-        (item,) = await memory.list_memories()
         await memory.update_memory(item.id, content=f"the key is {secret}")
     assert secret.encode() not in on_disk(tmp_path)
     assert secret not in caplog.text + str(caught.value)

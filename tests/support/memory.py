@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
+
 from zeus_runtime.memory.embedding import Calibration, Embedder, EmbeddingUnavailableError, Purpose
 from zeus_runtime.memory.fusion import search_tokens
 from zeus_runtime.memory.items import Caller, MemorySettings

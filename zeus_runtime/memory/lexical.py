@@ -137,7 +137,7 @@ class Shelf:
     def _clear(self) -> None:
         self._place: int | None = None
         self._changes = -1
-        self._figures = {name: np.zeros(0, kind) for name, kind in _FIGURES.items()}
+        self._figures: dict[str, NDArray[Any]] = {name: np.zeros(0, kind) for name, kind in _FIGURES.items()}
         self._views: dict[tuple[tuple[Grant, ...], str], View] = {}
         self._taken = 0
         self._timed = 0
@@ -422,7 +422,7 @@ class Lexicon:
     def _shelf(self, connection: Connection, part: Reach, user_id: str) -> Shelf:
         # A project's rows may differ by who asks (row-level security), so each member has a copy.
         key = (part.scope, part.scope_id, user_id)
-        shelf = self._shelves.pop(key, None) or Shelf(part.scope, part.scope_id)
+        shelf = self._shelves.pop(key) if key in self._shelves else Shelf(part.scope, part.scope_id)
         shelf.refresh(connection)
         self._shelves[key] = shelf
         while len(self._shelves) > 1 and sum(map(len, self._shelves.values())) > _ITEMS_KEPT:

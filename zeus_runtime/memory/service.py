@@ -10,7 +10,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
@@ -38,7 +38,6 @@ from zeus_runtime.memory.items import (
     Status,
     Visibility,
 )
-from zeus_runtime.memory.permissions import may
 from zeus_runtime.memory.ranking import PromptMemories, Ranked, format_memories_for_prompt
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ class MemorySource:
     directory: Path
     open_vectors: Callable[[], VectorStore]
     open_embedder: Callable[[], Embedder] | None = None
-    settings: MemorySettings = MemorySettings()
+    settings: MemorySettings = field(default_factory=MemorySettings)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_id: Callable[[], str] = lambda: f"mem_{secrets.token_hex(8)}"
     derived: Sequence[Derived] = ()
@@ -236,7 +235,7 @@ class MemoryService:
         visibility: Visibility = "members",
         subject: str | None = None,
     ) -> Saved:
-        """Keep a text that the agent found worth keeping: at most ``settings.max_extractions`` in a session's window."""
+        """Keep a text that the agent found worth keeping: at most ``max_extractions`` in a session's window."""
         draft = _Draft(
             content, memory_type, scope, confidence, source, source_id, visibility, subject, None, None
         )

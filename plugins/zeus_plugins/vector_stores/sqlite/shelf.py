@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Vectors = NDArray[np.float32]
+
+_T = TypeVar("_T", bound=np.generic)
 
 HEAD: Final = 64
 _SAMPLE: Final = 1_024
@@ -35,12 +37,12 @@ class Shelf:
         self._dimension = dimension
         self._ids: list[str] = []
         self._slots: dict[str, int] = {}
-        self._vectors = np.zeros((0, dimension), np.float32)
-        self._there = np.zeros(0, np.bool_)
-        self._figures = [np.zeros(0, np.int32) for _ in range(3)]
+        self._vectors: Vectors = np.zeros((0, dimension), np.float32)
+        self._there: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._figures: list[NDArray[np.int32]] = [np.zeros(0, np.int32) for _ in range(3)]
         self._directions: Vectors | None = None
-        self._heads = np.zeros((0, HEAD), np.float32)
-        self._rests = np.zeros(0, np.float32)
+        self._heads: Vectors = np.zeros((0, HEAD), np.float32)
+        self._rests: Vectors = np.zeros(0, np.float32)
         self._headed = 0
 
     def __len__(self) -> int:
@@ -183,7 +185,7 @@ class Shelf:
             self._headed = end
 
 
-def _grown(array: NDArray[np.generic], taken: int, room: int) -> NDArray[np.generic]:
+def _grown(array: NDArray[_T], taken: int, room: int) -> NDArray[_T]:
     grown = np.zeros((room, *array.shape[1:]), array.dtype)
     grown[:taken] = array[:taken]
     return grown

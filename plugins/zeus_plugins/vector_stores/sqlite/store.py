@@ -132,7 +132,7 @@ class SqliteVectorStore(VectorStore):
             copy = _Copy(part, embedding)
             copy.refresh(connection, self._number)
             return copy
-        copy = self._copies.pop(key, None) or _Copy(part, embedding)
+        copy = self._copies.pop(key) if key in self._copies else _Copy(part, embedding)
         copy.refresh(connection, self._number)
         self._copies[key] = copy
         while len(self._copies) > 1 and sum(each.shelf.size for each in self._copies.values()) > _BYTES_KEPT:
@@ -187,7 +187,8 @@ class _Copy:
             self._seqs.update(zip(ids, seqs, strict=True))
             self._last = seqs[-1]
         if self._gone < last:
-            for self._gone, item_id, seq in _execute(connection, _GONE, (self._gone,)):
+            for gone, item_id, seq in _execute(connection, _GONE, (self._gone,)):
+                self._gone = gone
                 # An item that was put anew since is here under another number.
                 if self._seqs.get(item_id) == seq:
                     self.shelf.take_away(item_id)
@@ -207,7 +208,7 @@ def create(_options: None, _build: Build) -> SqliteVectorStore:
 
 def _raw(connection: Connection) -> sqlite3.Connection:
     """The driver's own connection: ten small statements of an add would take longer in SQLAlchemy than in SQLite."""
-    raw = connection.connection.dbapi_connection
+    raw: object = connection.connection.dbapi_connection
     assert isinstance(raw, sqlite3.Connection)
     return raw
 
