@@ -223,9 +223,7 @@ def _memory(checked: Checked) -> PlannedMemory | None:
         return None
     from zeus_runtime.memory.choice import create_embeddings
 
-    chosen = create_embeddings(
-        config.user, choices={}, configured=config.embeddings, environ=checked.environ
-    )
+    chosen = create_embeddings(config.user, choices={}, configured=config.embeddings, environ=checked.environ)
     return PlannedMemory(
         planned_component(checked, "embedding", chosen, ("memory", "embeddings")),
         planned_component(checked, "vector_store", config.vector_store, ("memory", "vector_store")),
@@ -242,9 +240,7 @@ def _service(checked: Checked, planned: PlannedMemory, build: Build) -> MemorySe
         settings = MemorySettings(**vars(config.memory.thresholds))
     except MemorySettingError as error:
         where = ("memory", "thresholds", error.where or "")
-        raise ConfigError(
-            [checked.diagnostic(error.code, error.message, where, hint=error.remedy)]
-        ) from None
+        raise ConfigError([checked.diagnostic(error.code, error.message, where, hint=error.remedy)]) from None
     source = MemorySource(
         config.storage.url,
         checked.directory,

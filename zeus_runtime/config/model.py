@@ -167,7 +167,9 @@ class MemoryThresholds:
     ] = None
     related_threshold: Annotated[
         float | None,
-        Doc("Cosine from which on a text may replace another; null: it follows from the duplicate threshold."),
+        Doc(
+            "Cosine from which on a text may replace another; null: it follows from the duplicate threshold."
+        ),
         Minimum(0),
         Maximum(1),
     ] = None
@@ -256,9 +258,7 @@ class Config:
     archive: Annotated[ArchiveLimits, Doc("The files of what left the model's window.")] = field(
         default_factory=ArchiveLimits
     )
-    memory: Annotated[
-        Memory | None, Doc("Long-term memory, in the threads' database; null for none.")
-    ] = None
+    memory: Annotated[Memory | None, Doc("Long-term memory, in the threads' database; null for none.")] = None
     checkpointer: Annotated[Ref, RefTo("checkpointer"), Doc("A Ref to a checkpointer component.")] = _SQLITE
     counter: Annotated[
         Ref | None,

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_NEIGHBOURS: Final = 12
+_NEIGHBOURS: Final = 6
 _WRITES_BETWEEN_CHECKPOINTS: Final = 200
 
 
@@ -212,9 +212,7 @@ class Operations:
 
     async def _follow(self, written: Written, embedded: Embedded | None) -> Written:
         if written.removed:
-            await self._database.run(
-                lambda connection: self._vectors.remove(connection, written.removed)
-            )
+            await self._database.run(lambda connection: self._vectors.remove(connection, written.removed))
         if written.item is None or embedded is None:
             return written
         await self.put_vectors([(written.item, embedded)])
@@ -258,9 +256,7 @@ class Operations:
         cosines: dict[str, float] = {}
         if embedded is not None:
             least = self._settings.related_from(embedded.calibration)
-            query = VectorQuery(
-                embedded.vector, embedded.embedding, parts, caller.user_id, at_least=least
-            )
+            query = VectorQuery(embedded.vector, embedded.embedding, parts, caller.user_id, at_least=least)
             cosines = dict(islice(self._vectors.nearest(connection, query), _NEIGHBOURS))
             unknown = (lexical.keys() | same.keys()) - cosines.keys()
             cosines |= self._vectors.cosines(connection, query, unknown)
@@ -411,9 +407,7 @@ class Operations:
         versions = {item.id: item.version for item, _ in embedded}
 
         def entries(ids: Collection[str]) -> list[Entry]:
-            return [
-                Entry(item, each.embedding, each.vector) for item, each in embedded if item.id in ids
-            ]
+            return [Entry(item, each.embedding, each.vector) for item, each in embedded if item.id in ids]
 
         def work(connection: Connection) -> set[str]:
             done = records.mark_embedded(connection, versions, embedding)
@@ -424,9 +418,7 @@ class Operations:
             return len(await self._write(work))
         # The vector first: a row that says it has one is believed.
         await self._database.run(lambda connection: self._vectors.put(connection, entries(versions.keys())))
-        done = await self._write(
-            lambda connection: records.mark_embedded(connection, versions, embedding)
-        )
+        done = await self._write(lambda connection: records.mark_embedded(connection, versions, embedding))
         stale = versions.keys() - done
         await self._database.run(lambda connection: self._vectors.remove(connection, stale))
         return len(done)
@@ -510,8 +502,8 @@ class _Asked:
     connection: Connection
     query: VectorQuery
 
-    def nearest(self) -> Iterator[tuple[str, float]]:
-        return self.store.nearest(self.connection, self.query)
+    def nearest(self, at_least: float) -> Iterator[tuple[str, float]]:
+        return self.store.nearest(self.connection, replace(self.query, at_least=at_least))
 
     def cosines(self, ids: Collection[str]) -> Mapping[str, float]:
         return self.store.cosines(self.connection, self.query, ids)

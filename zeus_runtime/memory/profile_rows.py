@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import select
 
@@ -28,7 +28,7 @@ def _lines(connection: Connection, table: Table, key: str, value: str) -> Iterat
     row = connection.execute(select(table).where(table.c[key] == value)).first()
     if row is None:
         return
-    values: Mapping[str, Any] = row._mapping
+    values = row._mapping
     for name, text in values.items():
         if name not in _NOT_SHOWN and (shown := _shown(text)):
             yield f"{name}: {shown}"
@@ -37,4 +37,6 @@ def _lines(connection: Connection, table: Table, key: str, value: str) -> Iterat
 def _shown(text: str) -> str:
     if not text.startswith("["):
         return " ".join(text.split())
-    return "; ".join(each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in json.loads(text))
+    return "; ".join(
+        each if isinstance(each, str) else json.dumps(each, ensure_ascii=False) for each in json.loads(text)
+    )

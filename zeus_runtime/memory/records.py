@@ -92,7 +92,7 @@ def begin_read(connection: Connection) -> None:
 
 
 def _sqlite(connection: Connection) -> sqlite3.Connection | None:
-    raw = connection.connection.dbapi_connection
+    raw: object = connection.connection.dbapi_connection
     return raw if isinstance(raw, sqlite3.Connection) else None
 
 
@@ -218,7 +218,7 @@ _READ: Final = tuple(
 
 def item_of(row: Row[Any]) -> MemoryItem:
     """The item of a row of ``items``' query."""
-    values: Mapping[str, Any] = row._mapping
+    values = row._mapping
     model = values["embedding_model"]
     return MemoryItem(
         **{name: values[name] for name in _SAME},
@@ -402,7 +402,7 @@ def searched() -> ColumnElement[bool]:
 
 def not_embedded_with(embedding: Embedding, *, any_model: bool) -> ColumnElement[bool]:
     """Items that can be found and have no vector, or with ``any_model`` none of this model and dimension."""
-    missing = ITEM.c.embedding_model.is_(None)
+    missing: ColumnElement[bool] = ITEM.c.embedding_model.is_(None)
     if any_model:
         missing = or_(
             missing,

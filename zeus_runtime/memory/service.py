@@ -10,7 +10,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
@@ -38,7 +38,6 @@ from zeus_runtime.memory.items import (
     Status,
     Visibility,
 )
-from zeus_runtime.memory.permissions import may
 from zeus_runtime.memory.ranking import PromptMemories, Ranked, format_memories_for_prompt
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ class MemorySource:
     directory: Path
     open_vectors: Callable[[], VectorStore]
     open_embedder: Callable[[], Embedder] | None = None
-    settings: MemorySettings = MemorySettings()
+    settings: MemorySettings = field(default_factory=MemorySettings)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_id: Callable[[], str] = lambda: f"mem_{secrets.token_hex(8)}"
     derived: Sequence[Derived] = ()
@@ -211,7 +210,16 @@ class MemoryService:
             RunError: the database failed.
         """
         draft = _Draft(
-            content, memory_type, scope, confidence, source, source_id, visibility, subject, valid_from, valid_until
+            content,
+            memory_type,
+            scope,
+            confidence,
+            source,
+            source_id,
+            visibility,
+            subject,
+            valid_from,
+            valid_until,
         )
         return await self._save(draft, explicit=True)
 
@@ -227,7 +235,7 @@ class MemoryService:
         visibility: Visibility = "members",
         subject: str | None = None,
     ) -> Saved:
-        """Keep a text that the agent found worth keeping: at most ``settings.max_extractions`` in a session's window."""
+        """Keep a text that the agent found worth keeping: at most ``max_extractions`` in a session's window."""
         draft = _Draft(
             content, memory_type, scope, confidence, source, source_id, visibility, subject, None, None
         )
@@ -377,7 +385,9 @@ class MemoryService:
         operations = await self._shared.operations()
         caller = self._caller
         lines = await operations.read(
-            lambda connection: profile_lines(connection, caller.user_id, caller.project_id if caller.role else None)
+            lambda connection: profile_lines(
+                connection, caller.user_id, caller.project_id if caller.role else None
+            )
         )
         return "\n".join(lines)
 
@@ -443,7 +453,9 @@ class MemoryService:
 
     # Changing
 
-    async def update_memory(self, memory_id: str, *, content: str | None = None, **changes: Any) -> MemoryItem:
+    async def update_memory(
+        self, memory_id: str, *, content: str | None = None, **changes: Any
+    ) -> MemoryItem:
         """Write a memory's next version.
 
         Args:
@@ -731,7 +743,9 @@ def _saved(decision: Decision, item: MemoryItem | None) -> Saved:
     if isinstance(decision, Rejected):
         return _rejected(decision)
     if isinstance(decision, Duplicate):
-        return Saved("duplicate", decision.of, f"This is kept already ({decision.reason}): there is nothing to do.")
+        return Saved(
+            "duplicate", decision.of, f"This is kept already ({decision.reason}): there is nothing to do."
+        )
     if isinstance(decision, Superseded):
         return Saved(
             "superseded",
@@ -770,7 +784,10 @@ def _refuse_wrong(changes: Mapping[str, Any], item: MemoryItem) -> None:
 
 def _draft(entry: Mapping[str, Any], number: int) -> _Draft:
     try:
-        if entry.get("status", "active") not in STATUSES or entry.get("visibility", "members") not in VISIBILITIES:
+        if (
+            entry.get("status", "active") not in STATUSES
+            or entry.get("visibility", "members") not in VISIBILITIES
+        ):
             raise ValueError("an unknown status or visibility")
         return _Draft(
             content=str(entry["content"]),

@@ -38,7 +38,7 @@ class VectorQuery:
         reach: who asks may see this; empty means nothing.
         user_id: who asks, for the parts of the reach that cover own items only.
         memory_type: this type only; None for all.
-        at_least: items with a smaller cosine need not be given by ``nearest``, which can spare a store most of its work.
+        at_least: items with a smaller cosine need not be given by ``nearest``, which can spare a store much work.
     """
 
     vector: NDArray[np.float32]
