@@ -59,6 +59,23 @@ def one_session(connection: Connection, thread: int) -> SessionInfo:
     return next(_info(*row) for row in rows if row is not None)
 
 
+def last_used(
+    connection: Connection, *, agent: str | None = None, session: str | None = None
+) -> Sequence[tuple[str, int]]:
+    """Sessions that are not archived and when each was last used, the last used first."""
+    query = (
+        select(_thread.c.session, _thread.c.updated_ms)
+        .select_from(_thread.outerjoin(_archive))
+        .where(_archive.c.thread.is_(None))
+        .order_by(_thread.c.updated_ms.desc(), _thread.c.key.desc())
+    )
+    if agent is not None:
+        query = query.where(_thread.c.agent == agent)
+    if session is not None:
+        query = query.where(_thread.c.session == session)
+    return [(row[0], row[1]) for row in connection.execute(query)]
+
+
 _STATES: dict[str, str] = {"turn-start": "open", "manual": "rolled-back"}
 
 
