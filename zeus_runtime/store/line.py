@@ -80,15 +80,28 @@ def edits_aside(rollbacks: Sequence[Rollback], edits: Iterable[tuple[int, int]])
     Args:
         edits: number, and the place of the last message it could know.
     """
-    kept = [
-        (each.edits, line_of(rollbacks[:index]).place(each.kept_seq) or 0)
-        for index, each in enumerate(rollbacks)
-    ]
+    kept = _kept(rollbacks)
     return frozenset(
-        number for number, at in edits if any(number <= until and at > place for until, place in kept)
+        number for number, at in edits if any(number <= each.edits and at > place for each, place in kept)
     )
 
 
-def until(rollbacks: Sequence[Rollback], step: int) -> Sequence[Rollback]:
-    """Those of ``rollbacks`` that were made before the ledger's entry ``step``."""
-    return [each for each in rollbacks if each.steps < step]
+def steps_aside(rollbacks: Sequence[Rollback], steps: Iterable[tuple[int, int]]) -> frozenset[int]:
+    """The numbers of the ledger's entries that ``rollbacks`` set aside: those whose answer did not stay.
+
+    Args:
+        steps: number, and the place of the last message that the call knew of.
+    """
+    kept = _kept(rollbacks)
+    return frozenset(
+        number
+        for number, cursor in steps
+        if any(number <= each.steps and cursor >= place for each, place in kept)
+    )
+
+
+def _kept(rollbacks: Sequence[Rollback]) -> list[tuple[Rollback, int]]:
+    """Each rollback and the place of the last message that stayed."""
+    return [
+        (each, line_of(rollbacks[:index]).place(each.kept_seq) or 0) for index, each in enumerate(rollbacks)
+    ]
