@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cli.streams import printable
@@ -23,9 +22,9 @@ def transcript(messages: Sequence[BaseMessage], notes: Sequence[str] = ()) -> st
     Args:
         notes: what stands beside who said it, one for each message.
     """
+    beside = notes or [""] * len(messages)
     return "\n\n".join(
-        "\n".join(_lines(message, note))
-        for message, note in zip_longest(messages, notes[: len(messages)], fillvalue="")
+        "\n".join(_lines(message, note)) for message, note in zip(messages, beside, strict=True)
     )
 
 

@@ -278,6 +278,9 @@ class Config:
     archive: Annotated[ArchiveLimits, Doc("The files of what left the model's window.")] = field(
         default_factory=ArchiveLimits
     )
+    retention: Annotated[Retention, Doc("How long sessions stay in the threads' database.")] = field(
+        default_factory=Retention
+    )
     memory: Annotated[Memory | None, Doc("Long-term memory, in the threads' database; null for none.")] = None
     checkpointer: Annotated[Ref, RefTo("checkpointer"), Doc("A Ref to a checkpointer component.")] = _SQLITE
     counter: Annotated[

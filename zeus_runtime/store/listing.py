@@ -116,5 +116,6 @@ _INFOS = {archived: _infos(archived=archived) for archived in (False, True)}
 
 
 def _info(*row: Any) -> SessionInfo:
-    *known, reason, archived_ms = row
-    return SessionInfo(*known, state=_STATES.get(reason, reason or ""), archived_ms=archived_ms)
+    session, agent, title, messages, created_ms, updated_ms, reason, archived_ms = row
+    state = _STATES.get(reason, reason or "")
+    return SessionInfo(session, agent, title, messages, created_ms, updated_ms, state, archived_ms)

@@ -7,7 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Insert, Table, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.errors import RunError, UsageError
@@ -448,7 +459,7 @@ def _raise_epoch(connection: Connection, thread: Thread) -> int:
 
 def _here(thread: Thread) -> ColumnElement[bool]:
     """The thread's own row: SQLite gives a deleted one's key to the next."""
-    return (_thread.c.key == thread.key) & (_thread.c.session == thread.session)
+    return and_(_thread.c.key == thread.key, _thread.c.session == thread.session)
 
 
 def _refuse_archived(connection: Connection, thread: Thread, *, archived: bool) -> None:

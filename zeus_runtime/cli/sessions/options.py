@@ -27,7 +27,7 @@ _DAYS: Final = {"m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0}
 _AGE: Final = re.compile(r"(\d+(?:\.\d+)?)([mhdw])\Z")
 
 
-class Age(click.ParamType):
+class Age(click.ParamType):  # type: ignore[type-arg]  # generic in newer clicks only
     """A length of time such as ``30d``, as days."""
 
     name = "AGE"
