@@ -57,6 +57,7 @@ def explanation(trace: Trace, item: str, number: int | None = None) -> Explanati
         UsageError: there is no such item.
     """
     step = trace.step(number)
+    trace = trace.line_of(step)
     if item.isdecimal() and 1 <= int(item) <= len(trace.history):
         return _explained_message(trace, int(item), step)
     fixed = trace.fixed(step)
