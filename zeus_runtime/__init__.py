@@ -103,6 +103,7 @@ if TYPE_CHECKING:
     from zeus_runtime.store.postgres import connection_arguments as connection_arguments
     from zeus_runtime.store.postgres import connection_may_be_gone as connection_may_be_gone
     from zeus_runtime.store.postgres import explained_postgres_error as explained_postgres_error
+    from zeus_runtime.store.row_security import secure_rows as secure_rows
     from zeus_runtime.store.transactions import Transactions as Transactions
     from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
     from zeus_runtime.tools.define import tool as tool
@@ -211,6 +212,7 @@ _ROOMS = {
     "recorded_answer": "models.cassette",
     "retry_while_locked": "store.transactions",
     "rules_for": "context.cache_model",
+    "secure_rows": "store.row_security",
     "sqlite_file": "store.database",
     "without_password": "store.database",
     "connection_arguments": "store.postgres",
