@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plugins.component import Component as Component
     from zeus_runtime.plugins.hookspecs import hookimpl as hookimpl
     from zeus_runtime.prompt.sections import Section as Section
+    from zeus_runtime.store.claims import claim as claim
     from zeus_runtime.store.database import make_private as make_private
     from zeus_runtime.store.database import sqlite_file as sqlite_file
     from zeus_runtime.store.database import without_password as without_password
@@ -198,6 +199,7 @@ _ROOMS = {
     "assistant_message": "models.messages",
     "calls_of": "models.content",
     "cassette_model": "models.cassette",
+    "claim": "store.claims",
     "cost_usd": "models.profiles",
     "counter_for": "context.tokens",
     "counter_with": "context.tokens",
