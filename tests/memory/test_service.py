@@ -572,9 +572,9 @@ async def test_a_store_of_its_own_is_brought_in_line_with_the_rows(tmp_path: Pat
 
     store.kept["stray"] = replace(store.kept.pop(first.id), item=replace(first, id="stray"))
     memory = service(tmp_path, open_vectors=lambda: store)
-    assert (await memory.stats()).waiting == 1
-    assert store.kept.keys() == {third.id}
-    assert await memory.backfill() == 1
+    await memory.stats()
+    await memory.aclose()
+    assert store.kept.keys() == {first.id, third.id}
     assert [each.item.id for each in await memory.search_memories("guitar")] == [first.id]
     await memory.delete_memory(third.id)
     assert store.kept.keys() == {first.id}

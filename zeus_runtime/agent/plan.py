@@ -221,13 +221,24 @@ def _memory(checked: Checked) -> PlannedMemory | None:
     config = checked.config.memory
     if config is None:
         return None
+    from zeus_runtime.config import Ref
     from zeus_runtime.memory.choice import create_embeddings
 
     chosen = create_embeddings(config.user, choices={}, configured=config.embeddings, environ=checked.environ)
     return PlannedMemory(
         planned_component(checked, "embedding", chosen, ("memory", "embeddings")),
-        planned_component(checked, "vector_store", config.vector_store, ("memory", "vector_store")),
+        planned_component(
+            checked,
+            "vector_store",
+            config.vector_store or Ref(_vectors_beside(checked.config.storage.url)),
+            ("memory", "vector_store"),
+        ),
     )
+
+
+def _vectors_beside(url: str) -> str:
+    """The vector store that writes in the transactions of this database."""
+    return "pgvector" if url.startswith("postgres") else "sqlite"
 
 
 def _service(checked: Checked, planned: PlannedMemory, build: Build) -> MemoryService:

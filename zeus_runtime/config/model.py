@@ -236,7 +236,13 @@ class Memory:
             "static table."
         ),
     ] = None
-    vector_store: Annotated[Ref, RefTo("vector_store"), Doc("Where vectors are kept and compared.")] = _SQLITE
+    vector_store: Annotated[
+        Ref | None,
+        RefTo("vector_store"),
+        Doc(
+            "Where vectors are kept and compared; null: pgvector where storage.url is a PostgreSQL database, else sqlite."
+        ),
+    ] = None
     thresholds: Annotated[MemoryThresholds, Doc("What is kept and what is shown.")] = field(
         default_factory=MemoryThresholds
     )

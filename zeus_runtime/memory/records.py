@@ -423,6 +423,13 @@ def embedded_ids(connection: Connection) -> set[str]:
     return set(connection.execute(query).scalars())
 
 
+def embedded(connection: Connection) -> dict[str, tuple[Embedding, int]]:
+    """All items whose row says that they have a vector: of which model it is, and of which version of the item."""
+    query = select(ITEM.c.id, ITEM.c.embedding_model, ITEM.c.embedding_dimension, ITEM.c.version)
+    rows = connection.execute(query.where(ITEM.c.embedding_model.is_not(None), searched()))
+    return {row[0]: (Embedding(row[1], row[2]), row[3]) for row in rows}
+
+
 def count(connection: Connection, where: ColumnElement[bool]) -> int:
     """How many items ``where`` holds for."""
     return int(connection.execute(select(func.count()).select_from(ITEM).where(where)).scalar_one())

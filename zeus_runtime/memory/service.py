@@ -387,7 +387,8 @@ class MemoryService:
         lines = await operations.read(
             lambda connection: profile_lines(
                 connection, caller.user_id, caller.project_id if caller.role else None
-            )
+            ),
+            caller,
         )
         return "\n".join(lines)
 
@@ -424,7 +425,8 @@ class MemoryService:
                 memory_type=memory_type,
                 limit=limit,
                 offset=offset,
-            )
+            ),
+            caller,
         )
 
     async def memory_history(self, memory_id: str) -> list[Change]:
@@ -437,7 +439,7 @@ class MemoryService:
 
         await self.get(memory_id)
         operations = await self._shared.operations()
-        return await operations.read(lambda connection: records.history(connection, memory_id))
+        return await operations.read(lambda connection: records.history(connection, memory_id), self._caller)
 
     async def stats(self) -> MemoryStats:
         """Figures of all that the caller may read."""
@@ -602,6 +604,8 @@ class _Shared:
             async with self._opening:
                 if self._operations is None:
                     self._operations = await self._open()
+                    if not self._operations.transactional:
+                        self.backfill_soon(None)
         return self._operations
 
     async def _open(self) -> Operations:
@@ -670,7 +674,7 @@ class _Shared:
         return Fused(Fusion(scale.cosine_zero, scale.cosine_one, dense_trust=trust))
 
     async def embed_missing(
-        self, caller: Caller, *, any_model: bool, progress: Callable[[int, int], None] | None
+        self, caller: Caller | None, *, any_model: bool, progress: Callable[[int, int], None] | None
     ) -> int:
         operations = await self.operations()
         embedder = self.embedder
@@ -689,8 +693,8 @@ class _Shared:
             if progress is not None:
                 progress(done, done + max(0, left - len(items)))
 
-    def backfill_soon(self, caller: Caller) -> None:
-        """Embed in the background what was stored without a vector."""
+    def backfill_soon(self, caller: Caller | None) -> None:
+        """Embed in the background what was stored without a vector: the caller's, or with None everybody's."""
         if self.embedder is None or self._backfilling:
             return
         self._backfilling = True

@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import TSVECTOR
 
+from zeus_runtime.store.row_security import policies
+
 revision = "0003"
 down_revision = "0002"
 
@@ -142,6 +144,9 @@ def upgrade() -> None:
         _index_words_on_sqlite()
     else:
         op.execute("CREATE INDEX IF NOT EXISTS memory_item_words ON memory_item USING gin (words)")
+        for table in ("memory_item", "memory_history", "user_profile", "project_profile"):
+            for statement in policies(table):
+                op.execute(statement)
 
 
 def _index_words_on_sqlite() -> None:
