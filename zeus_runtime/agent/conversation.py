@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
 from zeus_runtime.context.ledger import Step
-from zeus_runtime.models.content import calls_of
+from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.messages import from_payload, to_payload
 
 if TYPE_CHECKING:
@@ -87,6 +87,13 @@ class Conversation:
     def run_of_last(self) -> str:
         """The run that wrote the last message."""
         return self._ids[self.last].rpartition(".")[0]
+
+    @property
+    def user_text(self) -> str:
+        """The user's last message; empty if there is none."""
+        said = (message for message in reversed(self._line) if message.type == "human")
+        last = next(said, None)
+        return "" if last is None else text_of(last)
 
     @property
     def state(self) -> Mapping[str, Any]:
