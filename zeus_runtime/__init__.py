@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.items import MemoryType as MemoryType
     from zeus_runtime.memory.items import Scope as Scope
     from zeus_runtime.memory.permissions import Reach as Reach
-    from zeus_runtime.memory.profiles import ShownProfile as ShownProfile
     from zeus_runtime.memory.ranking import Ranked as Ranked
     from zeus_runtime.memory.service import MemoryService as MemoryService
     from zeus_runtime.memory.service import Saved as Saved
@@ -188,7 +187,6 @@ _ROOMS = {
     "Saved": "memory.service",
     "Scope": "memory.items",
     "Section": "prompt.sections",
-    "ShownProfile": "memory.profiles",
     "SourcedText": "prompt.sections",
     "Size": "context.size",
     "Summarize": "context",

@@ -128,7 +128,9 @@ class Operations:
 
         return await self._database.run(transaction)
 
-    async def _write(self, work: Callable[[Connection], T]) -> T:
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """Run ``work`` in one transaction that may write."""
+
         def transaction(connection: Connection) -> T:
             records.begin_write(connection)
             return work(connection)
@@ -200,7 +202,7 @@ class Operations:
                     self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
             return Written(decision, stored, removed)
 
-        written = await self._write(work)
+        written = await self.write(work)
         if not self._vectors.transactional:
             written = await self._follow(written, embedded)
         return written
@@ -343,7 +345,7 @@ class Operations:
                     self._vectors.put(connection, [Entry(item, kept.embedding, kept.vector)])
             return old, item
 
-        done = await self._write(work)
+        done = await self.write(work)
         if done is None:
             return None
         _, item = done
@@ -384,7 +386,7 @@ class Operations:
                 self._vectors.remove(connection, ids)
             return ids
 
-        gone = await self._write(work)
+        gone = await self.write(work)
         if gone is not None:
             if not self._vectors.transactional:
                 await self._database.run(lambda connection: self._vectors.remove(connection, gone))
@@ -420,10 +422,10 @@ class Operations:
             return done
 
         if self._vectors.transactional:
-            return len(await self._write(work))
+            return len(await self.write(work))
         # The vector first: a row that says it has one is believed.
         await self._database.run(lambda connection: self._vectors.put(connection, entries(versions.keys())))
-        done = await self._write(
+        done = await self.write(
             lambda connection: records.mark_embedded(connection, versions, embedding)
         )
         stale = versions.keys() - done
@@ -438,11 +440,11 @@ class Operations:
 
         missing = await self.read(compare)
         if missing:
-            await self._write(lambda connection: records.unmark_embedded(connection, missing))
+            await self.write(lambda connection: records.unmark_embedded(connection, missing))
 
     async def mark_used(self, used: Mapping[str, datetime]) -> None:
         """Write when items were last used."""
-        await self._write(lambda connection: records.mark_used(connection, used))
+        await self.write(lambda connection: records.mark_used(connection, used))
 
     async def check(self) -> None:
         """That the rows, the lexical index and the vectors agree.
@@ -469,7 +471,7 @@ class Operations:
                     remedy="`zeus memory reindex` makes the vectors anew.",
                 )
 
-        await self._write(work)
+        await self.write(work)
 
     async def rebuild_words(self) -> None:
         """Make the lexical index anew from the rows (SQLite; elsewhere it is part of them)."""
@@ -478,7 +480,7 @@ class Operations:
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("INSERT INTO memory_words(memory_words) VALUES ('rebuild')")
 
-        await self._write(work)
+        await self.write(work)
 
     async def figures(self, caller: Caller) -> dict[str, dict[str, int]]:
         """How many memories the caller may read, by what."""
