@@ -6,7 +6,6 @@ is short (``operations``). Importing this module loads neither database nor nump
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
@@ -42,6 +41,7 @@ from zeus_runtime.memory.permissions import may
 from zeus_runtime.memory.ranking import PromptMemories, Ranked, format_memories_for_prompt
 
 if TYPE_CHECKING:
+    import asyncio
     from pathlib import Path
 
     from sqlalchemy import Connection
@@ -726,7 +726,7 @@ class _Shared:
         self.source = source
         self.embedder: Embedder | None = None
         self._operations: Operations | None = None
-        self._opening = asyncio.Lock()
+        self._opening: asyncio.Lock | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._used: dict[str, datetime] = {}
@@ -734,8 +734,10 @@ class _Shared:
         self._backfilling = False
 
     async def operations(self) -> Operations:
+        import asyncio
+
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:
+        if self._loop is not loop or self._opening is None:
             self._loop, self._opening = loop, asyncio.Lock()
             self._tasks, self._backfilling = set(), False
         if self._operations is None:
@@ -771,6 +773,8 @@ class _Shared:
         operations = self._operations
         if operations is None:
             return
+        import asyncio
+
         while self._tasks:
             await asyncio.wait(self._tasks)
         if self._used:
@@ -869,6 +873,8 @@ class _Shared:
         await operations.mark_used(used)
 
     def _begin(self, work: Any) -> None:
+        import asyncio
+
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_plugins.tools.memory.asked import asks_to_remember
 from zeus_plugins.tools.memory.options import Options
 from zeus_runtime import (
     Maximum,
@@ -51,6 +50,8 @@ class Memory:
 
     async def save(self, content: str, memory_type: str, scope: str, run: ToolRun) -> Saved:
         """Save what the user asked for, or what the agent found, whichever the user's own message says."""
+        from zeus_plugins.tools.memory.asked import asks_to_remember
+
         memory, message = self.of(run), (run.session, run.run_id)
         given = {"memory_type": memory_type, "scope": scope, "source_id": run.session}
         used = self._asked.get(message, 0)
