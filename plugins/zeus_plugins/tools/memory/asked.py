@@ -27,8 +27,9 @@ _ENGLISH: Final = re.compile(
     r"|do(?:n'?t| not) (?:ever )?forget\b|never forget\b"
     r"|(?:make|take) (?:a |an? extra )?(?:mental )?note\b"
     r"|note (?:that|down|this)\b"
-    r"|(?:save|store|add|put|write|keep|record|commit)\b[^?]{0,200}?\b(?:to|in|into|as a|your|the) "
-    r"(?:your |the |a |long-term )*memor(?:y|ies)\b"
+    r"|(?:save|store|add|put|write|keep|record)\b[^?]{0,200}?\b(?:to|in|into) your (?:long-term )?memor(?:y|ies)\b"
+    r"|(?:save|store|add|commit)\b[^?]{0,40}?\b(?:to|into|as a) (?:long-term )?memory\b"
+    r"|(?:save|store|keep) (?:in memory (?:that|this)|(?:this|that|it) in memory)\b"
     r"|(?:save|store|record|keep) (?:this|that|it|these|the following) (?:for (?:later|next time|the future)|down)\b"
     r")"
     r"|\b(?:from now on|for future reference|for next time)\b",
@@ -48,8 +49,8 @@ _QUESTION_EN: Final = re.compile(
 )
 
 _CHINESE: Final = re.compile(
-    r"(?<![我他她它们没能])(?:记住|記住|牢记|牢記|记下|記下|记一下|記一下|记好|記好|记录下来|記錄下來|记到|記到|谨记)"
-    r"|(?:^|[，,：:、\s]|请|請|要|你|帮我|幫我|务必|務必|一定|都|给我)(?:记得|記得)(?!吗|嗎|么|我们|当时|上次)"
+    r"(?:(?<![我他她它们没])|(?<=[帮幫给請请]我))(?:记住|記住|牢记|牢記|记下|記下|记一下|記一下|记好|記好|记录下来|記錄下來|记到|記到|谨记)"
+    r"|(?:^|[，,：:、\s]|请|請|要|你|帮我|幫我|务必|務必|一定|都|给我)(?:记得|記得)(?!吗|嗎|么|当时|上次)"
     r"|(?:别|別|不要|勿|不能|不许)(?:再)?(?:忘了?|忘记|忘記|忘掉)"
     r"|(?:保存|存|写|寫|加|添加|记|記|放|录)(?:到|入|进|進|在)(?:你的|您的|长期|長期)*(?:记忆|記憶)"
     r"|(?:从现在起|從現在起|从今以后|從今以後|从现在开始|從現在開始|今后|今後)"
@@ -60,7 +61,8 @@ _CHINESE_NOT: Final = re.compile(
     r"(?:记住|記住|记下|記下|记一下|记得|記得|保存|存入|存到|记录|記錄|记到|记忆)"
     r"|(?:记|記)不(?:住|得|起|清)|(?:没|沒)(?:有)?(?:记|記)"
 )
-_QUESTION_ZH: Final = re.compile(r"(?:吗|嗎|么|呢)\s*[?？]?\s*$|什么|甚麼|谁|誰|哪|为何|为什么|怎么")
+_ASKING_ZH: Final = re.compile(r"什么|甚麼|谁|誰|哪|为何|为什么|怎么|怎样|多少|几个")
+_QUESTION_ZH: Final = re.compile(r"(?:吗|嗎|么|呢)\s*[?？]?\s*$")
 _REQUEST_ZH: Final = re.compile(r"能|可以|可否|好吗|好嗎|行吗|请|請|帮|幫")
 
 
@@ -90,5 +92,7 @@ def _asks_in_english(clause: str) -> bool:
 
 def _asks_in_chinese(clause: str) -> bool:
     if _CHINESE.search(clause) is None or _CHINESE_NOT.search(clause):
+        return False
+    if _ASKING_ZH.search(clause) and clause.endswith(("?", "？")):
         return False
     return not (_QUESTION_ZH.search(clause) and not _REQUEST_ZH.search(clause))
