@@ -282,6 +282,7 @@ def test_a_program_gets_its_json_for_all_of_it(zeus: Zeus, project: Project, out
 def test_a_full_disk_is_said_and_the_session_goes_on_when_there_is_room(zeus: Zeus, project: Project) -> None:
     project.agent("first", "second")
     assert zeus("run", "zeus.yaml", "go").exit_code == 0
+
     def little_room() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (48_000, 48_000))

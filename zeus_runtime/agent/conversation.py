@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
 from zeus_runtime.context.ledger import Step
-from zeus_runtime.models.content import calls_of
+from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.messages import from_payload, to_payload
 from zeus_runtime.store.line import Line
 
@@ -117,6 +117,13 @@ class Conversation:
             return self.last
         answer = self._last_answer()
         return answer - 1 if answer is not None and calls_of(self[answer]) else None
+
+    @property
+    def user_text(self) -> str:
+        """The user's last message; empty if there is none."""
+        said = (message for message in reversed(self._line) if message.type == "human")
+        last = next(said, None)
+        return "" if last is None else text_of(last)
 
     @property
     def state(self) -> Mapping[str, Any]:

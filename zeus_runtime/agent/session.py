@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zeus_runtime.agent.chain import MiddlewareError, chain
 from zeus_runtime.agent.conversation import Conversation
 from zeus_runtime.agent.graph import RunContext, StepFailedError
-from zeus_runtime.agent.middleware import Turn
+from zeus_runtime.agent.middleware import Sources, Turn
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.run import Run
 from zeus_runtime.context.ledger import Decision, Step
@@ -112,7 +113,7 @@ class Session:
             start, run_id = await (
                 self._take_up(conversation) if prompt is None else self._begin(conversation, prompt, emit)
             )
-            turn = Turn(session=self._thread.session, run_id=run_id, mode=mode, prompt=prompt or "")
+            turn = await self._turn(conversation, run_id, mode, prompt or "")
             run = Run(turn, outfit, conversation, emit, self._prune)
             emit(RunStarted(self._thread.session, outfit.model.name, mode, resumed=prompt is None))
             await self._drive(run, start)
@@ -150,7 +151,7 @@ class Session:
         cursor = conversation.last_whole
         if cursor == 0:
             raise UsageError(f"the session {self._thread.session} has no messages to compact")
-        turn = Turn(session=self._thread.session, run_id=secrets.token_hex(4), mode=mode)
+        turn = await self._turn(conversation, secrets.token_hex(4), mode)
         run = Run(turn, outfit, conversation, emit, self._prune)
         before = conversation.view(cursor)
         planned = await run.compact(cursor)
@@ -158,6 +159,26 @@ class Session:
         return Compaction(
             before.tokens, planned.view.tokens, len(before), len(planned.view), planned.decisions
         )
+
+    async def _turn(self, conversation: Conversation, run_id: str, mode: Mode, prompt: str = "") -> Turn:
+        return Turn(
+            session=self._thread.session,
+            run_id=run_id,
+            mode=mode,
+            prompt=prompt,
+            user_text=conversation.user_text,
+            sources=await self._sources(conversation.last_step),
+        )
+
+    async def _sources(self, step: Step | None) -> Mapping[str, Sources]:
+        if step is None or not step.fixed:
+            return {}
+        whole = (await self._log.texts(self._thread, [step.fixed])).get(step.fixed)
+        digests = {} if whole is None else json.loads(whole).get("sources", {})
+        if not digests:
+            return {}
+        texts = await self._log.texts(self._thread, list(digests.values()))
+        return {name: json.loads(texts[digest]) for name, digest in digests.items() if digest in texts}
 
     async def _conversation(self, outfit: Outfit) -> Conversation:
         from zeus_runtime.store.line import edits_aside, line_of

@@ -265,9 +265,11 @@ class ThreadLog:
             thread, lambda connection: [StepEntry(*row) for row in connection.execute(query)]
         )
 
-    async def texts(self, thread: Thread) -> Mapping[str, str]:
-        """Digest to text of all that the thread's ledger refers to."""
+    async def texts(self, thread: Thread, digests: Sequence[str] | None = None) -> Mapping[str, str]:
+        """Digest to text of all that the thread's ledger refers to, or of these."""
         query = select(_text.c.digest, _text.c.text).where(_text.c.thread == thread.key)
+        if digests is not None:
+            query = query.where(_text.c.digest.in_(digests))
         return await self.reading(
             thread, lambda connection: {row[0]: row[1] for row in connection.execute(query)}
         )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.context.edits import Edit, Pin, edit_kind
 from zeus_runtime.context.fixed import Fixed, fixed_from_json
@@ -123,6 +124,12 @@ class Trace:
             return None if text is None else fixed_from_json(step.fixed, text)
         except (ValueError, KeyError, TypeError):
             return None
+
+    def sources(self, step: Step, section: str) -> Sequence[Mapping[str, Any]]:
+        """What a section of ``step`` was made from, as its middleware said it."""
+        fixed = self.fixed(step)
+        text = None if fixed is None else self.texts.get(fixed.sources.get(section, ""))
+        return () if text is None else tuple(json.loads(text))
 
     def step_of(self, edit: int) -> int | None:
         """The first step that sent what edit number ``edit`` made; None if none did."""
