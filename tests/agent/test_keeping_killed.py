@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.databases import SQLITE_URL
 
-KILLS = {"sqlite": 10, "postgres": 4}
+KILLS = {"sqlite": 8, "postgres": 3}
 CHECKOUT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.timeout(300)

@@ -54,8 +54,9 @@ async def keep_on(folder: Path, url: str, ready: Path, seed: int) -> None:
     async with agent_in(folder, url) as agent:
         log = (await agent._open()).log
         names = [each.session for each in await everything(log)]
-        os.close(os.open(ready, os.O_CREAT))
+        done = os.open(ready, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
         while True:
+            os.write(done, b".")
             session = dice.choice(names)
             try:
                 match dice.choice(("archive", "restore", "restore", "rollback", "prune")):
@@ -124,25 +125,17 @@ async def go_on(folder: Path, url: str) -> list[str]:
         ]
 
 
-def forked(work: Callable[[], Coroutine[Any, Any, Any]], answer: Path) -> int:
-    """The id of a process that does ``work`` and leaves what it gives."""
+def forked(work: Callable[[], Coroutine[Any, Any, Any]]) -> int:
+    """The id of a process that does ``work``."""
     pid = os.fork()
     if pid:
         return pid
-    code = 1
     try:
-        answer.write_text(json.dumps(asyncio.run(work())))
-        code = 0
+        asyncio.run(work())
     except BaseException:  # noqa: BLE001 - whatever it is, the parent's report must show it
         traceback.print_exc()
     finally:
-        os._exit(code)
-
-
-def done(work: Callable[[], Coroutine[Any, Any, Any]], answer: Path) -> Any:
-    _, status = os.waitpid(forked(work, answer), 0)
-    assert status == 0, "a child failed"
-    return json.loads(answer.read_text())
+        os._exit(1)
 
 
 def main() -> None:
@@ -151,19 +144,21 @@ def main() -> None:
         import_module(module)
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
-    answer, ready = folder / "answer", folder / "ready"
+    ready = folder / "ready"
     dice = random.Random(seed)
-    done(lambda: make(folder, url), answer)
-    before = done(lambda: look(folder, url), answer)
+    # Here and not in a fork, so that what it imports is imported once.
+    asyncio.run(make(folder, url))
+    before = json.loads(json.dumps(asyncio.run(look(folder, url))))
     for number in range(kills):
         ready.unlink(missing_ok=True)
-        pid = forked(partial(keep_on, folder, url, ready, seed + number), answer)
-        while not ready.exists():
-            time.sleep(0.001)
-        time.sleep(dice.uniform(0, 0.2 if url == SQLITE_URL else 0.8))
+        pid = forked(partial(keep_on, folder, url, ready, seed + number))
+        enough = 2 + dice.randrange(6)
+        while not ready.exists() or ready.stat().st_size < enough:
+            time.sleep(0.0005)
+        time.sleep(dice.uniform(0, 0.02))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
-        now = done(lambda: look(folder, url), answer)
+        now = json.loads(json.dumps(asyncio.run(look(folder, url))))
         same = ("messages", "edits", "steps", "texts")
         report = {
             "sessions": sorted(now) == sorted(before),
@@ -179,7 +174,7 @@ def main() -> None:
         }
         print(json.dumps(report), flush=True)
         before = now
-    print(json.dumps({"went_on": done(lambda: go_on(folder, url), answer)}), flush=True)
+    print(json.dumps({"went_on": asyncio.run(go_on(folder, url))}), flush=True)
 
 
 if __name__ == "__main__":
