@@ -66,7 +66,9 @@ class ChromaVectorStore(VectorStore):
     def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
         for entry in entries:
             if entry.vector.shape != (entry.embedding.dimension,):
-                raise ValueError(f"a vector of shape {entry.vector.shape}, not ({entry.embedding.dimension},)")
+                raise ValueError(
+                    f"a vector of shape {entry.vector.shape}, not ({entry.embedding.dimension},)"
+                )
         self._forget_state()
         elsewhere = [
             entry.item.id
@@ -136,9 +138,7 @@ class ChromaVectorStore(VectorStore):
         return {item_id: float(cosine) for item_id, cosine in zip(found["ids"], cosines, strict=True)}
 
     def ids(self, connection: Connection) -> set[str]:
-        return {
-            item_id for each in self._collections.values() for item_id in each.get(include=[])["ids"]
-        }
+        return {item_id for each in self._collections.values() for item_id in each.get(include=[])["ids"]}
 
     def made_from(self, connection: Connection) -> Mapping[str, _Source | None]:
         return dict(self._sources)
@@ -185,7 +185,7 @@ class ChromaVectorStore(VectorStore):
                 self._collections[int(collection.metadata["dimension"])] = collection
             state = self._read_state()
             self._sources = self._read_sources() if state is None else state
-        except Exception as error:  # noqa: BLE001 - whatever it raises, the folder is of no use
+        except Exception as error:
             self._client = None
             raise MissingError(
                 f"the vector store chroma cannot open the folder {str(self._folder)!r}: {error}",
