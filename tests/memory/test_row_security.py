@@ -127,7 +127,7 @@ async def test_the_wall_lets_nothing_through_that_the_permissions_do_not_and_all
 
 
 async def test_rows_are_made_in_one_s_own_name_and_place_only(filled: Any) -> None:
-    url, items = filled
+    url, _ = filled
     copy = "INSERT INTO memory_item (SELECT (jsonb_populate_record(memory_item, %s::jsonb)).* FROM memory_item LIMIT 1)"
     for changes in (
         '{"key": 900, "id": "x", "created_by": "bob"}',
@@ -142,7 +142,8 @@ async def test_rows_are_made_in_one_s_own_name_and_place_only(filled: Any) -> No
         assert "x" in ids(connection)
     with acting(url, "ann") as connection, pytest.raises(InsufficientPrivilege):
         connection.execute(
-            "INSERT INTO memory_history (item, version, action, by, at_ms, content) VALUES ('m', 1, 'stored', 'bob', 1, '')"
+            "INSERT INTO memory_history (item, version, action, by, at_ms, content)"
+            " VALUES ('m', 1, 'stored', 'bob', 1, '')"
         )
 
 

@@ -1,4 +1,4 @@
-"""A role that may do with a PostgreSQL database what docs/deployment.md grants the role that runs agents, and no more."""
+"""A role that may do with a PostgreSQL database what docs/deployment.md grants to agents, and no more."""
 
 from __future__ import annotations
 
