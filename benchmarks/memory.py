@@ -49,6 +49,7 @@ _WHEN = (
         "|"
     )
 )
+_SYLLABLES = "ba be bo da di do fa fe ka ko la lo ma mi mo na ne pa po ra ri ro sa se ta to va vo".split()
 _CHINESE = ("用户喜欢{}的{}", "项目{}需要{}", "团队决定{}使用{}", "客户{}不再需要{}")
 _THINGS = "绿茶|数据库|夜间部署|周报|钢琴|山地徒步|代码审查|法语课|素食|深色主题|移动应用|搜索引擎".split("|")
 
@@ -65,7 +66,8 @@ def sentences(count: int, seed: int = 1) -> list[str]:
             )
         else:
             who, does, what, when = (choose.choice(each) for each in (_WHO, _DOES, _WHAT, _WHEN))
-            text = f"{who} {does} {what} {when}, as ticket {number} says"
+            about = " ".join("".join(choose.choices(_SYLLABLES, k=2)) for _ in range(3))
+            text = f"{who} {does} {what} {when} for {about}, says ticket {number}"
         found[text] = None
     return list(found)
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.agent import RunResult as RunResult
     from zeus_runtime.agent.build import Build as Build
     from zeus_runtime.agent.middleware import CallModel as CallModel
+    from zeus_runtime.agent.middleware import CallRun as CallRun
     from zeus_runtime.agent.middleware import Middleware as Middleware
     from zeus_runtime.agent.middleware import Turn as Turn
     from zeus_runtime.agent.misfits import Misfit as Misfit
@@ -62,7 +63,13 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.embedding import EmbeddingUnavailableError as EmbeddingUnavailableError
     from zeus_runtime.memory.items import Embedding as Embedding
     from zeus_runtime.memory.items import MemoryItem as MemoryItem
+    from zeus_runtime.memory.items import MemoryType as MemoryType
+    from zeus_runtime.memory.items import Scope as Scope
     from zeus_runtime.memory.permissions import Reach as Reach
+    from zeus_runtime.memory.ranking import Ranked as Ranked
+    from zeus_runtime.memory.service import MemoryService as MemoryService
+    from zeus_runtime.memory.service import Saved as Saved
+    from zeus_runtime.memory.service import UnknownMemoryError as UnknownMemoryError
     from zeus_runtime.memory.vectors import Entry as Entry
     from zeus_runtime.memory.vectors import VectorQuery as VectorQuery
     from zeus_runtime.memory.vectors import VectorStore as VectorStore
@@ -97,6 +104,7 @@ if TYPE_CHECKING:
     from zeus_runtime.plugins.component import Component as Component
     from zeus_runtime.plugins.hookspecs import hookimpl as hookimpl
     from zeus_runtime.prompt.sections import Section as Section
+    from zeus_runtime.prompt.sections import SourcedText as SourcedText
     from zeus_runtime.store.claims import claim as claim
     from zeus_runtime.store.database import make_private as make_private
     from zeus_runtime.store.database import sqlite_file as sqlite_file
@@ -128,6 +136,7 @@ _ROOMS = {
     "CachePoints": "models.interface",
     "Calibration": "memory.embedding",
     "CallModel": "agent.middleware",
+    "CallRun": "agent.middleware",
     "Cassette": "models.cassette",
     "Component": "plugins.component",
     "Config": "config.model",
@@ -149,6 +158,8 @@ _ROOMS = {
     "MaxLength": "config.annotations",
     "Maximum": "config.annotations",
     "MemoryItem": "memory.items",
+    "MemoryService": "memory.service",
+    "MemoryType": "memory.items",
     "Middleware": "agent.middleware",
     "MinLength": "config.annotations",
     "Minimum": "config.annotations",
@@ -163,6 +174,7 @@ _ROOMS = {
     "OptionsError": "errors",
     "Pattern": "config.annotations",
     "Pin": "context.edits",
+    "Ranked": "memory.ranking",
     "Reach": "memory.permissions",
     "ReasoningDelta": "models.interface",
     "Recorder": "models.recorder",
@@ -174,7 +186,10 @@ _ROOMS = {
     "RunError": "errors",
     "RunResult": "agent.agent",
     "Secret": "config.secrets",
+    "Saved": "memory.service",
+    "Scope": "memory.items",
     "Section": "prompt.sections",
+    "SourcedText": "prompt.sections",
     "Size": "context.size",
     "Summarize": "context",
     "Surroundings": "agent.misfits",
@@ -188,6 +203,7 @@ _ROOMS = {
     "Transactions": "store.transactions",
     "TruncateArguments": "context.edits",
     "Turn": "agent.middleware",
+    "UnknownMemoryError": "memory.service",
     "Usage": "models.interface",
     "VectorQuery": "memory.vectors",
     "VectorStore": "memory.vectors",

@@ -25,9 +25,14 @@ def commands() -> list[str]:
     found = ["zeus"]
     for verb in VERBS:
         command = group.get_command(click.Context(group), verb)
-        inner = list(command.commands) if isinstance(command, click.Group) else []
-        found += [f"zeus {verb}", *(f"zeus {verb} {name}" for name in inner)]
+        assert command is not None
+        found += _named(f"zeus {verb}", command)
     return found
+
+
+def _named(name: str, command: click.Command) -> list[str]:
+    inner = command.commands if isinstance(command, click.Group) else {}
+    return [name, *(each for under, sub in inner.items() for each in _named(f"{name} {under}", sub))]
 
 
 @pytest.fixture(autouse=True)

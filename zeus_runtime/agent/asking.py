@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from zeus_runtime.agent.chain import blamed, chain, overrides
 from zeus_runtime.agent.conversation import Conversation
-from zeus_runtime.agent.middleware import Turn
+from zeus_runtime.agent.middleware import Sources, Turn
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.planning import Planned, Planning
 from zeus_runtime.context.fixed import Fixed, FixedParts
@@ -26,7 +26,7 @@ from zeus_runtime.models.interface import (
     ToolCallDelta,
     ToolSchema,
 )
-from zeus_runtime.prompt import Section, assemble
+from zeus_runtime.prompt import Section, SourcedText, assemble
 from zeus_runtime.tools import visible
 
 OVERFLOW_RETRIES = 2
@@ -180,14 +180,16 @@ class Asking:
         return step.override(usage=reported, cost_usd=self._cost_usd, finish_reason=response.finish_reason)
 
     async def _request(self, cursor: int, steps: int, *, forced: bool) -> _Request:
-        prompt = assemble(await self._sections(steps))
-        fixed = self._fixed.measure(prompt.parts, prompt.text)
+        sections, sources = await self._sections(steps)
+        prompt = assemble(sections)
+        fixed = self._fixed.measure(prompt.parts, prompt.text, sources)
         planned = await self._planning.plan(cursor, fixed, forced=forced)
         if planned.admitted:
             # The prefix is broken anyway: a section that follows what left the view changes now, not one step later.
-            renewed = assemble(await self._sections(steps))
+            sections, sources = await self._sections(steps)
+            renewed = assemble(sections)
             if renewed.text != prompt.text:
-                prompt, fixed = renewed, self._fixed.measure(renewed.parts, renewed.text)
+                prompt, fixed = renewed, self._fixed.measure(renewed.parts, renewed.text, sources)
                 planned = replace(planned, estimate_tokens=fixed.tokens + planned.view.tokens)
         request = ModelRequest(
             system=prompt.text,
@@ -197,9 +199,10 @@ class Asking:
         )
         return _Request(request, fixed, planned)
 
-    async def _sections(self, steps: int) -> Mapping[Section, str]:
+    async def _sections(self, steps: int) -> tuple[Mapping[Section, str], Mapping[Section, Sources]]:
         turn = self._turn.override(step=steps)
         sections = {**self._outfit.stable, Section.TIME: self._outfit.clock_section}
+        sources: dict[Section, Sources] = {}
         for name, middleware in self._sectioned:
             try:
                 added = await middleware.sections(turn)
@@ -214,7 +217,9 @@ class Asking:
                         ValueError(f"section {section} is stable within a thread; choose one from time on"),
                     )
                 sections[section] = f"{sections[section]}\n\n{text}" if sections.get(section) else text
-        return sections
+                if isinstance(text, SourcedText) and text.sources:
+                    sources[section] = (*sources.get(section, ()), *text.sources)
+        return sections, sources
 
     async def _stream(self, request: ModelRequest) -> ModelResponse:
         shown = request.purpose == "turn"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from zeus_runtime.models import ModelRequest, ModelResponse
     from zeus_runtime.prompt import Section
     from zeus_runtime.tools import Tool, ToolCall, ToolResult
+
+Sources: TypeAlias = "Sequence[Mapping[str, Any]]"
+"""What a section was made from (``SourcedText``), as the ledger keeps it: one JSON object for each thing."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +27,8 @@ class Turn:
         mode: ``agent``, ``ask`` or ``plan``.
         step: model calls made in this run before this one, 0 at the start.
         prompt: the user's text that began the run; empty when a run is resumed.
+        user_text: the user's last message, also when a run is resumed.
+        sources: what the sections of the thread's last step before this run were made from, by section.
     """
 
     session: str
@@ -31,6 +36,8 @@ class Turn:
     mode: Mode
     step: int = 0
     prompt: str = ""
+    user_text: str = ""
+    sources: Mapping[str, Sources] = field(default_factory=dict, repr=False)
 
     def override(self, **changes: Any) -> Turn:
         return replace(self, **changes)
@@ -44,7 +51,8 @@ CallTool: TypeAlias = "Callable[[ToolCall], Awaitable[ToolResult]]"
 class Middleware:
     """Override what you need; the first YAML line is outermost. One instance serves one session at a time.
 
-    ``sections`` may fill sections 7 to 15 (1 to 6 are byte-identical within a thread). ``edits`` proposes; the
+    ``sections`` may fill sections 7 to 15 (1 to 6 are byte-identical within a thread); a ``SourcedText`` among them
+    says what it was made from. ``edits`` proposes; the
     planner admits. The ``wrap_*`` methods must await ``call_next`` at most as often as they mean to repeat the call.
     An exception from any method ends the run with that middleware's name.
     """

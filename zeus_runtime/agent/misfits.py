@@ -45,12 +45,24 @@ class Surroundings:
         tools: every tool of the agent, by name.
         written: the options as the YAML has them, without defaults.
         directory: the working directory, which relative paths start at.
+        memory: whether the agent has long-term memory (the key ``memory``).
     """
 
     profile: ModelProfile
     tools: Mapping[str, Tool]
     written: Mapping[str, Any]
     directory: Path
+    memory: bool = False
+
+    def without_memory(self) -> Iterator[Misfit]:
+        """A misfit if the agent has no long-term memory."""
+        if not self.memory:
+            yield Misfit(
+                (),
+                "this agent has no long-term memory",
+                "add the key `memory:`, such as `memory: {user: ann}`, or remove this line",
+                "no-memory",
+            )
 
     def missing_file(
         self, file: str, path: tuple[str | int, ...], hint: str = "A relative path starts at this YAML file"
@@ -124,7 +136,10 @@ def misfits(
         if find is None:
             continue
         written = _written(checked.config, planned.path)
-        for each in find(Surroundings(profile, by_name, written, checked.directory)):
+        around = Surroundings(
+            profile, by_name, written, checked.directory, memory=checked.config.memory is not None
+        )
+        for each in find(around):
             where = (*planned.path, planned.name, *each.path)
             yield checked.diagnostic(each.code, f"{planned.name}: {each.message}", where, hint=each.hint)
 

@@ -32,6 +32,8 @@ class ToolRunView:
     session: str
     call_id: str
     mode: str
+    run_id: str
+    user_text: str = field(repr=False)
     _state: Mapping[str, Any] = field(repr=False)
 
     def state(self, name: str) -> Any:
@@ -157,7 +159,10 @@ class Run:
         arguments = validate_arguments(tool, call.arguments)
         if isinstance(arguments, str):
             return ToolResult(arguments, is_error=True)
-        view = ToolRunView(self.turn.session, call.id, self.turn.mode, self.conversation.state)
+        turn = self.turn
+        view = ToolRunView(
+            turn.session, call.id, turn.mode, turn.run_id, turn.user_text, self.conversation.state
+        )
         return await invoke(tool, arguments, view)
 
     def _emit_result(self, call: Mapping[str, Any], content: str, *, is_error: bool) -> None:

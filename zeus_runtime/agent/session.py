@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zeus_runtime.agent.chain import MiddlewareError, chain
 from zeus_runtime.agent.conversation import Conversation
 from zeus_runtime.agent.graph import RunContext, StepFailedError
-from zeus_runtime.agent.middleware import Turn
+from zeus_runtime.agent.middleware import Sources, Turn
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.run import Run
 from zeus_runtime.context.ledger import Decision, Step
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
+    from langgraph.types import StateSnapshot
 
     from zeus_runtime.config.model import Mode
     from zeus_runtime.context.archive import Archive
     from zeus_runtime.store.database import Database
+    from zeus_runtime.store.snapshots import Reason
     from zeus_runtime.store.thread_log import StepEntry, Thread, ThreadLog
 
 _log = logging.getLogger(__name__)
@@ -69,6 +72,7 @@ class Session:
         thread: its place in the log.
         log, database: where messages are.
         saver, graph: where checkpoints are, and what steps.
+        upkeep: what is due in the database when a run has ended.
     """
 
     def __init__(
@@ -79,12 +83,15 @@ class Session:
         database: Database,
         saver: BaseCheckpointSaver[Any],
         graph: CompiledStateGraph[Any, Any, Any, Any],
+        upkeep: Callable[[], Awaitable[None]],
     ) -> None:
+        self._upkeep = upkeep
         self._thread = thread
         self._log = log
         self._database = database
         self._saver = saver
         self._graph = graph
+        self._branch = 0
 
     async def run(
         self, prompt: str | None, mode: Mode, outfit: Outfit, emit: Callable[[Event], None]
@@ -98,6 +105,7 @@ class Session:
             emit: where events go.
         """
         run: Run | None = None
+        reason: Reason = "error"
         try:
             conversation = await self._conversation(outfit)
             for problem in conversation.problems:
@@ -105,10 +113,11 @@ class Session:
             start, run_id = await (
                 self._take_up(conversation) if prompt is None else self._begin(conversation, prompt, emit)
             )
-            turn = Turn(session=self._thread.session, run_id=run_id, mode=mode, prompt=prompt or "")
+            turn = await self._turn(conversation, run_id, mode, prompt or "")
             run = Run(turn, outfit, conversation, emit, self._prune)
             emit(RunStarted(self._thread.session, outfit.model.name, mode, resumed=prompt is None))
             await self._drive(run, start)
+            reason = "complete"
             ending: Event = RunCompleted(
                 session=self._thread.session,
                 answer=run.answer_text,
@@ -118,6 +127,7 @@ class Session:
                 cost_usd=run.totals.cost_usd,
             )
         except asyncio.CancelledError:
+            reason = "interrupted"
             ending = interrupted(self._thread.session, _details(run))
         except ZeusError as error:
             ending = _failure(error, self._thread.session, _details(run))
@@ -128,7 +138,7 @@ class Session:
             )
         finally:
             if run is not None:
-                await _to_its_end(self._tidy(outfit.archive))
+                await _to_its_end(self._tidy(outfit.archive, run.turn.run_id, reason))
         emit(ending)
 
     async def compact(self, mode: Mode, outfit: Outfit, emit: Callable[[Event], None]) -> Compaction:
@@ -141,7 +151,7 @@ class Session:
         cursor = conversation.last_whole
         if cursor == 0:
             raise UsageError(f"the session {self._thread.session} has no messages to compact")
-        turn = Turn(session=self._thread.session, run_id=secrets.token_hex(4), mode=mode)
+        turn = await self._turn(conversation, secrets.token_hex(4), mode)
         run = Run(turn, outfit, conversation, emit, self._prune)
         before = conversation.view(cursor)
         planned = await run.compact(cursor)
@@ -150,13 +160,41 @@ class Session:
             before.tokens, planned.view.tokens, len(before), len(planned.view), planned.decisions
         )
 
+    async def _turn(self, conversation: Conversation, run_id: str, mode: Mode, prompt: str = "") -> Turn:
+        return Turn(
+            session=self._thread.session,
+            run_id=run_id,
+            mode=mode,
+            prompt=prompt,
+            user_text=conversation.user_text,
+            sources=await self._sources(conversation.last_step),
+        )
+
+    async def _sources(self, step: Step | None) -> Mapping[str, Sources]:
+        if step is None or not step.fixed:
+            return {}
+        whole = (await self._log.texts(self._thread, [step.fixed])).get(step.fixed)
+        digests = {} if whole is None else json.loads(whole).get("sources", {})
+        if not digests:
+            return {}
+        texts = await self._log.texts(self._thread, list(digests.values()))
+        return {name: json.loads(texts[digest]) for name, digest in digests.items() if digest in texts}
+
     async def _conversation(self, outfit: Outfit) -> Conversation:
+        from zeus_runtime.store.line import edits_aside, line_of
+        from zeus_runtime.store.rollbacks import rollbacks
+
         steps = await self._log.steps(self._thread, last=True)
+        made = await rollbacks(self._log, self._thread)
+        self._branch = len(made)
+        edits = await self._log.edit_entries(self._thread)
         return Conversation(
             self._log,
             self._thread,
             await self._log.read(self._thread),
-            await self._log.read_edits(self._thread),
+            [payload for _, _, payload in edits],
+            line=line_of(made),
+            edits_aside=edits_aside(made, [(number, at) for number, at, _ in edits]),
             last_step=last_step(steps),
             counter=outfit.counter,
             replayable=[tool.name for tool in outfit.tools if tool.replayable_result],
@@ -176,23 +214,39 @@ class Session:
             )
         run_id = secrets.token_hex(4)
         seq = conversation.last + 1
-        await conversation.append(seq, run_id, HumanMessage(prompt))
-        return {"cursor": seq, "run_id": run_id}, run_id
+        await conversation.append(seq, run_id, HumanMessage(prompt), begins_turn=True)
+        if self._branch:
+            await self._state()
+        return self._start(seq, run_id), run_id
 
     async def _take_up(self, conversation: Conversation) -> tuple[dict[str, Any] | None, str]:
-        state = await self._graph.aget_state(self._config)
+        state = await self._state()
         last = conversation.last
+        run_id = conversation.run_of_last if last else ""
         # A prompt that no checkpoint knows yet is newer than whatever an earlier run left to do.
         if last > state.values.get("cursor", 0) and conversation[last].type == "human":
-            run_id = conversation.run_of_last
-            return {"cursor": last, "run_id": run_id}, run_id
+            return self._start(last, run_id), run_id
         # `state.next` leaves out tasks whose writes are saved; after a kill between those and the checkpoint, all are.
         if state.tasks:
-            return None, conversation.run_of_last
+            return None, run_id
+        # Without checkpoints (the session was archived meanwhile) the log alone says what is left to do.
+        if not state.values and (unanswered := conversation.unanswered) is not None:
+            return self._start(unanswered, run_id), run_id
         raise UsageError(
             f"the last run of {self._thread.session} ended; there is nothing to take up",
             remedy="Give a prompt to go on with the conversation.",
         )
+
+    def _start(self, cursor: int, run_id: str) -> dict[str, Any]:
+        return {"cursor": cursor, "run_id": run_id, "branch": self._branch}
+
+    async def _state(self) -> StateSnapshot:
+        """What the checkpoints say; those from before a rollback are removed first: they count along another line."""
+        state = await self._graph.aget_state(self._config)
+        if state.values and state.values.get("branch", 0) != self._branch:
+            await self._saver.adelete_thread(self._thread.session)
+            state = await self._graph.aget_state(self._config)
+        return state
 
     async def _drive(self, run: Run, start: dict[str, Any] | None) -> None:
         limits = run.limits
@@ -239,10 +293,13 @@ class Session:
         await self._saver.aprune([self._thread.session])
         await self._database.checkpoint()
 
-    async def _tidy(self, archive: Archive) -> None:
+    async def _tidy(self, archive: Archive, run_id: str, reason: Reason) -> None:
+        from zeus_runtime.store.snapshots import end_turn
+
         try:
+            await end_turn(self._log, self._thread, run_id, reason)
             await self._prune()
-            await self._log.touch(self._thread)
+            await self._upkeep()
             await self._database.compact()
             if archive.written:
                 await in_thread(archive.collect)

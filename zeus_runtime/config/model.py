@@ -150,6 +150,26 @@ class Storage:
 
 
 @dataclass(frozen=True)
+class Retention:
+    """How long this agent's sessions stay; what is due goes at the end of a run, at most once a day."""
+
+    max_age_days: Annotated[
+        float | None,
+        Doc("Sessions that were not used for longer are archived or deleted; null keeps any age."),
+        Minimum(0),
+    ] = None
+    max_sessions: Annotated[
+        int | None,
+        Doc("Beyond so many sessions the longest unused go; null for any number."),
+        Minimum(1),
+    ] = None
+    archive: Annotated[
+        bool,
+        Doc("They are packed and can be restored (`zeus sessions restore`); false deletes them."),
+    ] = True
+
+
+@dataclass(frozen=True)
 class MemoryThresholds:
     """What a text must pass to be kept, and how much of what is kept a prompt gets."""
 
@@ -263,6 +283,9 @@ class Config:
     storage: Annotated[Storage, Doc("The threads' database.")] = field(default_factory=Storage)
     archive: Annotated[ArchiveLimits, Doc("The files of what left the model's window.")] = field(
         default_factory=ArchiveLimits
+    )
+    retention: Annotated[Retention, Doc("How long sessions stay in the threads' database.")] = field(
+        default_factory=Retention
     )
     memory: Annotated[Memory | None, Doc("Long-term memory, in the threads' database; null for none.")] = None
     checkpointer: Annotated[Ref, RefTo("checkpointer"), Doc("A Ref to a checkpointer component.")] = _SQLITE

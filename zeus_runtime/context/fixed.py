@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from zeus_runtime.context.tokens import Counter
@@ -31,6 +31,7 @@ class Fixed:
         sections: name to part, in the prompt's order.
         tools: name to part, in the order the model sees them.
         texts: digest to text, of every part and of the whole (its JSON).
+        sources: section to the digest of what it was made from, a JSON list; only sections that say so.
     """
 
     digest: str
@@ -38,6 +39,7 @@ class Fixed:
     sections: Mapping[str, Part]
     tools: Mapping[str, Part]
     texts: Mapping[str, str] = field(default_factory=dict, repr=False)
+    sources: Mapping[str, str] = field(default_factory=dict)
 
 
 def fixed_from_json(digest: str, text: str) -> Fixed:
@@ -48,6 +50,7 @@ def fixed_from_json(digest: str, text: str) -> Fixed:
         value["tokens"],
         {name: Part(*part) for name, part in value["sections"].items()},
         {name: Part(*part) for name, part in value["tools"].items()},
+        sources=value.get("sources", {}),
     )
 
 
@@ -67,10 +70,8 @@ class ToolCounts:
         """The tool's part, and its text."""
         known = self._parts.get(schema.name)
         if known is None or known[0] != schema:
-            text = json.dumps(
-                {"name": schema.name, "description": schema.description, "parameters": schema.parameters},
-                ensure_ascii=False,
-                separators=(",", ":"),
+            text = _json(
+                {"name": schema.name, "description": schema.description, "parameters": schema.parameters}
             )
             # By the second of two: what stands around all tools is no tool's own.
             own = self._counter.tools([schema, schema]) - self._counter.tools([schema])
@@ -101,41 +102,53 @@ class FixedParts:
         self._schemas = schemas
         self._counts = tools or ToolCounts(counter)
         self._sections: Mapping[str, Part] = {}
-        self._last: tuple[tuple[tuple[str, str], ...], Fixed] | None = None
+        self._last: tuple[tuple[Any, ...], Fixed] | None = None
 
-    def measure(self, sections: Sequence[tuple[str, str]], system: str) -> Fixed:
+    def measure(
+        self,
+        sections: Sequence[tuple[str, str]],
+        system: str,
+        sources: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    ) -> Fixed:
         """The fixed part of a request.
 
         Args:
             sections: (name, text) of each, in order.
             system: the whole prompt.
+            sources: section to what it was made from.
         """
         given = tuple((str(name), text) for name, text in sections)
-        if self._last is not None and self._last[0] == given:
+        made_from = {str(name): _json(list(each)) for name, each in (sources or {}).items()}
+        if self._last is not None and self._last[0] == (given, made_from):
             return self._last[1]
         self._sections = {text: self._sections.get(text) or self._part(text) for _, text in given}
         parts = {name: self._sections[text] for name, text in given}
         known = {schema.name: self._counts.part(schema) for schema in self._schemas}
         tools = {name: part for name, (part, _) in known.items()}
         tokens = self._counter.fixed(system) + self._counts.together(self._schemas)
-        whole = json.dumps(
+        digests = {name: _digest(text) for name, text in made_from.items()}
+        whole = _json(
             {
                 "tokens": tokens,
                 "sections": {name: [part.digest, part.tokens] for name, part in parts.items()},
                 "tools": {name: [part.digest, part.tokens] for name, part in tools.items()},
-            },
-            ensure_ascii=False,
-            separators=(",", ":"),
+                **({"sources": digests} if digests else {}),
+            }
         )
         digest = _digest(whole)
         texts = {part.digest: text for text, part in self._sections.items()}
         texts.update((part.digest, text) for part, text in known.values())
-        fixed = Fixed(digest, tokens, parts, tools, {**texts, digest: whole})
-        self._last = (given, fixed)
+        texts.update((digests[name], text) for name, text in made_from.items())
+        fixed = Fixed(digest, tokens, parts, tools, {**texts, digest: whole}, digests)
+        self._last = ((given, made_from), fixed)
         return fixed
 
     def _part(self, text: str) -> Part:
         return Part(_digest(text), self._counter.text(text))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _digest(text: str) -> str:

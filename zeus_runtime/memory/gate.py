@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from zeus_runtime.memory.changed import compare
 from zeus_runtime.memory.items import (
     DOCUMENTS,
     MEMORY_TYPES,
@@ -23,7 +22,6 @@ from zeus_runtime.memory.items import (
 )
 from zeus_runtime.memory.normalise import duplicate_key, normalise
 from zeus_runtime.memory.permissions import reach
-from zeus_runtime.memory.sensitive import injection_rule, secret_rule
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.embedding import Calibration
@@ -194,6 +192,8 @@ def _sure(confidence: float, settings: MemorySettings) -> Rejected | None:
 
 
 def _harmless(content: str, source: Source) -> Passed | Rejected:
+    from zeus_runtime.memory.sensitive import injection_rule, secret_rule
+
     secret = secret_rule(content)
     if secret is not None:
         return Rejected(
@@ -268,6 +268,8 @@ def _beside(
     same = duplicate_key(content) == duplicate_key(item.content)
     if not same and not _related(neighbour, settings, calibration):
         return None
+    from zeus_runtime.memory.changed import compare
+
     near = neighbour.cosine is not None and neighbour.cosine >= settings.duplicate_from(calibration)
     change = compare(content, item.content, near=near)
     more = _TRUST[trust] - _TRUST[item.trust]

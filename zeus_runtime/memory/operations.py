@@ -141,7 +141,9 @@ class Operations:
 
         return await self._database.run(transaction)
 
-    async def _write(self, work: Callable[[Connection], T], caller: Caller) -> T:
+    async def write(self, work: Callable[[Connection], T], caller: Caller) -> T:
+        """Run ``work`` on behalf of ``caller`` in one transaction that may write."""
+
         def transaction(connection: Connection) -> T:
             records.begin_write(connection)
             _act_for(connection, caller)
@@ -227,7 +229,7 @@ class Operations:
                     self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
             return Written(decision, stored, removed)
 
-        written = await self._write(work, caller)
+        written = await self.write(work, caller)
         if not self._vectors.transactional:
             written = await self._follow(written, embedded)
         return written
@@ -369,7 +371,7 @@ class Operations:
                     self._vectors.put(connection, [Entry(item, kept.embedding, kept.vector)])
             return old, item
 
-        done = await self._write(work, caller)
+        done = await self.write(work, caller)
         if done is None:
             return None
         _, item = done
@@ -410,7 +412,7 @@ class Operations:
                 self._vectors.remove(connection, ids)
             return ids
 
-        gone = await self._write(work, caller)
+        gone = await self.write(work, caller)
         if gone is not None:
             if not self._vectors.transactional:
                 await self._database.run(lambda connection: self._vectors.remove(connection, gone))

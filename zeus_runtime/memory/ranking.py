@@ -108,8 +108,8 @@ def format_memories_for_prompt(
             break
         if item.trust == "quarantined" or item.status != "active":
             continue
-        head = f"- [{_flat(item.id)}, {item.memory_type}, {item.updated_at:%Y-%m-%d}] "
-        line = _cut(head, _flat(item.content), room - 1)
+        head = f"- [{one_line(item.id)}, {item.memory_type}, {item.updated_at:%Y-%m-%d}] "
+        line = _cut(head, one_line(item.content), room - 1)
         if line is None:
             break
         lines.append(line + "\n")
@@ -118,7 +118,8 @@ def format_memories_for_prompt(
     return PromptMemories(OPENING + "".join(lines) + CLOSING if ids else "", tuple(ids))
 
 
-def _flat(text: str) -> str:
+def one_line(text: str) -> str:
+    """``text`` in one line that can neither open nor close a delimiter."""
     return " ".join(normalise(text).translate(_BRACKETS).split())
 
 

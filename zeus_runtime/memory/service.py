@@ -6,10 +6,9 @@ is short (``operations``). Importing this module loads neither database nor nump
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
@@ -41,16 +40,24 @@ from zeus_runtime.memory.items import (
 from zeus_runtime.memory.ranking import PromptMemories, Ranked, format_memories_for_prompt
 
 if TYPE_CHECKING:
+    import asyncio
     from pathlib import Path
 
+    from sqlalchemy import Connection
+
     from zeus_runtime.memory.operations import Derived, Embedded, Operations
+    from zeus_runtime.memory.permissions import Reach
+    from zeus_runtime.memory.profiles import ProfileField, ProfileKind
     from zeus_runtime.memory.records import Change
     from zeus_runtime.memory.search import Measure
     from zeus_runtime.memory.vectors import VectorStore
+    from zeus_runtime.prompt import SourcedText
 
 _log = logging.getLogger(__name__)
 
 SearchMode: TypeAlias = Literal["fused", "vector"]
+AskModel: TypeAlias = Callable[[str, str], Awaitable[str]]
+"""Asks a model: (system, user) to its answer."""
 Outcome: TypeAlias = Literal["stored", "duplicate", "superseded", "rejected"]
 
 BATCH: Final = 128
@@ -373,24 +380,168 @@ class MemoryService:
         self._shared.note_used([each.item.id for each in found])
         return found
 
-    def format_memories_for_prompt(self, memories: Sequence[MemoryItem | Ranked]) -> PromptMemories:
-        """The memories as one block of data for a prompt, within ``top_k`` and ``max_prompt_characters``."""
+    def format_memories_for_prompt(
+        self,
+        memories: Sequence[MemoryItem | Ranked],
+        *,
+        top_k: int | None = None,
+        max_characters: int | None = None,
+    ) -> PromptMemories:
+        """The memories as one block of data for a prompt.
+
+        Args:
+            top_k: how many at most; ``settings.top_k`` by default.
+            max_characters: of the whole block; ``settings.max_prompt_characters`` by default.
+        """
         items = [each.item if isinstance(each, Ranked) else each for each in memories]
-        return format_memories_for_prompt(items, self.settings.top_k, self.settings.max_prompt_characters)
-
-    async def get_profile_for_agent(self) -> str:
-        """What is known of the user and the project, as lines for a prompt; empty if nothing is."""
-        from zeus_runtime.memory.profile_rows import profile_lines
-
-        operations = await self._shared.operations()
-        caller = self._caller
-        lines = await operations.read(
-            lambda connection: profile_lines(
-                connection, caller.user_id, caller.project_id if caller.role else None
-            ),
-            caller,
+        settings = self.settings
+        return format_memories_for_prompt(
+            items,
+            settings.top_k if top_k is None else top_k,
+            settings.max_prompt_characters if max_characters is None else max_characters,
         )
-        return "\n".join(lines)
+
+    async def current_memories(self, ids: Collection[str]) -> dict[str, MemoryItem]:
+        """Those of ``ids`` that the caller may read, as they are now, whatever their status."""
+        from zeus_runtime.memory import records
+        from zeus_runtime.memory.permissions import reach
+
+        if not ids:
+            return {}
+        caller, operations = self._caller, await self._shared.operations()
+        return await operations.read(
+            lambda connection: records.by_ids(connection, ids, reach(caller, "read"), caller.user_id), caller
+        )
+
+    async def get_profile_for_agent(self, *, max_characters: int = 2_000) -> SourcedText:
+        """What is known of the user and the project, as a section of a prompt; empty if nothing is.
+
+        Args:
+            max_characters: of the lines; the last ones go first.
+        """
+        from zeus_runtime.memory.profile_text import profile_section
+
+        project = await self.profile("project") if self._caller.project_id and self._caller.role else ()
+        return profile_section(await self.profile("user"), project, max_characters=max_characters)
+
+    async def profile(self, kind: ProfileKind) -> tuple[ProfileField, ...]:
+        """Every field of the user's or the project's profile, with who wrote it and the memories it comes from.
+
+        Raises:
+            UsageError: the caller belongs to no project.
+        """
+        from zeus_runtime.memory import profile_rows
+
+        owner, parts = self._profiled(kind, "read")
+        operations, user = await self._shared.operations(), self._caller.user_id
+        now = operations.time()
+        return await operations.read(
+            lambda connection: profile_rows.shown(connection, kind, owner, parts, user, now), self._caller
+        )
+
+    async def edit_profile(self, kind: ProfileKind, changes: Mapping[str, str]) -> None:
+        """Write fields by hand; what a hand wrote stays until a hand changes it.
+
+        Args:
+            changes: field to text (``profiles.written_value``); an empty text gives the field back to the memories.
+
+        Raises:
+            UsageError: the caller may not edit it, or a field cannot hold this.
+        """
+        from zeus_runtime.memory import profile_rows
+        from zeus_runtime.memory.profiles import written_value
+
+        owner, _ = self._profiled(kind, "edit")
+        values = {name: written_value(kind, name, text) for name, text in changes.items()}
+        operations = await self._shared.operations()
+        now = operations.time()
+
+        def work(connection: Connection) -> None:
+            former = profile_rows.stored(connection, kind, owner, held=True)
+            kept = replace(former, written={**former.written, **values})
+            profile_rows.keep(connection, kind, owner, kept, now)
+
+        await operations.write(work, self._caller)
+
+    async def profile_news(self, kind: ProfileKind) -> int:
+        """How many memories are new, changed or gone since the profile was drawn; 0 for who may not draw it."""
+        from zeus_runtime.memory import profile_rows
+
+        if not self._may_draw(kind):
+            return 0
+        owner, parts = self._profiled(kind, "read")
+        operations, user = await self._shared.operations(), self._caller.user_id
+        now = operations.time()
+        return await operations.read(
+            lambda connection: profile_rows.fresh(connection, kind, owner, parts, user, now), self._caller
+        )
+
+    async def draw_profile(self, kind: ProfileKind, ask: AskModel | None = None) -> int:
+        """Draw the profile's lines anew from the memories: by rules, and by a model what the rules do not find.
+
+        What a hand wrote is not touched.
+
+        Args:
+            ask: gets (system, user), gives the model's answer.
+
+        Returns:
+            how many lines there are.
+
+        Raises:
+            UsageError: the caller belongs to no project, or only reads it.
+        """
+        from zeus_runtime.memory import profile_rows, records
+        from zeus_runtime.memory.profiles import lines_by_model, lines_by_rule, profile_question
+
+        if not self._may_draw(kind):
+            raise UsageError(f"the {kind}'s profile cannot be drawn by {self._caller.user_id!r}")
+        owner, parts = self._profiled(kind, "read")
+        operations, user = await self._shared.operations(), self._caller.user_id
+        now = operations.time()
+        items = await operations.read(
+            lambda connection: profile_rows.sources(connection, kind, owner, parts, user, now), self._caller
+        )
+        lines = lines_by_rule(items, kind)
+        if ask is not None and items:
+            try:
+                answer = await ask(*profile_question(items, kind, lines))
+                lines = [*lines_by_model(answer, items, kind), *lines]
+            except ValueError as error:
+                _log.warning("the model's lines of the %s profile were left out: %s", kind, error)
+
+        def work(connection: Connection) -> None:
+            former = profile_rows.stored(connection, kind, owner, held=True)
+            drawn_ms = max((records.to_ms(item.updated_at) for item in items), default=former.drawn_ms)
+            # A memory may have been deleted while the model was asked.
+            there = records.by_ids(connection, [item.id for item in items], parts, user)
+            gone = {item.id for item in items} - there.keys()
+            left = [kept for line in lines if (kept := line.without(gone)) is not None]
+            profile_rows.keep(connection, kind, owner, replace(former, lines=left, drawn_ms=drawn_ms), now)
+
+        await operations.write(work, self._caller)
+        return len(lines)
+
+    def _profiled(
+        self, kind: ProfileKind, operation: Literal["read", "edit"]
+    ) -> tuple[str, tuple[Reach, ...]]:
+        """Whose profile it is, and the part of the memories that it is about."""
+        from zeus_runtime.memory.permissions import reach
+
+        caller = self._caller
+        owner = caller.scope_id(kind)
+        if owner is None or (kind == "project" and caller.role is None):
+            raise UsageError("there is no project", remedy="Name one under memory.project.")
+        if kind == "project" and operation == "edit" and caller.role not in ("owner", "admin"):
+            raise UsageError(
+                f"a project's profile is edited by its owner or an admin, and {caller.user_id!r} is {caller.role}",
+                remedy="Ask one of them, or edit your own profile.",
+            )
+        return owner, reach(caller, "read", kind)
+
+    def _may_draw(self, kind: ProfileKind) -> bool:
+        from zeus_runtime.memory.permissions import reach
+
+        return bool(reach(self._caller, "create", kind))
 
     async def get(self, memory_id: str) -> MemoryItem:
         """One memory.
@@ -588,7 +739,7 @@ class _Shared:
         self.source = source
         self.embedder: Embedder | None = None
         self._operations: Operations | None = None
-        self._opening = asyncio.Lock()
+        self._opening: asyncio.Lock | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._used: dict[str, datetime] = {}
@@ -596,8 +747,10 @@ class _Shared:
         self._backfilling = False
 
     async def operations(self) -> Operations:
+        import asyncio
+
         loop = asyncio.get_running_loop()
-        if self._loop is not loop:
+        if self._loop is not loop or self._opening is None:
             self._loop, self._opening = loop, asyncio.Lock()
             self._tasks, self._backfilling = set(), False
         if self._operations is None:
@@ -610,6 +763,7 @@ class _Shared:
 
     async def _open(self) -> Operations:
         from zeus_runtime.memory.operations import Operations
+        from zeus_runtime.memory.profile_rows import ProfileLines
         from zeus_runtime.store.database import Database
 
         source = self.source
@@ -617,7 +771,11 @@ class _Shared:
             self.embedder = source.open_embedder()
         database = Database(source.url, directory=source.directory)
         operations = Operations(
-            database, source.open_vectors(), source.settings, now=source.now, derived=source.derived
+            database,
+            source.open_vectors(),
+            source.settings,
+            now=source.now,
+            derived=(ProfileLines(), *source.derived),
         )
         try:
             await operations.open()
@@ -630,6 +788,8 @@ class _Shared:
         operations = self._operations
         if operations is None:
             return
+        import asyncio
+
         while self._tasks:
             await asyncio.wait(self._tasks)
         if self._used:
@@ -728,6 +888,8 @@ class _Shared:
         await operations.mark_used(used)
 
     def _begin(self, work: Any) -> None:
+        import asyncio
+
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

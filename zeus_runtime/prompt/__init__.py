@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zeus_runtime.prompt.sections import SECTIONS as SECTIONS
     from zeus_runtime.prompt.sections import STABLE_SECTIONS as STABLE_SECTIONS
     from zeus_runtime.prompt.sections import Section as Section
+    from zeus_runtime.prompt.sections import SourcedText as SourcedText
     from zeus_runtime.prompt.stable import check_prompt as check_prompt
     from zeus_runtime.prompt.stable import stable_sections as stable_sections
     from zeus_runtime.prompt.tool_list import tools_description as tools_description
@@ -27,6 +28,7 @@ _ROOMS = {
     "SECTIONS": "sections",
     "STABLE_SECTIONS": "sections",
     "Section": "sections",
+    "SourcedText": "sections",
     "assemble": "assembly",
     "check_prompt": "stable",
     "prompt_files": "files",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from typing import Any, Self
 
 
 class Section(StrEnum):
@@ -27,3 +29,19 @@ class Section(StrEnum):
 
 SECTIONS: tuple[Section, ...] = tuple(Section)
 STABLE_SECTIONS: tuple[Section, ...] = SECTIONS[:6]
+
+
+class SourcedText(str):
+    """A section's text that says what it was made from: the ledger keeps that beside the text.
+
+    Args:
+        text: what the model reads.
+        sources: one JSON object for each thing it was made from.
+    """
+
+    sources: tuple[Mapping[str, Any], ...]
+
+    def __new__(cls, text: str, sources: Sequence[Mapping[str, Any]]) -> Self:
+        made = super().__new__(cls, text)
+        made.sources = tuple(sources)
+        return made

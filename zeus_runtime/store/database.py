@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -175,14 +176,18 @@ class Database:
     async def checkpoint(self) -> None:
         """Move the write-ahead log into the database (SQLite; nothing elsewhere); the worker waits for the disk."""
         if self.file is not None:
-            await self._transactions.outside(
-                lambda connection: _execute(connection, "PRAGMA wal_checkpoint(PASSIVE)")
-            )
+            await self._outside(lambda connection: _execute(connection, "PRAGMA wal_checkpoint(PASSIVE)"))
 
     async def compact(self) -> None:
         """Give freed space back to the file system (SQLite; nothing elsewhere)."""
         if self.file is not None:
-            await self._transactions.outside(_compact)
+            await self._outside(_compact)
+
+    async def _outside(self, work: Callable[[Connection], None]) -> None:
+        try:
+            await self._transactions.outside(work)
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
 
     async def close(self) -> None:
         """Close all connections."""
@@ -198,8 +203,11 @@ class Database:
                 f"the database {self.name!r} is read-only: {error.orig}",
                 remedy="Make the file and its folder writable, or set storage.url to another place.",
             )
+        return self._failed(error.orig)
+
+    def _failed(self, error: BaseException | None) -> RunError:
         return RunError(
-            f"the database {self.name!r} failed: {error.orig}",
+            f"the database {self.name!r} failed: {error}",
             remedy="Check that it is a database, reachable, writable and not full; then go on with --continue.",
         )
 

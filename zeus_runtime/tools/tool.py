@@ -38,6 +38,16 @@ class ToolRun(Protocol):
     def call_id(self) -> str: ...
     @property
     def mode(self) -> str: ...
+    @property
+    def run_id(self) -> str:
+        """The run, which one message of the user began."""
+        ...
+
+    @property
+    def user_text(self) -> str:
+        """The user's last message."""
+        ...
+
     def state(self, name: str) -> JSON:
         """The value last kept under ``name`` by a tool of this thread (``ToolResult.state``), or None."""
         ...

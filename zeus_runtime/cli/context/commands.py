@@ -123,7 +123,8 @@ def explain(
 ) -> None:
     """Say where ITEM came from, its tokens, and what happened to it.
 
-    ITEM is the number of a message in the session, the name of a section or of a tool, or `summary`.
+    ITEM is the number of a message in the session, the name of a section or of a tool, `summary`, or the id of a
+    memory. `memories` lists what was remembered for the step, with scores, and what no longer holds.
     """
     from zeus_runtime.cli.context.tables import explanation_text
     from zeus_runtime.context.inspection import explanation

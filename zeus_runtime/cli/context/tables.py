@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.cli.table import shortened, table
 
@@ -85,8 +85,32 @@ def explanation_text(session: str, step: Step, found: Explanation) -> str:
     if found.survival:
         lines.append(f"  survival    {found.survival}")
     lines += [f"  {fate_line(fate)}" for fate in found.fates]
-    lines.append(f"  begins      {found.excerpt}")
+    if found.excerpt:
+        lines.append(f"  begins      {found.excerpt}")
+    lines += [
+        f"  {'made from' if place == 0 else '':<10}  {source_line(each)}"
+        for place, each in enumerate(found.sources)
+    ]
     return "\n".join(lines)
+
+
+def source_line(source: Mapping[str, Any]) -> str:
+    """One thing that a section was made from: what it is, then all that is known of it."""
+    named = " ".join(str(source[name]) for name in ("id", "field") if name in source)
+    rest = [
+        f"{name} {_figure(value)}"
+        for name, value in source.items()
+        if name not in ("id", "field") and value is not None
+    ]
+    return ", ".join([named, *rest]) if named else ", ".join(rest)
+
+
+def _figure(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4f}"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def findings_text(session: str, step: Step, text: str, found: Sequence[Finding]) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 from zeus_runtime.context.edits import edit_kind
 from zeus_runtime.context.inspection.excerpts import excerpt
@@ -13,9 +13,7 @@ from zeus_runtime.context.ledger import Step
 from zeus_runtime.context.view import source_of
 from zeus_runtime.errors import UsageError
 from zeus_runtime.models.content import whole_text
-
-if TYPE_CHECKING:
-    pass
+from zeus_runtime.prompt.sections import Section
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,8 @@ class Explanation:
         fates: what happened to it until the step.
         first_step: the first step that sent it.
         excerpt: how it begins.
+        sources: what it was made from, as the ledger says it: for a memory its scores, for one that was shown and no
+            longer holds why.
     """
 
     item: str
@@ -45,18 +45,21 @@ class Explanation:
     fates: Sequence[Fate] = ()
     first_step: int | None = None
     excerpt: str = ""
+    sources: Sequence[Mapping[str, Any]] = ()
 
 
 def explanation(trace: Trace, item: str, number: int | None = None) -> Explanation:
     """Where an item came from and what happened to it up to step ``number``.
 
     Args:
-        item: a message's ``seq``, the name of a section or of a tool, or ``summary``.
+        item: a message's ``seq``, the name of a section or of a tool, ``summary``, or the id of a memory that the
+            prompt had.
 
     Raises:
         UsageError: there is no such item.
     """
     step = trace.step(number)
+    trace = trace.line_of(step)
     if item.isdecimal() and 1 <= int(item) <= len(trace.history):
         return _explained_message(trace, int(item), step)
     fixed = trace.fixed(step)
@@ -64,6 +67,8 @@ def explanation(trace: Trace, item: str, number: int | None = None) -> Explanati
         for what, parts in (("section", fixed.sections), ("tool schema", fixed.tools)):
             if item in parts:
                 return _explained_part(trace, item, what, step)
+    if (memory := _explained_memory(trace, item, step)) is not None:
+        return memory
     view = trace.view(step)
     if item == "summary" and view.summary is not None:
         made = [
@@ -133,4 +138,25 @@ def _explained_part(trace: Trace, name: str, what: str, step: Step) -> Explanati
             first = each.number
             break
     text = excerpt(trace.texts.get(part.digest, ""))
-    return Explanation(name, what, "prompt", part.tokens, part.tokens, "pinned", "shown", (), first, text)
+    # What stands in section 12 is asked for as ``memory`` as well, which is section 5's name.
+    sources = (
+        trace.sources(step, Section.MEMORIES if name == Section.MEMORY else name) if what == "section" else ()
+    )
+    return Explanation(
+        name, what, "prompt", part.tokens, part.tokens, "pinned", "shown", (), first, text, sources
+    )
+
+
+def _explained_memory(trace: Trace, item: str, step: Step) -> Explanation | None:
+    sources = [each for each in trace.sources(step, Section.MEMORIES) if each.get("id") == item]
+    if not sources:
+        return None
+    first = next(
+        each.number
+        for each in trace.steps
+        if any(source.get("id") == item for source in trace.sources(each, Section.MEMORIES))
+    )
+    shown = any(each.get("shown") for each in sources)
+    return Explanation(
+        item, "memory", "memories", 0, 0, "", "shown" if shown else "left", (), first, "", sources
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.context.edits import Edit, Pin, edit_kind
 from zeus_runtime.context.fixed import Fixed, fixed_from_json
@@ -24,18 +25,36 @@ REMOVING: Final = ("drop_before", "summarize")
 
 
 @dataclass(frozen=True)
+class Branch:
+    """A session as it was until the user went back to an earlier message.
+
+    Args:
+        until_step: the last step that was made before.
+        history, edits: as they were, like the trace's.
+        aside: the numbers of the steps that were set aside by then.
+    """
+
+    until_step: int
+    history: Sequence[BaseMessage]
+    edits: Sequence[tuple[int, Edit]]
+    aside: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
 class Trace:
     """One session as it is stored.
 
     Args:
         session: its id.
-        history: every message, ``seq`` 1 first.
+        history: every message of the conversation, ``seq`` 1 first.
         edits: the admitted edits in order, each with the last message it could know.
         steps: the ledger.
         texts: digest to text of what the ledger refers to.
         counter: counts the messages' tokens as the model does.
         replayable: names of tools whose results can be fetched again.
         problems: what could not be read; views that need it cannot be shown.
+        branches: what it was before each return to an earlier message, in order.
+        aside: the numbers of the steps that no longer belong to the conversation.
     """
 
     session: str
@@ -46,6 +65,22 @@ class Trace:
     counter: Counter | None = None
     replayable: frozenset[str] = frozenset()
     problems: Sequence[str] = ()
+    branches: Sequence[Branch] = ()
+    aside: frozenset[int] = frozenset()
+
+    def line_of(self, step: Step) -> Trace:
+        """The session along the line that ``step`` was made on, without the steps of others."""
+        own = next((each for each in self.branches if step.number <= each.until_step), None)
+        aside = self.aside if own is None else own.aside
+        last = self.steps[-1].number if own is None else own.until_step
+        return replace(
+            self,
+            history=self.history if own is None else own.history,
+            edits=self.edits if own is None else own.edits,
+            steps=[each for each in self.steps if each.number <= last and each.number not in aside],
+            branches=(),
+            aside=frozenset(),
+        )
 
     def step(self, number: int | None = None) -> Step:
         """The step ``number``; the last one by default.
@@ -73,6 +108,8 @@ class Trace:
         Raises:
             UsageError: an edit that made it, or a message, cannot be read.
         """
+        if self.branches:
+            return self.line_of(step).view(step)
         if step.edits > len(self.edits) or step.cursor > len(self.history):
             raise UsageError(
                 f"what step {step.number} sent cannot be rebuilt: {'; '.join(self.problems) or 'the log is shorter'}"
@@ -88,6 +125,12 @@ class Trace:
         except (ValueError, KeyError, TypeError):
             return None
 
+    def sources(self, step: Step, section: str) -> Sequence[Mapping[str, Any]]:
+        """What a section of ``step`` was made from, as its middleware said it."""
+        fixed = self.fixed(step)
+        text = None if fixed is None else self.texts.get(fixed.sources.get(section, ""))
+        return () if text is None else tuple(json.loads(text))
+
     def step_of(self, edit: int) -> int | None:
         """The first step that sent what edit number ``edit`` made; None if none did."""
         place = bisect_left(self.steps, edit, key=lambda step: step.edits)
@@ -99,6 +142,9 @@ class Trace:
         found: dict[int, list[Fate]] = {}
         view = fold(self.history, (), 0, counter=self.counter, replayable=self.replayable)
         for number, (at_seq, edit) in enumerate(self.edits, start=1):
+            if not edit.seq:  # it was set aside
+                view = view.applied(edit)
+                continue
             view = view.extended(min(at_seq, len(self.history)))
             seqs = view.group(edit.seq) if isinstance(edit, Pin) else view.leaving(edit)
             fate = Fate(

@@ -21,6 +21,9 @@ _LEAST: Final = 2_048
 _ROUNDING: Final = 1e-5
 _FIRST: Final = 256
 _BLOCKS: Final = (256, 2_048)
+_HIGH: Final = 0.4
+_SKIPPED: Final = 16
+"""Where the bounds did not do, so many questions of the kind (near ones only, or all) go without them."""
 _FEW: Final = 8
 """Where the bounds of a block prove fewer than so many, they prove little: all vectors are compared."""
 
@@ -44,6 +47,7 @@ class Shelf:
         self._heads: Vectors = np.zeros((0, HEAD), np.float32)
         self._rests: Vectors = np.zeros(0, np.float32)
         self._headed = 0
+        self._skip = {False: 0, True: 0}
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -112,7 +116,9 @@ class Shelf:
         """The visible items by cosine, the greatest first; those below ``at_least`` may be left out."""
         everything = int(np.count_nonzero(visible))
         given = 0
-        if everything >= _LEAST and self._dimension >= 2 * HEAD:
+        kind = at_least > _HIGH
+        self._skip[kind] = max(0, self._skip[kind] - 1)
+        if everything >= _LEAST and self._dimension >= 2 * HEAD and not self._skip[kind]:
             bounds = np.where(visible, self._bounds(query), -np.inf)
             near = np.flatnonzero(bounds >= at_least - _ROUNDING)
             if len(near) <= everything // 8:
@@ -123,6 +129,7 @@ class Shelf:
             for found in self._by_bounds(query, bounds, everything):
                 given += 1
                 yield found
+            self._skip[kind] = _SKIPPED
         yield from self._in_order(query, visible, everything, given)
 
     def _in_order(

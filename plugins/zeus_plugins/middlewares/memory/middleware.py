@@ -1,0 +1,152 @@
+"""Puts what is known of the user, and what was kept that fits their message, into the prompt: sections 11 and 12."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_plugins.middlewares.memory.options import Options
+from zeus_plugins.middlewares.memory.shown import (
+    Shown,
+    entry_of,
+    restored,
+    sources_of,
+    stale,
+    successors,
+    warning,
+)
+from zeus_runtime import (
+    CallRun,
+    Middleware,
+    ModelRequest,
+    ModelResponse,
+    Section,
+    SourcedText,
+    Turn,
+    ZeusError,
+)
+
+if TYPE_CHECKING:
+    from zeus_runtime import Build, MemoryItem, MemoryService, Ranked
+
+_log = logging.getLogger(__name__)
+
+QUERY_CHARACTERS: Final = 2_000
+"""A longer message is searched for by its beginning and its end."""
+
+
+class RememberedContext(Middleware):
+    """Searches once per message of the user; before each step it sees whether what it showed still holds.
+
+    Args:
+        options: how much is shown.
+        build: the memory service.
+    """
+
+    def __init__(self, options: Options, build: Build) -> None:
+        self._options = options
+        self._build = build
+        self._found: list[Ranked] | None = None
+        self._former: dict[str, Shown] = {}
+        self._stale: dict[str, Shown] = {}
+
+    async def sections(self, turn: Turn) -> Mapping[Section, str]:
+        memory = self._build.memory
+        assert memory is not None, "refused by Options.misfits"
+        filled: dict[Section, str] = {}
+        if self._options.profile:
+            filled[Section.PROFILE] = await memory.get_profile_for_agent(
+                max_characters=self._options.max_profile_characters
+            )
+        filled[Section.MEMORIES] = await self._memories(memory, turn)
+        return {section: text for section, text in filled.items() if text}
+
+    async def wrap_run(self, turn: Turn, call_next: CallRun) -> None:
+        await call_next(turn)
+        if self._options.profile_after is not None:
+            await self._draw_profiles(self._options.profile_after)
+
+    async def _memories(self, memory: MemoryService, turn: Turn) -> SourcedText:
+        if self._found is None:
+            self._former, self._stale = sources_of(turn.sources.get(Section.MEMORIES, ()))
+            self._found = await self._search(memory, turn)
+        known = {**self._former, **{each.item.id: entry_of(each) for each in self._found}}
+        current = await memory.current_memories(known.keys() | self._stale.keys())
+        gone = stale(known, current)
+        self._stale = {name: each for name, each in self._stale.items() if not restored(each, current)} | gone
+        if gone.keys() & {each.item.id for each in self._found}:
+            self._found = await self._search(memory, turn)
+        # From here on what changed is known as it is now; what was shown of it before stays marked.
+        self._former = {name: shown for name, shown in known.items() if name not in gone}
+        following = await successors(memory, self._stale.values(), current)
+        return self._section(memory, following)
+
+    async def _search(self, memory: MemoryService, turn: Turn) -> list[Ranked]:
+        text = turn.user_text
+        if len(text) > QUERY_CHARACTERS:
+            half = QUERY_CHARACTERS // 2
+            text = f"{text[:half]}\n{text[-half:]}"
+        found = await memory.search_memories(text, k=self._top_k(memory))
+        return [each for each in found if each.final_score >= self._options.min_score]
+
+    def _section(self, memory: MemoryService, following: Mapping[str, MemoryItem]) -> SourcedText:
+        """What took the place of what was shown, then what fits the message; then what does not hold any more."""
+        found = {each.item.id: each for each in self._found or ()}
+        items = [item for name, item in following.items() if name not in found]
+        block = memory.format_memories_for_prompt(
+            [*items, *found.values()],
+            top_k=self._top_k(memory),
+            max_characters=self._options.max_characters,
+        )
+        shown: list[Shown] = []
+        for name in block.ids:
+            shown.append(entry_of(found[name]) if name in found else entry_of(following[name]))
+        listed = {each.id for each in shown}
+        former = [each for name, each in self._former.items() if name not in listed]
+        sources = [
+            *({**each.as_json(), "shown": True} for each in shown),
+            *(each.as_json() for each in self._stale.values()),
+            *({**each.as_json(), "shown": False} for each in former),
+        ]
+        text = "\n".join(filter(None, (block.text, warning(self._stale.values(), listed))))
+        # What was shown and is not any more is remembered for as long as the ledger's entry stays small.
+        return SourcedText(text, sources[:_MOST_SOURCES])
+
+    def _top_k(self, memory: MemoryService) -> int:
+        return memory.settings.top_k if self._options.top_k is None else self._options.top_k
+
+    async def _draw_profiles(self, after: int) -> None:
+        memory = self._build.memory
+        assert memory is not None, "refused by Options.misfits"
+        ask = self._ask if self._options.profile_model is not None else None
+        try:
+            for kind in ("user", "project"):
+                if await memory.profile_news(kind) >= after:
+                    await memory.draw_profile(kind, ask)
+        except ZeusError as error:
+            # The run has its answer; the profile is drawn again after the next one.
+            _log.warning("the profile could not be drawn: %s", error)
+
+    async def _ask(self, system: str, text: str) -> str:
+        from langchain_core.messages import HumanMessage
+
+        assert self._options.profile_model is not None
+        assert self._build.open_model is not None
+        model = self._build.open_model(self._options.profile_model)
+        request = ModelRequest(system=system, messages=[HumanMessage(text)], purpose="profile")
+        answer: Any = None
+        async for piece in model.stream(request):
+            if isinstance(piece, ModelResponse):
+                answer = piece.message.text
+        return str(answer or "")
+
+
+_MOST_SOURCES: Final = 40
+
+
+def create(options: Options, build: Build) -> RememberedContext:
+    return RememberedContext(options, build)
+
+
+__all__: Sequence[str] = ["RememberedContext", "create"]

@@ -1,0 +1,130 @@
+"""What of memory was shown to the model, and what of it does not hold any more."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime import Ranked
+
+if TYPE_CHECKING:
+    from zeus_runtime import MemoryItem, MemoryService
+
+_CHAIN: Final = 10
+"""How often a memory that took another's place may itself have been replaced."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One memory as it was shown.
+
+    Args:
+        version: of the text that was shown.
+        why: its scores, for a memory that was searched for.
+        stale: why it does not hold any more; empty while it does.
+        by: the memory that took its place.
+    """
+
+    id: str
+    version: int
+    why: Mapping[str, Any]
+    stale: str = ""
+    by: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """As the ledger keeps it."""
+        mark = {"stale": self.stale, "by": self.by} if self.stale else {}
+        return {"id": self.id, "version": self.version, **self.why, **{k: v for k, v in mark.items() if v}}
+
+
+def entry_of(found: Ranked | MemoryItem) -> Shown:
+    """A memory that is shown, and why: its scores, or that it took the place of one that was shown."""
+    if not isinstance(found, Ranked):
+        return Shown(found.id, found.version, {"scope": found.scope, "why": "in place of one shown before"})
+    item = found.item
+    why = {
+        "type": item.memory_type,
+        "scope": found.scope,
+        "similarity": found.similarity,
+        "confidence": found.confidence,
+        "final_score": found.final_score,
+    }
+    return Shown(item.id, item.version, why)
+
+
+def sources_of(sources: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Shown], dict[str, Shown]]:
+    """What earlier steps of the thread showed, from the ledger: (what held, what did not)."""
+    held: dict[str, Shown] = {}
+    gone: dict[str, Shown] = {}
+    for each in sources:
+        why = {
+            key: value for key, value in each.items() if key not in ("id", "version", "stale", "by", "shown")
+        }
+        shown = Shown(each["id"], each["version"], why, each.get("stale", ""), each.get("by"))
+        (gone if shown.stale else held)[shown.id] = shown
+    return held, gone
+
+
+def stale(shown: Mapping[str, Shown], current: Mapping[str, MemoryItem]) -> dict[str, Shown]:
+    """Those that do not hold any more as they were shown, with why."""
+    found = {}
+    for name, each in shown.items():
+        item = current.get(name)
+        if item is None:
+            found[name] = replace(each, stale="deleted")
+        elif item.status == "superseded":
+            found[name] = replace(each, stale="superseded", by=item.superseded_by)
+        elif item.status != "active" or item.trust == "quarantined":
+            found[name] = replace(each, stale="archived")
+        elif item.version != each.version:
+            found[name] = replace(each, stale="changed", by=name)
+    return found
+
+
+def restored(gone: Shown, current: Mapping[str, MemoryItem]) -> bool:
+    """Whether a memory that was put away holds again as it was shown or as it is now."""
+    item = current.get(gone.id)
+    return gone.stale in ("archived", "deleted") and item is not None and item.status == "active"
+
+
+async def successors(
+    memory: MemoryService, gone: Collection[Shown], current: Mapping[str, MemoryItem]
+) -> dict[str, MemoryItem]:
+    """The memories that hold now in the place of those that do not, the latest first."""
+    known = dict(current)
+    wanted = {each.by for each in gone if each.by}
+    for _ in range(_CHAIN):
+        missing = wanted - known.keys()
+        if missing:
+            known |= await memory.current_memories(missing)
+        after = {
+            item.superseded_by
+            for name in wanted
+            if (item := known.get(name)) is not None and item.status == "superseded" and item.superseded_by
+        }
+        if after <= wanted:
+            break
+        wanted |= after
+    holding = [item for name in wanted if (item := known.get(name)) is not None and item.status == "active"]
+    holding.sort(key=lambda item: (item.updated_at, item.id), reverse=True)
+    return {item.id: item for item in holding}
+
+
+def warning(gone: Iterable[Shown], listed: Collection[str]) -> str:
+    """What the model is told of memories that it saw earlier in the session and that do not hold any more."""
+    words = [_told(each, listed) for each in gone]
+    if not words:
+        return ""
+    return (
+        f"Shown earlier in this session and no longer true: {', '.join(words)}. Do not rely on what earlier messages or a"
+        " summary took from them."
+    )
+
+
+def _told(each: Shown, listed: Collection[str]) -> str:
+    if each.stale == "changed":
+        return f"{each.id} as it was before it changed"
+    if each.by is not None and each.by in listed:
+        return f"{each.id} (now {each.by})"
+    return f"{each.id} ({each.stale})"

@@ -1,0 +1,18 @@
+"""The tool component `memory`, as Zeus finds it."""
+
+from __future__ import annotations
+
+from zeus_runtime import Component, hookimpl
+
+
+@hookimpl
+def register_tools() -> list[Component]:
+    """Registers `memory`."""
+    return [
+        Component(
+            "memory",
+            create="zeus_plugins.tools.memory.tools:create",
+            options="zeus_plugins.tools.memory.options:Options",
+            summary="Long-term memory: memory_save memory_search memory_delete memory_stats.",
+        )
+    ]

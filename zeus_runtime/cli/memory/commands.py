@@ -1,0 +1,323 @@
+"""``zeus memory``: look at memories, add and delete them."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from zeus_runtime.cli.context.telling import tell
+from zeus_runtime.cli.memory.moving import export_memories, import_memories, reindex
+from zeus_runtime.cli.memory.opening import read_remembering, with_memory
+from zeus_runtime.cli.memory.options import (
+    config_option,
+    format_option,
+    scope_option,
+    session_option,
+    type_option,
+)
+from zeus_runtime.cli.memory.profile import profile
+from zeus_runtime.cli.options import env_option, set_option
+from zeus_runtime.cli.streams import answer, complain, is_terminal
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.memory.items import MemoryItem, MemoryType, Scope, Status, Visibility
+    from zeus_runtime.memory.service import MemoryService, SearchMode
+
+
+@click.group("memory")
+def command() -> None:
+    """List, search, add, delete, move or index memories; show and edit profiles."""
+
+
+@command.command("list")
+@type_option
+@scope_option
+@click.option(
+    "--status",
+    type=click.Choice(["active", "archived", "superseded", "all"]),
+    default="active",
+    show_default=True,
+    help="Only these.",
+)
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True, help="At most N."
+)
+@session_option
+@config_option
+@env_option
+@set_option
+@format_option
+@click.pass_obj
+def list_memories(
+    process: Process,
+    memory_type: MemoryType | None,
+    scope: Scope | None,
+    status: str,
+    limit: int,
+    session: str | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    form: str,
+) -> None:
+    """List memories, last changed first."""
+    from zeus_runtime.cli.memory.tables import items_text
+
+    wanted: Status | None = None if status == "all" else status  # type: ignore[assignment]
+
+    async def work(memory: MemoryService) -> list[MemoryItem]:
+        return await memory.list_memories(scope=scope, memory_type=memory_type, status=wanted, limit=limit)
+
+    checked = read_remembering(process, config, env=env, sets=sets)
+    found = with_memory(process, checked, work, session=session, looks=True) or []
+    if not found and form == "table":
+        complain("no memory")
+        return
+    from zeus_runtime.memory.records import as_json
+
+    tell(checked, form, {"memories": [as_json(each) for each in found]}, lambda: items_text(found))
+
+
+@command.command("search")
+@click.argument("query")
+@click.option(
+    "-k", "top_k", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="At most N."
+)
+@type_option
+@scope_option
+@click.option(
+    "--mode",
+    type=click.Choice(["fused", "vector"]),
+    default="fused",
+    show_default=True,
+    help="Words and vectors together, or the bare cosine.",
+)
+@session_option
+@config_option
+@env_option
+@set_option
+@format_option
+@click.pass_obj
+def search(
+    process: Process,
+    query: str,
+    top_k: int,
+    memory_type: MemoryType | None,
+    scope: Scope | None,
+    mode: SearchMode,
+    session: str | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    form: str,
+) -> None:
+    """Find the memories that fit QUERY best, as the agent would, with their scores.
+
+    SCORE is similarity × 0.5 + confidence × 0.3 + scope × 0.2 (session 1.0, project 0.8, user 0.6).
+    """
+    from zeus_runtime.cli.memory.tables import found_json, found_text
+    from zeus_runtime.errors import UsageError
+
+    if not query.strip():
+        raise UsageError("there are no words to look for")
+    checked = read_remembering(process, config, env=env, sets=sets)
+    found = (
+        with_memory(
+            process,
+            checked,
+            lambda memory: memory.search_memories(
+                query, k=top_k, memory_type=memory_type, scope=scope, mode=mode
+            ),
+            session=session,
+            looks=True,
+        )
+        or []
+    )
+    if not found and form == "table":
+        complain("nothing that fits is remembered")
+        return
+    tell(checked, form, {"memories": [found_json(each) for each in found]}, lambda: found_text(found))
+
+
+@command.command("add")
+@click.argument("content")
+@click.option(
+    "--type",
+    "memory_type",
+    type=click.Choice(["preference", "fact", "skill", "habit", "event", "context", "constraint", "decision"]),
+    default="fact",
+    show_default=True,
+    help="What kind of statement it is.",
+)
+@click.option(
+    "--scope",
+    type=click.Choice(["user", "project", "session"]),
+    default="user",
+    show_default=True,
+    help="Whom it concerns.",
+)
+@click.option(
+    "--visibility",
+    type=click.Choice(["public", "members", "owner_only"]),
+    default="members",
+    show_default=True,
+    help="Who of the project may read it.",
+)
+@click.option("--subject", metavar="TEXT", help="What it is about.")
+@session_option
+@config_option
+@env_option
+@set_option
+@click.pass_obj
+def add(
+    process: Process,
+    content: str,
+    memory_type: str,
+    scope: str,
+    visibility: Visibility,
+    subject: str | None,
+    session: str | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+) -> None:
+    """Keep CONTENT (`-`: standard input) and print its id.
+
+    It passes the same gate as what the agent saves: what is there already is named, a newer value takes the place of
+    the older one, and secrets are refused.
+    """
+    from zeus_runtime.errors import UsageError
+
+    checked = read_remembering(process, config, env=env, sets=sets)
+    text = sys.stdin.read() if content == "-" else content
+    saved = with_memory(
+        process,
+        checked,
+        lambda memory: memory.add_explicit_memory(
+            text, memory_type=memory_type, scope=scope, visibility=visibility, subject=subject
+        ),
+        session=session,
+    )
+    assert saved is not None
+    if saved.item is None:
+        remedy = (
+            "Name a session with --session, or a project under memory.project."
+            if saved.code == "no_scope"
+            else None
+        )
+        raise UsageError(f"not saved ({saved.code}): {saved.message}", remedy=remedy)
+    if saved.outcome == "superseded" and saved.replaced is not None:
+        complain(f"saved in place of {saved.replaced.id}")
+    elif saved.outcome == "duplicate" or saved.item.trust == "quarantined":
+        complain(saved.message)
+    answer(saved.item.id)
+
+
+@command.command("delete")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@session_option
+@config_option
+@env_option
+@set_option
+@click.pass_obj
+def delete(
+    process: Process,
+    ids: tuple[str, ...],
+    yes: bool,
+    session: str | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+) -> None:
+    """Delete memories for good, with what they had replaced, their history's texts and the profile lines from them."""
+    from zeus_runtime.errors import UsageError
+
+    checked = read_remembering(process, config, env=env, sets=sets)
+    wanted = tuple(dict.fromkeys(ids))
+    if not yes:
+        if not is_terminal(sys.stdin):
+            raise UsageError("nothing is deleted unasked", remedy="Say --yes.")
+        click.confirm(f"Delete {', '.join(wanted)}?", abort=True, err=True)
+
+    async def work(memory: MemoryService) -> list[str]:
+        known = await memory.current_memories(wanted)
+        # One that is unknown stops all, before any is gone; `delete_memory` says so in the words of its error.
+        for each in sorted(wanted, key=lambda name: name in known):
+            await memory.delete_memory(each)
+        return list(wanted)
+
+    with_memory(process, checked, work, session=session)
+    complain(f"deleted {', '.join(wanted)}")
+
+
+@command.command("stats")
+@session_option
+@config_option
+@env_option
+@set_option
+@format_option
+@click.pass_obj
+def stats(
+    process: Process,
+    session: str | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    form: str,
+) -> None:
+    """Count memories by status, scope, kind, source and embedding model."""
+    from zeus_runtime.cli.memory.tables import stats_text
+    from zeus_runtime.memory.service import MemoryStats
+
+    checked = read_remembering(process, config, env=env, sets=sets)
+    found = with_memory(process, checked, lambda memory: memory.stats(), session=session, looks=True)
+    counted = found or MemoryStats(0, {}, 0)
+    value = {
+        "active": counted.active,
+        "waiting": counted.waiting,
+        "by": {k: dict(v) for k, v in counted.by.items()},
+    }
+    tell(checked, form, value, lambda: stats_text(counted))
+
+
+@command.command("history")
+@click.argument("memory_id", metavar="ID")
+@session_option
+@config_option
+@env_option
+@set_option
+@format_option
+@click.pass_obj
+def history(
+    process: Process,
+    memory_id: str,
+    session: str | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    form: str,
+) -> None:
+    """Show what happened to a memory, in order."""
+    from zeus_runtime.cli.memory.tables import history_text
+    from zeus_runtime.errors import UsageError
+
+    checked = read_remembering(process, config, env=env, sets=sets)
+    found = with_memory(
+        process, checked, lambda memory: memory.memory_history(memory_id), session=session, looks=True
+    )
+    if found is None:
+        raise UsageError(
+            "there is no memory yet", remedy=f"There is no database {checked.config.storage.url}."
+        )
+    changes = [{**each._asdict(), "at": each.at.isoformat()} for each in found]
+    tell(checked, form, {"memory": memory_id, "changes": changes}, lambda: history_text(found))
+
+
+command.add_command(export_memories)
+command.add_command(import_memories)
+command.add_command(reindex)
+command.add_command(profile)

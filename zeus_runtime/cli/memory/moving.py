@@ -1,0 +1,199 @@
+"""``zeus memory export|import|reindex``: memories to a file and back, and their indexes made anew."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zeus_runtime.cli.memory.opening import read_remembering, with_memory
+from zeus_runtime.cli.memory.options import config_option, format_option, session_option
+from zeus_runtime.cli.options import env_option, set_option
+from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.memory.service import Imported, MemoryService
+
+
+@click.command("export")
+@click.argument("file", required=False, type=click.Path(dir_okay=False, allow_dash=True))
+@click.option("--all", "every", is_flag=True, help="Also what is archived or superseded.")
+@session_option
+@config_option
+@env_option
+@set_option
+@click.pass_obj
+def export_memories(
+    process: Process,
+    file: str | None,
+    every: bool,
+    session: str | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+) -> None:
+    """Write memories as JSON lines to FILE, or to standard output."""
+    checked = read_remembering(process, config, env=env, sets=sets)
+
+    async def work(memory: MemoryService) -> list[str]:
+        status = None if every else "active"
+        return [as_json(each, indent=None) async for each in memory.export_memories(status=status)]  # type: ignore[arg-type]
+
+    lines = with_memory(process, checked, work, session=session, looks=True) or []
+    # The oldest first, so that an import replays them as they came.
+    text = "".join(line + "\n" for line in reversed(lines))
+    if file is None or file == "-":
+        answer(text, end="")
+        return
+    _write_private(process.directory / file, text)
+    complain(f"wrote {len(lines)} memories to {file}")
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
+@session_option
+@config_option
+@env_option
+@set_option
+@format_option
+@click.pass_obj
+def import_memories(
+    process: Process,
+    file: str,
+    session: str | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    form: str,
+) -> None:
+    """Save the memories of FILE (`-`: standard input), JSON lines as `export` writes them.
+
+    They pass the gate like everything else and become the config's user's own. Every line is checked before the first
+    is saved. What is kept already counts as duplicate, so that an import that was stopped is simply begun again.
+    """
+    checked = read_remembering(process, config, env=env, sets=sets)
+    entries = _entries(_text(process, file), "standard input" if file == "-" else file)
+
+    async def work(memory: MemoryService) -> Imported:
+        with _bar(len(entries), "importing") as advance:
+            return await memory.import_memories(_counted(entries, advance))
+
+    done = with_memory(process, checked, work, session=session)
+    assert done is not None
+    if form == "json":
+        answer(as_json({"outcomes": dict(done.outcomes), "rejections": dict(done.rejections)}))
+        return
+    answer(", ".join(f"{outcome} {count}" for outcome, count in done.outcomes.items()))
+    for code, count in done.rejections.items():
+        complain(f"rejected: {code} {count}", "yellow")
+
+
+@click.command("reindex")
+@session_option
+@config_option
+@env_option
+@set_option
+@click.pass_obj
+def reindex(
+    process: Process, session: str | None, config: str | None, env: str | None, sets: tuple[str, ...]
+) -> None:
+    """Make the lexical index anew, and the vectors that are not of the present embedding model.
+
+    It may be stopped at any time and goes on where it was.
+    """
+    checked = read_remembering(process, config, env=env, sets=sets)
+
+    async def work(memory: MemoryService) -> int:
+        with _bar(None, "embedding") as advance:
+            return await memory.reindex(progress=advance)
+
+    done = with_memory(process, checked, work, session=session, looks=True) or 0
+    answer(f"embedded {done}")
+
+
+def _write_private(place: Path, text: str) -> None:
+    """Whole or not at all, and for nobody else to read."""
+    import os
+    import tempfile
+
+    descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, place)  # noqa: PTH105
+    except BaseException:
+        os.unlink(temporary)  # noqa: PTH108
+        raise
+
+
+def _text(process: Process, file: str) -> str:
+    from zeus_runtime.errors import UsageError
+
+    try:
+        return sys.stdin.read() if file == "-" else (process.directory / file).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UsageError(
+            f"{file} is no UTF-8 text", remedy="Import what `zeus memory export` wrote."
+        ) from None
+
+
+def _entries(text: str, name: str) -> list[Mapping[str, Any]]:
+    from zeus_runtime.errors import UsageError
+
+    entries: list[Mapping[str, Any]] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            entry = json.loads(line)
+        except ValueError as error:
+            column = getattr(error, "colno", 1)
+            raise UsageError(
+                f"{name}:{number}:{column}: this is no JSON object: {error}", remedy=_FORM
+            ) from None
+        if not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
+            raise UsageError(f"{name}:{number}:1: this is no memory with a content", remedy=_FORM)
+        entries.append(entry)
+    return entries
+
+
+_FORM = 'One object a line, as `zeus memory export` writes them: {"content": "…", "memory_type": "fact"}.'
+
+
+def _counted(
+    entries: list[Mapping[str, Any]], advance: Callable[[int, int], None]
+) -> Iterator[Mapping[str, Any]]:
+    for number, entry in enumerate(entries):
+        advance(number, len(entries))
+        yield entry
+    advance(len(entries), len(entries))
+
+
+@contextmanager
+def _bar(length: int | None, label: str) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on standard error where a person looks at it: called with (done, in all)."""
+    if not is_terminal(sys.stderr):
+        yield lambda done, total: None
+        return
+    with click.progressbar(length=length or 1, label=label, file=sys.stderr) as bar:
+
+        def advance(done: int, total: int) -> None:
+            bar.length = max(total, 1)
+            bar.update(done - bar.pos)
+
+        yield advance
+
+
+__all__ = ["export_memories", "import_memories", "reindex"]

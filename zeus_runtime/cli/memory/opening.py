@@ -1,0 +1,76 @@
+"""The memory of a config for a command: opened, used, closed; a database that is not there is not made to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from zeus_runtime.cli.options import read_config
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.memory.service import MemoryService
+
+T = TypeVar("T")
+
+PRESET = "zeus"
+"""Whose memory is meant in a folder without a zeus.yaml: the preset that has one."""
+
+
+def read_remembering(
+    process: Process, config: str | None, *, env: str | None = None, sets: Sequence[str] = ()
+) -> Checked:
+    """The config whose memory is meant.
+
+    Raises:
+        UsageError: it has none.
+    """
+    from zeus_runtime.errors import UsageError
+
+    own = config is not None or (process.directory / "zeus.yaml").exists()
+    checked = read_config(process, config if own else PRESET, env=env, sets=sets)
+    if checked.config.memory is None:
+        raise UsageError(
+            f"the agent {checked.config.name!r} has no long-term memory",
+            remedy="Add the key `memory:` to its config, such as `memory: {user: ann}`, or name another with --config.",
+        )
+    return checked
+
+
+def with_memory(
+    process: Process,
+    checked: Checked,
+    work: Callable[[MemoryService], Awaitable[T]],
+    *,
+    session: str | None = None,
+    looks: bool = False,
+) -> T | None:
+    """What ``work`` gives.
+
+    Args:
+        session: whose memories are meant too.
+        looks: nothing is written, so that a database file that is not there gives None and stays away.
+    """
+    import asyncio
+
+    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.cli.start import prepared
+    from zeus_runtime.store.database import sqlite_file
+
+    url = checked.config.storage.url
+    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
+    if looks and file is not None and not file.exists():
+        return None
+    service = make_plan(checked).build.memory
+    assert service is not None, "read_remembering saw to it"
+    memory = service.for_session(session) if session else service
+
+    async def run() -> T:
+        try:
+            return await work(memory)
+        finally:
+            await memory.aclose()
+
+    with prepared(process):
+        return asyncio.run(run())

@@ -1,0 +1,91 @@
+"""``zeus memory profile``: what is known of the user and the project."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from zeus_runtime.cli.context.telling import tell
+from zeus_runtime.cli.memory.opening import read_remembering, with_memory
+from zeus_runtime.cli.memory.options import config_option, format_option, project_option
+from zeus_runtime.cli.options import env_option, set_option
+from zeus_runtime.cli.streams import answer, complain
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.memory.profiles import ProfileKind
+
+
+@click.group("profile")
+def profile() -> None:
+    """Show or edit what is known of the user, or with --project of the project."""
+
+
+@profile.command("show")
+@project_option
+@config_option
+@env_option
+@set_option
+@format_option
+@click.pass_obj
+def show(
+    process: Process, project: bool, config: str | None, env: str | None, sets: tuple[str, ...], form: str
+) -> None:
+    """Show each field, who wrote it (hand, rule or model), and the memories it comes from."""
+    from zeus_runtime.cli.memory.tables import profile_json, profile_text
+    from zeus_runtime.memory.profiles import profile_fields
+
+    kind = _kind(project)
+    checked = read_remembering(process, config, env=env, sets=sets)
+    found = with_memory(process, checked, lambda memory: memory.profile(kind), looks=True)
+    fields = profile_fields(kind, {}, (), {}) if found is None else found
+    tell(checked, form, {"profile": kind, "fields": profile_json(fields)}, lambda: profile_text(fields))
+
+
+@profile.command("edit")
+@project_option
+@click.option(
+    "--set",
+    "changes",
+    metavar="FIELD=VALUE",
+    multiple=True,
+    required=True,
+    help="Write a field; a list takes a JSON list or entries between commas. May be repeated.",
+)
+@config_option
+@env_option
+@click.pass_obj
+def edit(
+    process: Process, project: bool, changes: tuple[str, ...], config: str | None, env: str | None
+) -> None:
+    """Write fields by hand. What a hand wrote is never overwritten; an empty value gives the field back."""
+    from zeus_runtime.errors import UsageError
+
+    kind, values = _kind(project), {}
+    for each in changes:
+        name, equals, value = each.partition("=")
+        if not equals:
+            raise UsageError(f"{each!r} sets nothing", remedy="Write --set FIELD=VALUE.")
+        values[name.strip()] = value
+    checked = read_remembering(process, config, env=env)
+    with_memory(process, checked, lambda memory: memory.edit_profile(kind, values))
+    complain(f"wrote {', '.join(values)}")
+
+
+@profile.command("draw")
+@project_option
+@config_option
+@env_option
+@set_option
+@click.pass_obj
+def draw(process: Process, project: bool, config: str | None, env: str | None, sets: tuple[str, ...]) -> None:
+    """Draw the profile anew from the memories, by the rules, without waiting for enough new ones."""
+    kind = _kind(project)
+    checked = read_remembering(process, config, env=env, sets=sets)
+    done = with_memory(process, checked, lambda memory: memory.draw_profile(kind), looks=True) or 0
+    answer(f"drew {done} lines")
+
+
+def _kind(project: bool) -> ProfileKind:
+    return "project" if project else "user"

@@ -1,0 +1,110 @@
+"""Memories, figures and profiles as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.cli.table import shortened, table
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from zeus_runtime.memory.items import MemoryItem
+    from zeus_runtime.memory.profiles import ProfileField
+    from zeus_runtime.memory.ranking import Ranked
+    from zeus_runtime.memory.records import Change
+    from zeus_runtime.memory.service import MemoryStats
+
+_CONTENT_COLUMNS = 80
+
+
+def items_text(items: Sequence[MemoryItem]) -> str:
+    """Memories as rows: id, kind, scope, date in local time, content."""
+    rows = [
+        (
+            each.id,
+            each.memory_type,
+            each.scope,
+            each.status if each.trust != "quarantined" else "quarantined",
+            _local(each.updated_at),
+            shortened(each.content, _CONTENT_COLUMNS),
+        )
+        for each in items
+    ]
+    return table(rows, ("ID", "TYPE", "SCOPE", "STATUS", "CHANGED", "CONTENT"))
+
+
+def found_text(found: Sequence[Ranked]) -> str:
+    """Memories that were found, with all that their place follows from."""
+    rows = [
+        (
+            f"{each.final_score:.3f}",
+            f"{each.similarity:.3f}",
+            f"{each.confidence:.2f}",
+            each.scope,
+            each.item.memory_type,
+            each.item.id,
+            shortened(each.item.content, _CONTENT_COLUMNS),
+        )
+        for each in found
+    ]
+    return table(rows, ("SCORE", "SIMILARITY", "CONFIDENCE", "SCOPE", "TYPE", "ID", "CONTENT"))
+
+
+def found_json(found: Ranked) -> dict[str, Any]:
+    """A memory that was found, with its scores."""
+    from zeus_runtime.memory.records import as_json
+
+    scores = {name: value for name, value in vars(found).items() if name != "item"}
+    return {**as_json(found.item), **scores}
+
+
+def stats_text(stats: MemoryStats) -> str:
+    """The figures, one kind of count a block."""
+    rows = [("active", "", str(stats.active)), ("waiting for a vector", "", str(stats.waiting))]
+    for name, counts in stats.by.items():
+        rows += [(name.replace("_", " "), value, str(count)) for value, count in counts.items()]
+    return table(rows)
+
+
+def history_text(changes: Sequence[Change]) -> str:
+    """What happened to a memory, in order."""
+    rows = [
+        (str(each.version), each.action, _local(each.at), each.by, shortened(each.content, _CONTENT_COLUMNS))
+        for each in changes
+    ]
+    return table(rows, ("VERSION", "ACTION", "WHEN", "BY", "CONTENT"))
+
+
+def profile_text(fields: Sequence[ProfileField]) -> str:
+    """A profile: each field, its entries on lines of their own, who wrote it, and the memories it comes from."""
+    rows: list[tuple[str, str, str, str]] = []
+    for each in fields:
+        entries = [each.value] if isinstance(each.value, str) else list(map(str, each.value))
+        source = ", ".join(each.sources)
+        rows.append((each.name, _line(entries[0]) if entries else "", each.by or "", source))
+        rows += [("", _line(entry), "", "") for entry in entries[1:]]
+    return table(rows, ("FIELD", "VALUE", "BY", "FROM"))
+
+
+def profile_json(fields: Sequence[ProfileField]) -> dict[str, Any]:
+    """A profile as JSON: field to value, who wrote it and its sources."""
+    return {
+        each.name: {
+            "value": each.value
+            if isinstance(each.value, str)
+            else [entry if isinstance(entry, str) else vars(entry) for entry in each.value],
+            "by": each.by,
+            "sources": list(each.sources),
+        }
+        for each in fields
+    }
+
+
+def _line(text: str) -> str:
+    return shortened(text, _CONTENT_COLUMNS)
+
+
+def _local(time: datetime) -> str:
+    return time.astimezone().strftime("%Y-%m-%d %H:%M")
