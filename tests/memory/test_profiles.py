@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.memory import START, Clock, service
-from zeus_runtime import MemoryService, UnknownMemoryError
+from zeus_runtime import MemoryService, ModelError, UnknownMemoryError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import Caller, MemoryItem
 from zeus_runtime.memory.profiles import (
@@ -276,10 +276,15 @@ async def test_a_model_is_asked_for_what_the_rules_do_not_find(memory: MemorySer
     async def babble(system: str, text: str) -> str:
         return "I cannot do that."
 
+    async def fail(system: str, text: str) -> str:
+        raise ModelError("the provider is down", kind="network")
+
     await memory.draw_profile("user", ask)
     assert mine in asked[0]
     assert await value(memory, "characteristics") == ("orderly",)
     assert await memory.draw_profile("user", babble) == 0
+    await keep(memory, "The user works as a marine biologist")
+    assert await memory.draw_profile("user", fail) == 1
 
 
 async def test_members_share_a_projects_profile_and_the_roles_say_who_writes_it(memory: MemoryService) -> None:
