@@ -21,7 +21,7 @@ SHOWN: Final = {
 }
 DRAWN: Final = {**SHOWN, "middlewares": [{"memory": {"profile_after": 1}}]}
 
-_DRAWING: Final = '''
+_DRAWING: Final = """
 import json
 from zeus_runtime import Component, ModelResponse, hookimpl
 
@@ -38,7 +38,7 @@ class Drawing:
 @hookimpl
 def register_models():
     return [Component("drawing", create=lambda options, build: Drawing())]
-'''
+"""
 
 
 def _memory(agent: Agent) -> MemoryService:

@@ -117,8 +117,11 @@ def test_one_unknown_id_deletes_nothing(remembering: Project, zeus: Zeus) -> Non
 
 
 def test_an_export_imported_elsewhere_gives_the_same_again(remembering: Project, zeus: Zeus) -> None:
-    texts = [f"The room number {number} is painted {colour}" for number, colour in enumerate(("red", "blue", "green"))]
-    texts += ["用户喜欢喝茶", "The user said: \"tabs\", not spaces"]
+    texts = [
+        f"The room number {number} is painted {colour}"
+        for number, colour in enumerate(("red", "blue", "green"))
+    ]
+    texts += ["用户喜欢喝茶", 'The user said: "tabs", not spaces']
     for each in texts:
         add(zeus, each, "--type", "preference", "--subject", "s")
     add(zeus, "The project uses PostgreSQL", "--scope", "project", "--visibility", "public")
@@ -179,7 +182,7 @@ def test_reindex_embeds_what_another_model_embedded(remembering: Project, zeus: 
     assert zeus("memory", "reindex", *words).out == "embedded 0\n"
 
 
-LETTERS = '''
+LETTERS = """
 import numpy as np
 from zeus_runtime import Calibration, Component, Embedder, hookimpl
 
@@ -194,7 +197,7 @@ class Letters(Embedder):
 @hookimpl
 def register_embeddings():
     return [Component("letters", create=lambda options, build: Letters())]
-'''
+"""
 
 
 def test_a_profile_is_shown_drawn_and_edited(remembering: Project, zeus: Zeus) -> None:
@@ -202,7 +205,9 @@ def test_a_profile_is_shown_drawn_and_edited(remembering: Project, zeus: Zeus) -
     assert zeus("memory", "profile", "draw").out == "drew 1 lines\n"
     shown = zeus("memory", "profile", "show", "--format", "json").json["fields"]
     assert shown["profession"] == {"value": "marine biologist", "by": "rule", "sources": [name]}
-    done = zeus("memory", "profile", "edit", "--set", "profession=diver", "--set", "expertise_areas=whales, kelp")
+    done = zeus(
+        "memory", "profile", "edit", "--set", "profession=diver", "--set", "expertise_areas=whales, kelp"
+    )
     assert done.exit_code == 0
     shown = zeus("memory", "profile", "show", "--format", "json").json["fields"]
     assert (shown["profession"]["value"], shown["profession"]["by"]) == ("diver", "hand")
@@ -256,9 +261,7 @@ def word(number: int) -> str:
     return "".join("bdfgklmnrt"[digit] + "aeiou"[digit % 5] for digit in map(int, f"{number:03}"))
 
 
-def test_an_import_that_is_killed_is_begun_again_and_misses_nothing(
-    remembering: Project, zeus: Zeus
-) -> None:
+def test_an_import_that_is_killed_is_begun_again_and_misses_nothing(remembering: Project, zeus: Zeus) -> None:
     from tests.cli.conftest import spawn
 
     lines = [{"content": " ".join(word(number * 5 + place) for place in range(5))} for number in range(120)]

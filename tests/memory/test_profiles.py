@@ -67,11 +67,11 @@ PROJECT_RULES = [
 ]
 
 
-def item(content: str, number: int = 1, scope: Any = "user", memory_type: Any = "fact", **more: Any) -> MemoryItem:
+def item(
+    content: str, number: int = 1, scope: Any = "user", memory_type: Any = "fact", **more: Any
+) -> MemoryItem:
     given = {"scope_id": "ann", "created_by": "ann", "source": "user", "confidence": 1.0, **more}
-    return MemoryItem(
-        f"m{number}", content, memory_type, scope, created_at=START, updated_at=START, **given
-    )
+    return MemoryItem(f"m{number}", content, memory_type, scope, created_at=START, updated_at=START, **given)
 
 
 def drawn(found: list[Line]) -> set[tuple[str, str]]:
@@ -80,8 +80,8 @@ def drawn(found: list[Line]) -> set[tuple[str, str]]:
 
 def test_the_profiles_have_the_fields_of_the_specification() -> None:
     assert [each.name for each in fields(UserProfile)] == (
-        "username background profession communication_style response_format language_preference characteristics content "
-        "expertise_areas programming_languages frequently_used_tools".split()
+        "username background profession communication_style response_format language_preference characteristics "
+        "content expertise_areas programming_languages frequently_used_tools".split()
     )
     assert [each.name for each in fields(ProjectProfile)] == (
         "project_goal tech_stack constraints key_decisions team_conventions current_phase".split()
@@ -164,7 +164,7 @@ def test_of_a_models_answer_only_what_was_asked_for_is_taken() -> None:
     lines = lines_by_model(answer, [item("The user asks why", 1)], "user")
     assert drawn(lines) == {("characteristics", "curious")}
     for wrong in ("no list", "{}", '["'):
-        with pytest.raises(ValueError, match="list|delimiter|string"):
+        with pytest.raises(ValueError, match=r"list|delimiter|string"):
             lines_by_model(wrong, [], "user")
 
 
@@ -198,7 +198,9 @@ def test_lists_are_written_as_json_or_between_commas_or_semicolons() -> None:
 @pytest.fixture
 async def memory(tmp_path: Path) -> AsyncIterator[MemoryService]:
     clock = Clock()
-    ann = service(tmp_path, Caller("ann", "shop", "owner"), clock=lambda: (clock.forward(seconds=1), clock.now)[1])
+    ann = service(
+        tmp_path, Caller("ann", "shop", "owner"), clock=lambda: (clock.forward(seconds=1), clock.now)[1]
+    )
     yield ann
     await ann.aclose()
 
@@ -213,7 +215,9 @@ async def keep(memory: MemoryService, text: str, **given: Any) -> str:
     return saved.item.id
 
 
-async def test_a_line_knows_its_memory_and_goes_when_that_is_deleted(memory: MemoryService, tmp_path: Path) -> None:
+async def test_a_line_knows_its_memory_and_goes_when_that_is_deleted(
+    memory: MemoryService, tmp_path: Path
+) -> None:
     mine = await keep(memory, "The user works as a marine biologist")
     await memory.draw_profile("user")
     (field,) = [each for each in await memory.profile("user") if each.value]
@@ -221,7 +225,7 @@ async def test_a_line_knows_its_memory_and_goes_when_that_is_deleted(memory: Mem
     await memory.delete_memory(mine)
     assert await value(memory, "profession") == ""
     await memory.aclose()
-    files = [path for path in tmp_path.iterdir() if path.name.startswith("memory.db")]
+    files = list(tmp_path.glob("memory.db*"))  # noqa: ASYNC240
     assert not [path for path in files if b"marine biologist" in path.read_bytes()]
 
 
@@ -287,8 +291,12 @@ async def test_a_model_is_asked_for_what_the_rules_do_not_find(memory: MemorySer
     assert await memory.draw_profile("user", fail) == 1
 
 
-async def test_members_share_a_projects_profile_and_the_roles_say_who_writes_it(memory: MemoryService) -> None:
-    await memory.edit_profile("project", {"project_goal": "sell shoes", "key_decisions": '[{"decision": "EU only"}]'})
+async def test_members_share_a_projects_profile_and_the_roles_say_who_writes_it(
+    memory: MemoryService,
+) -> None:
+    await memory.edit_profile(
+        "project", {"project_goal": "sell shoes", "key_decisions": '[{"decision": "EU only"}]'}
+    )
     await keep(memory, "The project uses PostgreSQL", scope="project")
     await keep(memory, "The project uses Oracle", scope="project", visibility="owner_only")
     viewer, editor = (memory.for_caller(Caller("bob", "shop", role)) for role in ("viewer", "editor"))  # type: ignore[arg-type]
@@ -308,7 +316,9 @@ async def test_members_share_a_projects_profile_and_the_roles_say_who_writes_it(
     assert "sell shoes" not in await stranger.get_profile_for_agent()
 
 
-async def test_the_section_says_where_each_line_is_from_and_stays_within_its_limit(memory: MemoryService) -> None:
+async def test_the_section_says_where_each_line_is_from_and_stays_within_its_limit(
+    memory: MemoryService,
+) -> None:
     mine = await keep(memory, "The user works as a marine biologist")
     await memory.draw_profile("user")
     await memory.edit_profile("user", {"content": "Be kind.", "username": "Ann"})
