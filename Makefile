@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 WORKERS ?= auto
+comma := ,
 # Compiled once here, so that commands start fast also where PYTHONDONTWRITEBYTECODE is set.
 COMPILE = $(BIN)/python -m compileall -q zeus_runtime plugins/zeus_plugins
 
@@ -43,22 +44,26 @@ bench: $(VENV)/.installed-bench  ## Measure beside peers, and evaluate the defau
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+# uv resolves in seconds what takes pip minutes; where uv cannot reach the index that pip is configured for, pip does it.
+define install
+	$(BIN)/pip install --quiet uv \
+	  && UV_HTTP_TIMEOUT=20 $(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --editable '$(1)' \
+	  || $(BIN)/pip install --quiet --editable '$(1)'
+	$(COMPILE)
+endef
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Zeus needs Python 3.11 or later; name one with PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml
-	$(BIN)/pip install --quiet --editable .
-	$(COMPILE)
+	$(call install,.)
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml
-	$(BIN)/pip install --quiet --editable '.[dev]'
-	$(COMPILE)
+	$(call install,.[dev])
 	touch $@ $(VENV)/.installed
 
 $(VENV)/.installed-bench: $(VENV)/bin/python pyproject.toml
-	$(BIN)/pip install --quiet --editable '.[dev,bench]'
-	$(COMPILE)
+	$(call install,.[dev$(comma)bench])
 	touch $@ $(VENV)/.installed $(VENV)/.installed-dev

@@ -105,12 +105,14 @@ if TYPE_CHECKING:
     from zeus_runtime.plugins.hookspecs import hookimpl as hookimpl
     from zeus_runtime.prompt.sections import Section as Section
     from zeus_runtime.prompt.sections import SourcedText as SourcedText
+    from zeus_runtime.store.claims import claim as claim
     from zeus_runtime.store.database import make_private as make_private
     from zeus_runtime.store.database import sqlite_file as sqlite_file
     from zeus_runtime.store.database import without_password as without_password
     from zeus_runtime.store.postgres import connection_arguments as connection_arguments
     from zeus_runtime.store.postgres import connection_may_be_gone as connection_may_be_gone
     from zeus_runtime.store.postgres import explained_postgres_error as explained_postgres_error
+    from zeus_runtime.store.row_security import secure_rows as secure_rows
     from zeus_runtime.store.transactions import Transactions as Transactions
     from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
     from zeus_runtime.tools.define import tool as tool
@@ -213,6 +215,7 @@ _ROOMS = {
     "assistant_message": "models.messages",
     "calls_of": "models.content",
     "cassette_model": "models.cassette",
+    "claim": "store.claims",
     "cost_usd": "models.profiles",
     "counter_for": "context.tokens",
     "counter_with": "context.tokens",
@@ -227,6 +230,7 @@ _ROOMS = {
     "recorded_answer": "models.cassette",
     "retry_while_locked": "store.transactions",
     "rules_for": "context.cache_model",
+    "secure_rows": "store.row_security",
     "sqlite_file": "store.database",
     "without_password": "store.database",
     "connection_arguments": "store.postgres",

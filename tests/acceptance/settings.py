@@ -28,7 +28,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from zeus_runtime import Calibration, Component, Embedder, Middleware, ModelError, ModelResponse, Section, TextDelta, hookimpl, tool
+from zeus_runtime import Calibration, Component, Embedder, Middleware, ModelError, ModelResponse, Section, TextDelta
+from zeus_runtime import hookimpl, tool
 
 active = most = 0
 

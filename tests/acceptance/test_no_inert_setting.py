@@ -200,7 +200,8 @@ async def pianos(scene: Scene) -> tuple[int, bool]:
 
 TABS = ("The user prefers tabs over spaces", "The user prefers tabs instead of spaces")
 THEME = tuple(
-    f"The user prefers the {theme} theme in editor, terminal, browser, notes and desktop" for theme in ("dark", "light")
+    f"The user prefers the {theme} theme in editor, terminal, browser, notes and desktop"
+    for theme in ("dark", "light")
 )
 REMEMBERING: dict[str, Any] = {"memory": {"embeddings": "static"}}
 
@@ -609,7 +610,12 @@ CORE = (
     Flip("memory.embeddings", "letters", embedded_by, False, True, {"memory": {}, **PROBED}),
     Flip("memory.vector_store", "noted", vectors_noted, False, True, {**REMEMBERING, **PROBED}),
     Flip(
-        "memory.thresholds.min_confidence", 0.95, saved("a whole text"), "stored", "low_confidence", REMEMBERING
+        "memory.thresholds.min_confidence",
+        0.95,
+        saved("a whole text"),
+        "stored",
+        "low_confidence",
+        REMEMBERING,
     ),
     Flip("memory.thresholds.duplicate_threshold", 1, saved(*TABS), "duplicate", "stored", REMEMBERING),
     Flip(
@@ -628,7 +634,9 @@ CORE = (
         "stored",
         remembering_with(related_threshold=1),
     ),
-    Flip("memory.thresholds.max_extractions", 0, saved("a whole text"), "stored", "rate_limited", REMEMBERING),
+    Flip(
+        "memory.thresholds.max_extractions", 0, saved("a whole text"), "stored", "rate_limited", REMEMBERING
+    ),
     Flip("memory.thresholds.extraction_window_hours", 0.5, extractions_of_an_hour_ago, 1, 0, REMEMBERING),
     Flip("memory.thresholds.min_length", 13, saved("a whole text"), "stored", "too_short", REMEMBERING),
     Flip("memory.thresholds.max_length", 11, saved("a whole text"), "stored", "too_long", REMEMBERING),

@@ -20,7 +20,9 @@ from zeus_runtime.store.memory_tables import create_memory_tables
 
 NOW = records.from_ms(1_000_000)
 ANN = Caller("ann", "apollo", "editor", "s1")
-WORDS = "user prefers dark light mode tea coffee Postgres 16 喜 欢 咖 啡 naïve Ⅷ under_score it's GPT-5.2".split()
+WORDS = (
+    "user prefers dark light mode tea coffee Postgres 16 喜 欢 咖 啡 naïve Ⅷ under_score it's GPT-5.2".split()
+)
 
 
 def item(number: int, content: str, scope: str = "user", scope_id: str = "ann", **more: object) -> MemoryItem:
@@ -68,9 +70,7 @@ def expected(items: Sequence[MemoryItem], query: str, caller: Caller = ANN) -> d
     seen = [each for each in items if may(caller, "read", each) and each.status == "active"]
     texts = {each.id: search_tokens(each.content) for each in seen}
     known = corpus(list(texts.values()))
-    scores = {
-        name: lexical_similarity(search_tokens(query), tokens, known) for name, tokens in texts.items()
-    }
+    scores = {name: lexical_similarity(search_tokens(query), tokens, known) for name, tokens in texts.items()}
     return {name: score for name, score in scores.items() if score}
 
 
@@ -171,7 +171,9 @@ def test_what_is_not_valid_now_is_not_found(connection: Connection) -> None:
 
 
 def test_what_is_quarantined_or_superseded_has_no_words_in_the_index(connection: Connection) -> None:
-    write(connection, item(1, "tea", trust="quarantined"), item(2, "tea", status="superseded"), item(3, "tea"))
+    write(
+        connection, item(1, "tea", trust="quarantined"), item(2, "tea", status="superseded"), item(3, "tea")
+    )
     rows = connection.exec_driver_sql("SELECT term, doc FROM memory_word").all()
     assert len(rows) == 1
 

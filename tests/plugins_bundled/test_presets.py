@@ -20,7 +20,17 @@ def middlewares(folder: Path, preset: str, model: str = "openai/gpt-5.2") -> dic
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_loads_with_the_policies_in_the_order_of_their_cost(tmp_path: Path, preset: str) -> None:
-    order = ["history", "pins", "eviction", "dedupe", "truncation", "summarization", "recall", "memory", "caching"]
+    order = [
+        "history",
+        "pins",
+        "eviction",
+        "dedupe",
+        "truncation",
+        "summarization",
+        "recall",
+        "memory",
+        "caching",
+    ]
     found = list(middlewares(tmp_path, preset))
     assert found == [name for name in order if name in found]
     assert {"eviction", "truncation", "summarization", "caching"} <= set(found)

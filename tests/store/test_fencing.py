@@ -32,7 +32,7 @@ async def main(url):
     log = ThreadLog(database)
     await log.create_tables()
     thread = await log.open("session_1", agent="a")
-    give_back = database.claim("session_1")
+    give_back = await database.claim("session_1")
     await log.append(thread, 1, "a.1", '"from a"')
     print("holding", flush=True)
     sys.stdin.readline()
@@ -83,9 +83,9 @@ def test_a_stopped_process_that_lost_its_session_is_refused_when_it_wakes(
         async with log_of(database_url, tmp_path) as (database, log):
             thread = await log.find("session_1")
             with pytest.raises(UsageError, match="running elsewhere"):
-                database.claim("session_1")
+                await database.claim("session_1")
             lose_claims(database_url, tmp_path)
-            give_back = claimed_in_time(database)
+            give_back = await claimed_in_time(database)
             await log.append(thread, (await log.read(thread))[-1].seq + 1, "b.2", '"from b"')
             holder.send_signal(signal.SIGCONT)
             answers = holder.communicate("go on\n", timeout=60)[0].splitlines()
@@ -114,12 +114,12 @@ def test_a_stopped_process_that_lost_its_session_is_refused_when_it_wakes(
             holder.kill()
 
 
-def claimed_in_time(database: Database) -> Callable[[], None]:
+async def claimed_in_time(database: Database) -> Callable[[], None]:
     """The claim, once the server has noticed that the connections are gone."""
     deadline = time.monotonic() + 10
     while True:
         try:
-            return database.claim("session_1")
+            return await database.claim("session_1")
         except UsageError:
             if time.monotonic() > deadline:
                 raise
@@ -139,7 +139,7 @@ async def test_every_claim_raises_the_epoch_and_a_reader_raises_none(
         thread = await log.open("session_1", agent="a")
         epochs = []
         for _ in range(3):
-            give_back = database.claim("session_1")
+            give_back = await database.claim("session_1")
             assert database.epoch("session_1") is None
             await log.steps(thread, last=True)
             await log.read(thread)
@@ -159,7 +159,7 @@ async def test_whoever_claims_waits_for_a_write_that_is_under_way_and_sees_it(
         log_of(postgres_url, tmp_path) as (second, other),
     ):
         thread = await log.open("session_1", agent="a")
-        first.claim("session_1")
+        await first.claim("session_1")
         await log.append(thread, 1, "a.1", "{}")
         is_written, may_commit = asyncio.Event(), asyncio.Event()
         loop = asyncio.get_running_loop()
@@ -177,7 +177,7 @@ async def test_whoever_claims_waits_for_a_write_that_is_under_way_and_sees_it(
         writing = asyncio.create_task(log.append(thread, 2, "a.2", "{}"))
         await is_written.wait()
         execute(postgres_url, CUT + " AND query LIKE '%pg_try_advisory_xact_lock%'")
-        give_back = claimed_in_time(second)
+        give_back = await claimed_in_time(second)
         reading = asyncio.create_task(other.read(thread))
         await asyncio.to_thread(until_somebody_waits, postgres_url)
         assert not reading.done()
@@ -193,7 +193,7 @@ async def test_whoever_claims_waits_for_a_write_that_is_under_way_and_sees_it(
 async def test_a_lost_connection_is_no_lost_session(tmp_path: Path, postgres_url: str) -> None:
     async with log_of(postgres_url, tmp_path) as (database, log):
         thread = await log.open("session_1", agent="a")
-        database.claim("session_1")
+        await database.claim("session_1")
         for seq in range(1, 4):
             await log.append(thread, seq, f"a.{seq}", "{}")
             execute(postgres_url, CUT)

@@ -23,10 +23,11 @@ from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
 
-LATER = """
+NEXT = f"{int(schema.HEAD) + 1:04}"
+LATER = f"""
 from alembic import op
-revision = "0003"
-down_revision = "0002"
+revision = "{NEXT}"
+down_revision = "{schema.HEAD}"
 rewrites_data = True
 def upgrade():
     op.execute("UPDATE message SET payload = 'rewritten'")
@@ -166,15 +167,24 @@ async def test_a_new_database_is_what_all_revisions_make(tmp_path: Path, databas
     from alembic.script import ScriptDirectory
     from sqlalchemy import MetaData
 
+    from zeus_runtime.store.memory_tables import MEMORY_TABLES
     from zeus_runtime.store.tables import TABLES
 
     assert ScriptDirectory(str(schema.MIGRATIONS)).get_heads() == [schema.HEAD]
 
     def differences(connection: Connection) -> list[object]:
         metadata = MetaData()
-        for table in TABLES:
+        for table in (*TABLES, *MEMORY_TABLES):
             table.to_metadata(metadata)
-        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        context = MigrationContext.configure(
+            connection,
+            opts={
+                "compare_server_default": True,
+                "include_name": lambda name, *_: (
+                    name is None or not name.startswith(("memory_word", "memory_item_words"))
+                ),
+            },
+        )
         return list(compare_metadata(context, metadata))
 
     def columns(connection: Connection) -> dict[str, list[str]]:
@@ -189,7 +199,9 @@ async def test_a_new_database_is_what_all_revisions_make(tmp_path: Path, databas
         await schema.ready(database)
         assert await database.run(differences) == []
         made = await database.run(columns)
-        for table in ("alembic_version", *(table.name for table in reversed(TABLES))):
+        words = ["memory_word", "memory_words"] if database_url.startswith("sqlite") else []
+        mine = (table.name for table in reversed((*TABLES, *MEMORY_TABLES)))
+        for table in ("alembic_version", *words, *mine):
             await database.run(
                 lambda connection, table=table: connection.execute(text(f"DROP TABLE {table}"))
             )
@@ -244,15 +256,15 @@ async def test_a_file_is_copied_before_a_revision_rewrites_its_rows(
     await at_revision_1("sqlite:///zeus.db", tmp_path)
     later = tmp_path / "migrations"
     shutil.copytree(schema.MIGRATIONS, later, ignore=shutil.ignore_patterns("__pycache__"))
-    (later / "versions" / "r0003_later.py").write_text(LATER)
+    (later / "versions" / f"r{NEXT}_later.py").write_text(LATER)
     monkeypatch.setattr(schema, "MIGRATIONS", later)
-    monkeypatch.setattr(schema, "HEAD", "0003")
+    monkeypatch.setattr(schema, "HEAD", NEXT)
     database = Database("sqlite:///zeus.db", directory=tmp_path)
     try:
         await schema.ready(database)
     finally:
         await database.close()
-    copy = tmp_path / "zeus.db.before-0003"
+    copy = tmp_path / f"zeus.db.before-{NEXT}"
     assert copy.stat().st_mode & 0o777 == 0o600
     for file, payloads in ((tmp_path / "zeus.db", {"rewritten"}), (copy, None)):
         with closing(sqlite3.connect(file)) as connection:
@@ -268,10 +280,10 @@ async def test_a_revision_that_fails_leaves_everything_as_it_was(
     await at_revision_1(database_url, tmp_path)
     later = tmp_path / "migrations"
     shutil.copytree(schema.MIGRATIONS, later, ignore=shutil.ignore_patterns("__pycache__"))
-    (later / "versions" / "r0003_later.py").write_text(LATER.replace("message SET", "nothing SET"))
+    (later / "versions" / f"r{NEXT}_later.py").write_text(LATER.replace("message SET", "nothing SET"))
     with monkeypatch.context() as changed:
         changed.setattr(schema, "MIGRATIONS", later)
-        changed.setattr(schema, "HEAD", "0003")
+        changed.setattr(schema, "HEAD", NEXT)
         database = Database(database_url, directory=tmp_path)
         with pytest.raises(RunError, match="nothing"):
             await schema.upgrade(database)

@@ -30,6 +30,10 @@ def changed(url: str, **changes: str | int | None) -> str:
     return make_url(url).set(**changes).render_as_string(hide_password=False)  # type: ignore[arg-type]
 
 
+def asking(url: str, **query: str) -> str:
+    return make_url(url).update_query_dict(query).render_as_string(hide_password=False)
+
+
 async def failure(url: str, folder: Path) -> ZeusError:
     """What an agent says that has its threads there."""
     async with Agent.from_config(
@@ -54,7 +58,7 @@ async def test_a_server_that_cannot_be_used_is_named_with_cause_and_remedy(
         ),
         (changed(postgres_url, database="no_such"), 'is not there: .*"no_such" does not exist', "createdb"),
         (changed(postgres_url, username="no_such"), "does not know the user", "create the role"),
-        (f"{postgres_url}&colour=blue", "cannot be used: .*colour", "Correct storage.url"),
+        (asking(postgres_url, colour="blue"), "cannot be used: .*colour", "Correct storage.url"),
         (f"postgresql+psycopg2://zeus:{password}@host/zeus", "psycopg2 is unknown", "postgresql://"),
     ):
         error = await failure(url, tmp_path)
@@ -82,7 +86,8 @@ async def test_a_read_only_server_and_missing_rights_are_named(tmp_path: Path, p
     error = await failure(postgres_url, tmp_path)
     assert (error.exit_code, "is read-only" in error.message) == (4, True)
     execute(
-        f"{postgres_url}&options=-c%20default_transaction_read_only%3Doff",
+        postgres_url,
+        "SET default_transaction_read_only = off",
         f"ALTER DATABASE {url.database} RESET default_transaction_read_only",
         f"CREATE ROLE {role} LOGIN",
     )

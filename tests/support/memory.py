@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
+
 from zeus_runtime.memory.embedding import Calibration, Embedder, EmbeddingUnavailableError, Purpose
 from zeus_runtime.memory.fusion import search_tokens
 from zeus_runtime.memory.items import Caller, MemorySettings
@@ -43,7 +43,11 @@ class HashingEmbedder(Embedder):
         if self.failing:
             raise EmbeddingUnavailableError("the embedding model does not answer")
         self.asked += texts
-        return np.stack([self.vector(text) for text in texts]) if texts else np.zeros((0, self.dimension), np.float32)
+        return (
+            np.stack([self.vector(text) for text in texts])
+            if texts
+            else np.zeros((0, self.dimension), np.float32)
+        )
 
     def vector(self, text: str) -> np.ndarray[Any, np.dtype[np.float32]]:
         total = sum((self._direction(word) for word in search_tokens(text)), np.zeros(self.dimension))

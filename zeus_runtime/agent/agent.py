@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from zeus_runtime.agent.checked import check
+from zeus_runtime.agent.keeping import Keeper, Pruned
 from zeus_runtime.agent.outfitting import fresh_outfit, open_model
 from zeus_runtime.agent.plan import Plan, make_plan
 from zeus_runtime.agent.session import Compaction, Session, interrupted, new_session_id
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
     from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.config.model import Mode
+    from zeus_runtime.config.model import Mode, Retention
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import SessionInfo, Thread, ThreadLog
@@ -186,19 +187,29 @@ class Agent:
         found = await live.log.sessions(agent=self._plan.config.name, limit=1)
         return found[0].session if found else None
 
-    async def history(self, session: str) -> Sequence[BaseMessage]:
-        """Every message of a session, untouched by any context policy.
+    async def history(self, session: str, *, whole: bool = False) -> Sequence[BaseMessage]:
+        """Every message of a session's conversation, untouched by any context policy.
+
+        Args:
+            whole: those that a rollback set aside too.
 
         Raises:
-            UsageError: there is no such session.
+            UsageError: there is no such session, or it is archived.
         """
         import json
 
         from zeus_runtime.models.messages import from_payload
+        from zeus_runtime.store.line import line_of
+        from zeus_runtime.store.rollbacks import rollbacks
 
         log = (await self._open()).log
-        entries = await log.read(await log.find(session))
-        return [from_payload(json.loads(entry.payload)) for entry in entries]
+        thread = await log.find(session)
+        line = line_of(() if whole else await rollbacks(log, thread))
+        return [
+            from_payload(json.loads(entry.payload))
+            for entry in await log.read(thread)
+            if line.place(entry.seq) is not None
+        ]
 
     async def compact(self, session: str) -> Compaction:
         """Let every context policy shed what it can now, as if the next request did not fit.
@@ -210,7 +221,7 @@ class Agent:
         thread = await live.log.find(session)
         self._refuse_running(session)
         outfit = fresh_outfit(self._plan, self._heard(live.model), session)
-        give_back = live.database.claim(session)
+        give_back = await live.database.claim(session)
         try:
             return await self._session(live, thread).compact(
                 self._plan.mode, outfit, self._emitter(lambda _event: None)
@@ -218,21 +229,70 @@ class Agent:
         finally:
             give_back()
 
-    async def delete_session(self, session: str) -> None:
-        """Remove a session with all its messages and checkpoints.
+    async def rollback(self, session: str, *, to: int, before: bool = False) -> int:
+        """Go back to an earlier message of the user's; what came after it is set aside, and stays in the database.
+
+        ``resume`` answers the message again; ``run`` and ``stream`` go on after it.
+
+        Args:
+            to: the message's number, as ``zeus sessions show`` prints it.
+            before: set the message itself aside too, to word it anew.
+
+        Returns:
+            how many messages were set aside.
+
+        Raises:
+            UsageError: there is no such session or message, or nothing after it, or the session is running.
+        """
+        return await self._keeper(await self._open()).roll_back(session, to, before=before)
+
+    async def archive(self, session: str) -> bool:
+        """Pack a session's messages, edits and ledger away; its checkpoints go. False if it was archived already.
 
         Raises:
             UsageError: there is no such session, or it is running.
         """
         live = await self._open()
-        thread = await live.log.find(session)
-        self._refuse_running(session)
-        give_back = live.database.claim(session)
-        try:
-            await live.saver.adelete_thread(session)
-            await live.log.delete(thread)
-        finally:
-            give_back()
+        done = await self._keeper(live).archive(session)
+        await live.database.compact()
+        return done
+
+    async def restore(self, session: str) -> bool:
+        """Bring an archived session back as it was; False if it was not archived.
+
+        Raises:
+            UsageError: there is no such session, or it is running.
+            RunError: its archive is damaged.
+        """
+        live = await self._open()
+        done = await self._keeper(live).restore(session)
+        await live.database.compact()
+        return done
+
+    async def prune(
+        self, retention: Retention | None = None, *, every_agent: bool = False, dry_run: bool = False
+    ) -> Pruned:
+        """Archive or delete the sessions that are beyond a retention; none that runs.
+
+        Args:
+            retention: the config's by default.
+            every_agent: of every agent that uses the database, not of this one alone.
+            dry_run: only say which.
+        """
+        config = self._plan.config
+        agent = None if every_agent else config.name
+        keeper = self._keeper(await self._open())
+        return await keeper.prune(retention or config.retention, agent=agent, dry_run=dry_run)
+
+    async def delete_session(self, session: str) -> None:
+        """Remove a session with all its messages and checkpoints, archived or not.
+
+        Raises:
+            UsageError: there is no such session, or it is running.
+        """
+        live = await self._open()
+        await self._keeper(live).delete(session)
+        await live.database.compact()
 
     async def aclose(self) -> None:
         """Cancel what runs and close the stores."""
@@ -259,7 +319,7 @@ class Agent:
         else:
             thread = await live.log.find(session)
         self._refuse_running(name)
-        give_back = live.database.claim(name)
+        give_back = await live.database.claim(name)
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         emit = self._emitter(events.put_nowait)
         for notice in self._plan.notices:
@@ -293,7 +353,17 @@ class Agent:
         yield terminal
 
     def _session(self, live: _Live, thread: Thread) -> Session:
-        return Session(thread, log=live.log, database=live.database, saver=live.saver, graph=live.graph)
+        config = self._plan.config
+
+        async def upkeep() -> None:
+            await self._keeper(live).keep(config.retention, agent=config.name, spare=thread.session)
+
+        return Session(
+            thread, log=live.log, database=live.database, saver=live.saver, graph=live.graph, upkeep=upkeep
+        )
+
+    def _keeper(self, live: _Live) -> Keeper:
+        return Keeper(live.log, live.saver, self._running.__contains__)
 
     def _heard(self, model: Model) -> Model:
         if self._cassette is None:

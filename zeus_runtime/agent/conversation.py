@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.messages import from_payload, to_payload
+from zeus_runtime.store.line import Line
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, ToolMessage
@@ -17,11 +18,17 @@ if TYPE_CHECKING:
     from zeus_runtime.context.tokens import Counter
     from zeus_runtime.store.thread_log import LogEntry, StepEntry, Thread, ThreadLog
 
+_NOTHING = Pin("", "unreadable or set aside", 0)
+"""What stands for an edit that keeps its number and changes nothing."""
+
 INTERRUPTED = "This call was interrupted before it finished; whether it took effect is unknown."
 
 
 class Conversation:
-    """The messages of one thread, ``seq`` 1 first.
+    """The messages of one thread, the first at ``seq`` 1.
+
+    After a rollback the log's own numbers have a gap, which nobody but ``line`` knows of: here, in edits and in the
+    ledger a ``seq`` is a place along the line.
 
     A message is written to the log before anything refers to it. What a crash left beyond the last checkpoint stays
     in the log; ``kept`` finds it again, so that a resumed run repeats neither a paid answer nor a finished tool call.
@@ -30,6 +37,8 @@ class Conversation:
         log, thread: where the messages are.
         entries: those that are there.
         edits: the payloads of the admitted edits, in order.
+        line: which of the entries are part of the conversation; all by default.
+        edits_aside: the numbers of the edits that a rollback set aside.
         last_step: the ledger's last entry, where there is one.
         counter: counts tokens.
         replayable: names of tools whose results can be fetched again.
@@ -45,26 +54,33 @@ class Conversation:
         entries: Sequence[LogEntry],
         edits: Sequence[str] = (),
         *,
+        line: Line | None = None,
+        edits_aside: Container[int] = (),
         last_step: Step | None = None,
         counter: Counter | None = None,
         replayable: Iterable[str] = (),
     ) -> None:
         self._log = log
         self._thread = thread
+        self._places = line or Line()
         self._line: list[BaseMessage] = []
         self._ahead: dict[int, BaseMessage] = {}
         self._ids: dict[int, str] = {}
         self._written_ms: dict[int, int] = {}
         self._state: dict[str, Any] = {}
         self.problems: list[str] = []
-        self._edits = [self._edit(number, text) for number, text in enumerate(edits, 1)]
+        self._edits = [
+            _NOTHING if number in edits_aside else self._edit(number, text)
+            for number, text in enumerate(edits, 1)
+        ]
         self._counter = counter
         self._replayable = frozenset(replayable)
         self._view: View | None = None
         self.last_step = last_step
         self._texts: set[str] = set()
         for entry in entries:
-            self._take(entry.seq, entry.id, from_payload(json.loads(entry.payload)), entry.created_ms)
+            if (place := self._places.place(entry.seq)) is not None:
+                self._take(place, entry.id, from_payload(json.loads(entry.payload)), entry.created_ms)
 
     @property
     def thread(self) -> Thread:
@@ -89,6 +105,20 @@ class Conversation:
         return self._ids[self.last].rpartition(".")[0]
 
     @property
+    def unanswered(self) -> int | None:
+        """The ``seq`` after which the conversation waits for the model, or None where it has answered.
+
+        Before an answer whose calls are not all made this is what stood before it: whoever goes on from there finds
+        again what is written.
+        """
+        if self.last == 0:
+            return None
+        if self[self.last].type == "human":
+            return self.last
+        answer = self._last_answer()
+        return answer - 1 if answer is not None and calls_of(self[answer]) else None
+
+    @property
     def user_text(self) -> str:
         """The user's last message; empty if there is none."""
         said = (message for message in reversed(self._line) if message.type == "human")
@@ -109,7 +139,7 @@ class Conversation:
             return edit_from_json(text)
         except (ValueError, KeyError, TypeError) as error:
             self.problems.append(f"edit {number} of {self._thread.session} cannot be read ({error})")
-            return Pin("", "unreadable", 0)
+            return _NOTHING
 
     def view(self, seq: int) -> View:
         """What the admitted edits leave of the messages 1 to ``seq``; it costs what is new since the last one."""
@@ -159,7 +189,10 @@ class Conversation:
 
     def kept(self, seq: int, run_id: str) -> BaseMessage | None:
         """What this same run already wrote at ``seq`` before it was cut off."""
-        return self[seq] if self._ids.get(seq) == f"{run_id}.{seq}" else None
+        return self[seq] if self._ids.get(seq) == self._id(seq, run_id) else None
+
+    def _id(self, seq: int, run_id: str) -> str:
+        return f"{run_id}.{self._places.seq(seq)}"
 
     async def append(
         self,
@@ -169,17 +202,26 @@ class Conversation:
         *,
         step: Step | None = None,
         texts: Mapping[str, str] | None = None,
+        begins_turn: bool = False,
     ) -> None:
         """Write ``message`` at ``seq``: first to the log, then here.
 
         Args:
+            begins_turn: whether a turn of the user's begins with it.
             step: the ledger's entry of the call that made it, written in the same transaction.
             texts: digest to text of what the entry refers to.
         """
-        message_id = f"{run_id}.{seq}"
+        message_id = self._id(seq, run_id)
         payload = json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
         entry = None if step is None else self._entry(step, texts or {})
-        written_ms = await self._log.append(self._thread, seq, message_id, payload, step=entry)
+        written_ms = await self._log.append(
+            self._thread,
+            self._places.seq(seq),
+            message_id,
+            payload,
+            step=entry,
+            begins=run_id if begins_turn else None,
+        )
         self._take(seq, message_id, message, written_ms)
         if step is not None:
             self._taken(step, texts or {})

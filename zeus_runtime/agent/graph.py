@@ -31,10 +31,14 @@ def _furthest(left: int, right: int) -> int:
 
 
 class State(TypedDict, total=False):
-    """All that a checkpoint holds: how far the log is part of this run, and whose run it is."""
+    """All that a checkpoint holds: how far the log is part of this run, whose run it is, and along which line.
+
+    ``branch`` is the number of rollbacks that were made before the run.
+    """
 
     cursor: Annotated[int, _furthest]
     run_id: str
+    branch: int
 
 
 @dataclass(frozen=True)

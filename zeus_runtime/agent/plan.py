@@ -221,15 +221,24 @@ def _memory(checked: Checked) -> PlannedMemory | None:
     config = checked.config.memory
     if config is None:
         return None
+    from zeus_runtime.config import Ref
     from zeus_runtime.memory.choice import create_embeddings
 
-    chosen = create_embeddings(
-        config.user, choices={}, configured=config.embeddings, environ=checked.environ
-    )
+    chosen = create_embeddings(config.user, choices={}, configured=config.embeddings, environ=checked.environ)
     return PlannedMemory(
         planned_component(checked, "embedding", chosen, ("memory", "embeddings")),
-        planned_component(checked, "vector_store", config.vector_store, ("memory", "vector_store")),
+        planned_component(
+            checked,
+            "vector_store",
+            config.vector_store or Ref(_vectors_beside(checked.config.storage.url)),
+            ("memory", "vector_store"),
+        ),
     )
+
+
+def _vectors_beside(url: str) -> str:
+    """The vector store that writes in the transactions of this database."""
+    return "pgvector" if url.startswith("postgres") else "sqlite"
 
 
 def _service(checked: Checked, planned: PlannedMemory, build: Build) -> MemoryService:
@@ -242,9 +251,7 @@ def _service(checked: Checked, planned: PlannedMemory, build: Build) -> MemorySe
         settings = MemorySettings(**vars(config.memory.thresholds))
     except MemorySettingError as error:
         where = ("memory", "thresholds", error.where or "")
-        raise ConfigError(
-            [checked.diagnostic(error.code, error.message, where, hint=error.remedy)]
-        ) from None
+        raise ConfigError([checked.diagnostic(error.code, error.message, where, hint=error.remedy)]) from None
     source = MemorySource(
         config.storage.url,
         checked.directory,

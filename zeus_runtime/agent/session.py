@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
+    from langgraph.types import StateSnapshot
 
     from zeus_runtime.config.model import Mode
     from zeus_runtime.context.archive import Archive
     from zeus_runtime.store.database import Database
+    from zeus_runtime.store.snapshots import Reason
     from zeus_runtime.store.thread_log import StepEntry, Thread, ThreadLog
 
 _log = logging.getLogger(__name__)
@@ -70,6 +72,7 @@ class Session:
         thread: its place in the log.
         log, database: where messages are.
         saver, graph: where checkpoints are, and what steps.
+        upkeep: what is due in the database when a run has ended.
     """
 
     def __init__(
@@ -80,12 +83,15 @@ class Session:
         database: Database,
         saver: BaseCheckpointSaver[Any],
         graph: CompiledStateGraph[Any, Any, Any, Any],
+        upkeep: Callable[[], Awaitable[None]],
     ) -> None:
+        self._upkeep = upkeep
         self._thread = thread
         self._log = log
         self._database = database
         self._saver = saver
         self._graph = graph
+        self._branch = 0
 
     async def run(
         self, prompt: str | None, mode: Mode, outfit: Outfit, emit: Callable[[Event], None]
@@ -99,6 +105,7 @@ class Session:
             emit: where events go.
         """
         run: Run | None = None
+        reason: Reason = "error"
         try:
             conversation = await self._conversation(outfit)
             for problem in conversation.problems:
@@ -110,6 +117,7 @@ class Session:
             run = Run(turn, outfit, conversation, emit, self._prune)
             emit(RunStarted(self._thread.session, outfit.model.name, mode, resumed=prompt is None))
             await self._drive(run, start)
+            reason = "complete"
             ending: Event = RunCompleted(
                 session=self._thread.session,
                 answer=run.answer_text,
@@ -119,6 +127,7 @@ class Session:
                 cost_usd=run.totals.cost_usd,
             )
         except asyncio.CancelledError:
+            reason = "interrupted"
             ending = interrupted(self._thread.session, _details(run))
         except ZeusError as error:
             ending = _failure(error, self._thread.session, _details(run))
@@ -129,7 +138,7 @@ class Session:
             )
         finally:
             if run is not None:
-                await _to_its_end(self._tidy(outfit.archive))
+                await _to_its_end(self._tidy(outfit.archive, run.turn.run_id, reason))
         emit(ending)
 
     async def compact(self, mode: Mode, outfit: Outfit, emit: Callable[[Event], None]) -> Compaction:
@@ -172,12 +181,20 @@ class Session:
         return {name: json.loads(texts[digest]) for name, digest in digests.items() if digest in texts}
 
     async def _conversation(self, outfit: Outfit) -> Conversation:
+        from zeus_runtime.store.line import edits_aside, line_of
+        from zeus_runtime.store.rollbacks import rollbacks
+
         steps = await self._log.steps(self._thread, last=True)
+        made = await rollbacks(self._log, self._thread)
+        self._branch = len(made)
+        edits = await self._log.edit_entries(self._thread)
         return Conversation(
             self._log,
             self._thread,
             await self._log.read(self._thread),
-            await self._log.read_edits(self._thread),
+            [payload for _, _, payload in edits],
+            line=line_of(made),
+            edits_aside=edits_aside(made, [(number, at) for number, at, _ in edits]),
             last_step=last_step(steps),
             counter=outfit.counter,
             replayable=[tool.name for tool in outfit.tools if tool.replayable_result],
@@ -197,23 +214,39 @@ class Session:
             )
         run_id = secrets.token_hex(4)
         seq = conversation.last + 1
-        await conversation.append(seq, run_id, HumanMessage(prompt))
-        return {"cursor": seq, "run_id": run_id}, run_id
+        await conversation.append(seq, run_id, HumanMessage(prompt), begins_turn=True)
+        if self._branch:
+            await self._state()
+        return self._start(seq, run_id), run_id
 
     async def _take_up(self, conversation: Conversation) -> tuple[dict[str, Any] | None, str]:
-        state = await self._graph.aget_state(self._config)
+        state = await self._state()
         last = conversation.last
+        run_id = conversation.run_of_last if last else ""
         # A prompt that no checkpoint knows yet is newer than whatever an earlier run left to do.
         if last > state.values.get("cursor", 0) and conversation[last].type == "human":
-            run_id = conversation.run_of_last
-            return {"cursor": last, "run_id": run_id}, run_id
+            return self._start(last, run_id), run_id
         # `state.next` leaves out tasks whose writes are saved; after a kill between those and the checkpoint, all are.
         if state.tasks:
-            return None, conversation.run_of_last
+            return None, run_id
+        # Without checkpoints (the session was archived meanwhile) the log alone says what is left to do.
+        if not state.values and (unanswered := conversation.unanswered) is not None:
+            return self._start(unanswered, run_id), run_id
         raise UsageError(
             f"the last run of {self._thread.session} ended; there is nothing to take up",
             remedy="Give a prompt to go on with the conversation.",
         )
+
+    def _start(self, cursor: int, run_id: str) -> dict[str, Any]:
+        return {"cursor": cursor, "run_id": run_id, "branch": self._branch}
+
+    async def _state(self) -> StateSnapshot:
+        """What the checkpoints say; those from before a rollback are removed first: they count along another line."""
+        state = await self._graph.aget_state(self._config)
+        if state.values and state.values.get("branch", 0) != self._branch:
+            await self._saver.adelete_thread(self._thread.session)
+            state = await self._graph.aget_state(self._config)
+        return state
 
     async def _drive(self, run: Run, start: dict[str, Any] | None) -> None:
         limits = run.limits
@@ -260,10 +293,13 @@ class Session:
         await self._saver.aprune([self._thread.session])
         await self._database.checkpoint()
 
-    async def _tidy(self, archive: Archive) -> None:
+    async def _tidy(self, archive: Archive, run_id: str, reason: Reason) -> None:
+        from zeus_runtime.store.snapshots import end_turn
+
         try:
+            await end_turn(self._log, self._thread, run_id, reason)
             await self._prune()
-            await self._log.touch(self._thread)
+            await self._upkeep()
             await self._database.compact()
             if archive.written:
                 await in_thread(archive.collect)

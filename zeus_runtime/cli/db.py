@@ -59,7 +59,7 @@ def show_current(
 def upgrade(process: Process, config: str | None, env: str | None, sets: tuple[str, ...]) -> None:
     """Bring a database to this program's schema, in one transaction; make the tables of an empty one.
 
-    On a server the checkpointer's tables are made too. Back up first; running agents wait meanwhile.
+    On a server the tables of the checkpointer and of memory's vectors are made too. Back up first; running agents wait meanwhile.
     """
     import asyncio
 
@@ -99,6 +99,13 @@ async def _upgrade(checked: Checked) -> str | None:
             plan = make_plan(checked)
             async with plan.checkpointer.create(plan.build):
                 pass
+            if plan.memory is not None:
+                vectors = plan.memory.vector_store.create(plan.build)
+                try:
+                    if vectors.transactional:
+                        await database.run(vectors.prepare)
+                finally:
+                    vectors.close()
         return found
     finally:
         await database.close()

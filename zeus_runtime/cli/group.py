@@ -26,7 +26,7 @@ VERBS: Final[Mapping[str, str]] = {
     "models": "List models, or show what is known of one.",
     "tools": "List the tools an agent has, mode by mode.",
     "plugins": "List plugins, what they bring and what is wrong with them.",
-    "sessions": "List, show or delete sessions.",
+    "sessions": "List, show, roll back, archive or delete sessions.",
     "memory": "List, search, add, delete, move or index memories; show and edit profiles.",
     "db": "Show or upgrade the schema of a database.",
     "context": "Show what the model saw, explain it, and test other policies on it.",

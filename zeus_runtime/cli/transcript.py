@@ -16,9 +16,16 @@ if TYPE_CHECKING:
 _WHO: Final = {"human": "you", "ai": "agent", "tool": "tool", "system": "system"}
 
 
-def transcript(messages: Sequence[BaseMessage]) -> str:
-    """Every message whole, under who said it."""
-    return "\n\n".join("\n".join(_lines(message)) for message in messages)
+def transcript(messages: Sequence[BaseMessage], notes: Sequence[str] = ()) -> str:
+    """Every message whole, under who said it.
+
+    Args:
+        notes: what stands beside who said it, one for each message.
+    """
+    beside = notes or [""] * len(messages)
+    return "\n\n".join(
+        "\n".join(_lines(message, note)) for message, note in zip(messages, beside, strict=True)
+    )
 
 
 def tail(messages: Sequence[BaseMessage], most: int = 6, width: int = 100) -> str:
@@ -38,10 +45,10 @@ def as_object(message: BaseMessage) -> dict[str, Any]:
     return dict(to_payload(message))
 
 
-def _lines(message: BaseMessage) -> Iterator[str]:
+def _lines(message: BaseMessage, note: str) -> Iterator[str]:
     name = f" {message.name}" if message.type == "tool" else ""
     failed = " (error)" if getattr(message, "status", "") == "error" else ""
-    yield f"── {_WHO.get(message.type, message.type)}{name}{failed}"
+    yield f"── {_WHO.get(message.type, message.type)}{name}{failed}{note}"
     if text := text_of(message).strip():
         yield text
     for call in [*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())]:

@@ -69,9 +69,7 @@ def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
             yield from _component(document, planned, (field.name,))
 
 
-def _memory(
-    document: Document, memory: Any, planned: PlannedMemory
-) -> Iterator[tuple[Path, Any, Path]]:
+def _memory(document: Document, memory: Any, planned: PlannedMemory) -> Iterator[tuple[Path, Any, Path]]:
     for field in fields(memory):
         path = ("memory", field.name)
         component: PlannedComponent | None = getattr(planned, field.name, None)

@@ -150,6 +150,26 @@ class Storage:
 
 
 @dataclass(frozen=True)
+class Retention:
+    """How long this agent's sessions stay; what is due goes at the end of a run, at most once a day."""
+
+    max_age_days: Annotated[
+        float | None,
+        Doc("Sessions that were not used for longer are archived or deleted; null keeps any age."),
+        Minimum(0),
+    ] = None
+    max_sessions: Annotated[
+        int | None,
+        Doc("Beyond so many sessions the longest unused go; null for any number."),
+        Minimum(1),
+    ] = None
+    archive: Annotated[
+        bool,
+        Doc("They are packed and can be restored (`zeus sessions restore`); false deletes them."),
+    ] = True
+
+
+@dataclass(frozen=True)
 class MemoryThresholds:
     """What a text must pass to be kept, and how much of what is kept a prompt gets."""
 
@@ -167,7 +187,9 @@ class MemoryThresholds:
     ] = None
     related_threshold: Annotated[
         float | None,
-        Doc("Cosine from which on a text may replace another; null: it follows from the duplicate threshold."),
+        Doc(
+            "Cosine from which on a text may replace another; null: it follows from the duplicate threshold."
+        ),
         Minimum(0),
         Maximum(1),
     ] = None
@@ -214,7 +236,13 @@ class Memory:
             "static table."
         ),
     ] = None
-    vector_store: Annotated[Ref, RefTo("vector_store"), Doc("Where vectors are kept and compared.")] = _SQLITE
+    vector_store: Annotated[
+        Ref | None,
+        RefTo("vector_store"),
+        Doc(
+            "Where vectors are kept and compared; null: pgvector where storage.url is a PostgreSQL database, else sqlite."
+        ),
+    ] = None
     thresholds: Annotated[MemoryThresholds, Doc("What is kept and what is shown.")] = field(
         default_factory=MemoryThresholds
     )
@@ -256,9 +284,10 @@ class Config:
     archive: Annotated[ArchiveLimits, Doc("The files of what left the model's window.")] = field(
         default_factory=ArchiveLimits
     )
-    memory: Annotated[
-        Memory | None, Doc("Long-term memory, in the threads' database; null for none.")
-    ] = None
+    retention: Annotated[Retention, Doc("How long sessions stay in the threads' database.")] = field(
+        default_factory=Retention
+    )
+    memory: Annotated[Memory | None, Doc("Long-term memory, in the threads' database; null for none.")] = None
     checkpointer: Annotated[Ref, RefTo("checkpointer"), Doc("A Ref to a checkpointer component.")] = _SQLITE
     counter: Annotated[
         Ref | None,

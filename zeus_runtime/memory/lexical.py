@@ -137,7 +137,7 @@ class Shelf:
     def _clear(self) -> None:
         self._place: int | None = None
         self._changes = -1
-        self._figures = {name: np.zeros(0, kind) for name, kind in _FIGURES.items()}
+        self._figures: dict[str, NDArray[Any]] = {name: np.zeros(0, kind) for name, kind in _FIGURES.items()}
         self._views: dict[tuple[tuple[Grant, ...], str], View] = {}
         self._taken = 0
         self._timed = 0
@@ -273,7 +273,9 @@ class Shelf:
                 known = self._entries.get(word)
                 if known is not None:
                     self._kept += 1
-                    self._entries[word] = Entries(np.append(known.slots, slot), np.append(known.counts, often))
+                    self._entries[word] = Entries(
+                        np.append(known.slots, slot), np.append(known.counts, often)
+                    )
 
     def entries(self, connection: Connection, words: Collection[str]) -> dict[str, Entries]:
         """Word to the slots that have it; some may be of items that are gone."""
@@ -299,7 +301,8 @@ class Shelf:
         wanted = ((self._by_key.get(int(key)), often) for key, often in zip(keys, counts, strict=True))
         known = [(self._slots[item_id], often) for item_id, often in wanted if item_id is not None]
         return Entries(
-            np.array([slot for slot, _ in known], np.int64), np.array([often for _, often in known], np.float64)
+            np.array([slot for slot, _ in known], np.int64),
+            np.array([often for _, often in known], np.float64),
         )
 
 
@@ -330,7 +333,10 @@ def _entries(connection: Connection, place: int, words: Sequence[str]) -> dict[s
         values = {"place": place, "term": term, "query": f"'{term}'"}
         found[word] = [(row[0], row[1]) for row in connection.exec_driver_sql(_POSTGRES, values)]
     return {
-        word: (np.array([key for key, _ in each], np.int64), np.array([often for _, often in each], np.float64))
+        word: (
+            np.array([key for key, _ in each], np.int64),
+            np.array([often for _, often in each], np.float64),
+        )
         for word, each in found.items()
     }
 
@@ -416,7 +422,7 @@ class Lexicon:
     def _shelf(self, connection: Connection, part: Reach, user_id: str) -> Shelf:
         # A project's rows may differ by who asks (row-level security), so each member has a copy.
         key = (part.scope, part.scope_id, user_id)
-        shelf = self._shelves.pop(key, None) or Shelf(part.scope, part.scope_id)
+        shelf = self._shelves.pop(key) if key in self._shelves else Shelf(part.scope, part.scope_id)
         shelf.refresh(connection)
         self._shelves[key] = shelf
         while len(self._shelves) > 1 and sum(map(len, self._shelves.values())) > _ITEMS_KEPT:

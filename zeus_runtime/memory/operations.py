@@ -23,7 +23,9 @@ from zeus_runtime.memory.permissions import Operation, Reach, may, reach
 from zeus_runtime.memory.ranking import Ranked, rank
 from zeus_runtime.memory.search import BareCosine, Measure, best
 from zeus_runtime.memory.vectors import Entry, VectorQuery, VectorStore
-from zeus_runtime.store.memory_tables import ITEM, create_memory_tables
+from zeus_runtime.store import schema
+from zeus_runtime.store.memory_tables import ITEM
+from zeus_runtime.store.row_security import act_for, act_for_upkeep
 from zeus_runtime.store.transactions import retry_while_locked
 
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_NEIGHBOURS: Final = 12
+_NEIGHBOURS: Final = 6
 _WRITES_BETWEEN_CHECKPOINTS: Final = 200
 
 
@@ -106,12 +108,18 @@ class Operations:
         def prepare(connection: Connection) -> None:
             records.begin_write(connection)
             records.lock(connection, "tables")
-            create_memory_tables(connection)
+            act_for_upkeep(connection)
             self._vectors.prepare(connection)
 
+        await schema.ready(self._database)
         await self._database.run(lambda connection: retry_while_locked(lambda: prepare(connection)))
         if not self._vectors.transactional:
             await self._reconcile()
+
+    @property
+    def transactional(self) -> bool:
+        """Whether the vectors are in the rows' own database."""
+        return self._vectors.transactional
 
     async def close(self) -> None:
         """Move the write-ahead log into the database and close it."""
@@ -119,22 +127,41 @@ class Operations:
         await self._database.close()
         self._vectors.close()
 
-    async def read(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` on one state of the database."""
+    async def read(self, work: Callable[[Connection], T], caller: Caller | None = None) -> T:
+        """Run ``work`` on one state of the database.
+
+        Args:
+            caller: on whose behalf; the database may show nobody's rows without one (``store.row_security``).
+        """
 
         def transaction(connection: Connection) -> T:
             records.begin_read(connection)
+            _act_for(connection, caller)
             return work(connection)
 
         return await self._database.run(transaction)
 
-    async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` in one transaction that may write."""
+    async def write(self, work: Callable[[Connection], T], caller: Caller) -> T:
+        """Run ``work`` on behalf of ``caller`` in one transaction that may write."""
 
         def transaction(connection: Connection) -> T:
             records.begin_write(connection)
+            _act_for(connection, caller)
             return work(connection)
 
+        return await self._written(transaction)
+
+    async def _keep_up(self, work: Callable[[Connection], T]) -> T:
+        """Run ``work``, which concerns everybody's rows, in one transaction."""
+
+        def transaction(connection: Connection) -> T:
+            records.begin_write(connection)
+            act_for_upkeep(connection)
+            return work(connection)
+
+        return await self._written(transaction)
+
+    async def _written(self, transaction: Callable[[Connection], T]) -> T:
         result = await self._database.run(transaction)
         self._writes += 1
         if self._writes % _WRITES_BETWEEN_CHECKPOINTS == 0:
@@ -202,7 +229,7 @@ class Operations:
                     self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
             return Written(decision, stored, removed)
 
-        written = await self.write(work)
+        written = await self.write(work, caller)
         if not self._vectors.transactional:
             written = await self._follow(written, embedded)
         return written
@@ -213,9 +240,7 @@ class Operations:
 
     async def _follow(self, written: Written, embedded: Embedded | None) -> Written:
         if written.removed:
-            await self._database.run(
-                lambda connection: self._vectors.remove(connection, written.removed)
-            )
+            await self._database.run(lambda connection: self._vectors.remove(connection, written.removed))
         if written.item is None or embedded is None:
             return written
         await self.put_vectors([(written.item, embedded)])
@@ -234,14 +259,15 @@ class Operations:
                 settings=self._settings,
                 calibration=embedded.calibration if embedded else None,
                 trust=passed.trust,
-            )
+            ),
+            caller,
         )
 
     async def extractions(self, caller: Caller) -> int:
         """How many memories the agent saved of its own accord in this session and window."""
         session = caller.session_id or f"user {caller.user_id}"
         since = self.time() - timedelta(hours=self._settings.extraction_window_hours)
-        return await self.read(lambda connection: records.extractions(connection, session, since))
+        return await self.read(lambda connection: records.extractions(connection, session, since), caller)
 
     def _neighbours(
         self, connection: Connection, caller: Caller, scope: Scope, content: str, embedded: Embedded | None
@@ -259,9 +285,7 @@ class Operations:
         cosines: dict[str, float] = {}
         if embedded is not None:
             least = self._settings.related_from(embedded.calibration)
-            query = VectorQuery(
-                embedded.vector, embedded.embedding, parts, caller.user_id, at_least=least
-            )
+            query = VectorQuery(embedded.vector, embedded.embedding, parts, caller.user_id, at_least=least)
             cosines = dict(islice(self._vectors.nearest(connection, query), _NEIGHBOURS))
             unknown = (lexical.keys() | same.keys()) - cosines.keys()
             cosines |= self._vectors.cosines(connection, query, unknown)
@@ -308,11 +332,13 @@ class Operations:
             items = records.by_ids(connection, similar.keys(), parts, caller.user_id)
             return rank(((item, similar[item.id]) for item in items.values()), top_k)
 
-        return await self.read(work)
+        return await self.read(work, caller)
 
     async def find(self, caller: Caller, item_id: str, operation: Operation) -> MemoryItem | None:
         """The item, if the caller may do this with it."""
-        return await self.read(lambda connection: records.find(connection, item_id, caller, operation))
+        return await self.read(
+            lambda connection: records.find(connection, item_id, caller, operation), caller
+        )
 
     async def change(
         self,
@@ -345,7 +371,7 @@ class Operations:
                     self._vectors.put(connection, [Entry(item, kept.embedding, kept.vector)])
             return old, item
 
-        done = await self.write(work)
+        done = await self.write(work, caller)
         if done is None:
             return None
         _, item = done
@@ -386,7 +412,7 @@ class Operations:
                 self._vectors.remove(connection, ids)
             return ids
 
-        gone = await self.write(work)
+        gone = await self.write(work, caller)
         if gone is not None:
             if not self._vectors.transactional:
                 await self._database.run(lambda connection: self._vectors.remove(connection, gone))
@@ -394,15 +420,21 @@ class Operations:
         return gone
 
     async def without_vector(
-        self, caller: Caller, embedding: Embedding, *, any_model: bool, limit: int
+        self, caller: Caller | None, embedding: Embedding, *, any_model: bool, limit: int
     ) -> tuple[list[MemoryItem], int]:
-        """Some of the caller's items that have no vector, or none of this model, and how many there are in all."""
+        """Some of the caller's items that have no vector, or none of this model, and how many there are in all.
+
+        Args:
+            caller: None for everybody's.
+        """
 
         def work(connection: Connection) -> tuple[list[MemoryItem], int]:
-            where = and_(_concerns(caller), records.not_embedded_with(embedding, any_model=any_model))
+            where = records.not_embedded_with(embedding, any_model=any_model)
+            if caller is not None:
+                where = and_(_concerns(caller), where)
             return records.items(connection, where, limit=limit), records.count(connection, where)
 
-        return await self.read(work)
+        return await (self._keep_up(work) if caller is None else self.read(work, caller))
 
     async def put_vectors(self, embedded: Sequence[tuple[MemoryItem, Embedded]]) -> int:
         """Keep the vectors of items that are still as they were; how many those are."""
@@ -411,40 +443,32 @@ class Operations:
         embedding = embedded[0][1].embedding
         versions = {item.id: item.version for item, _ in embedded}
 
-        def entries(ids: Collection[str]) -> list[Entry]:
-            return [
-                Entry(item, each.embedding, each.vector) for item, each in embedded if item.id in ids
-            ]
-
-        def work(connection: Connection) -> set[str]:
+        def work(connection: Connection) -> int:
             done = records.mark_embedded(connection, versions, embedding)
-            self._vectors.put(connection, entries(done))
-            return done
+            # In a store of its own a vector is there before the row is committed that says so, never the reverse.
+            self._vectors.put(
+                connection,
+                [Entry(item, each.embedding, each.vector) for item, each in embedded if item.id in done],
+            )
+            return len(done)
 
-        if self._vectors.transactional:
-            return len(await self.write(work))
-        # The vector first: a row that says it has one is believed.
-        await self._database.run(lambda connection: self._vectors.put(connection, entries(versions.keys())))
-        done = await self.write(
-            lambda connection: records.mark_embedded(connection, versions, embedding)
-        )
-        stale = versions.keys() - done
-        await self._database.run(lambda connection: self._vectors.remove(connection, stale))
-        return len(done)
+        return await self._keep_up(work)
 
     async def _reconcile(self) -> None:
-        def compare(connection: Connection) -> set[str]:
-            rows, kept = records.embedded_ids(connection), self._vectors.ids(connection)
-            self._vectors.remove(connection, kept - rows)
-            return rows - kept
+        """Forget vectors that are not of the rows as they are now, and mark rows whose vector is missing."""
 
-        missing = await self.read(compare)
-        if missing:
-            await self.write(lambda connection: records.unmark_embedded(connection, missing))
+        def work(connection: Connection) -> None:
+            rows, kept = records.embedded(connection), self._vectors.made_from(connection)
+            wrong = {each for each, source in kept.items() if source not in (None, rows.get(each))}
+            wrong |= kept.keys() - rows.keys()
+            self._vectors.remove(connection, wrong)
+            records.unmark_embedded(connection, (rows.keys() - kept.keys()) | (wrong & rows.keys()))
+
+        await self._keep_up(work)
 
     async def mark_used(self, used: Mapping[str, datetime]) -> None:
         """Write when items were last used."""
-        await self.write(lambda connection: records.mark_used(connection, used))
+        await self._keep_up(lambda connection: records.mark_used(connection, used))
 
     async def check(self) -> None:
         """That the rows, the lexical index and the vectors agree.
@@ -471,7 +495,7 @@ class Operations:
                     remedy="`zeus memory reindex` makes the vectors anew.",
                 )
 
-        await self.write(work)
+        await self._keep_up(work)
 
     async def rebuild_words(self) -> None:
         """Make the lexical index anew from the rows (SQLite; elsewhere it is part of them)."""
@@ -480,7 +504,7 @@ class Operations:
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("INSERT INTO memory_words(memory_words) VALUES ('rebuild')")
 
-        await self.write(work)
+        await self._keep_up(work)
 
     async def figures(self, caller: Caller) -> dict[str, dict[str, int]]:
         """How many memories the caller may read, by what."""
@@ -500,7 +524,7 @@ class Operations:
                 found[name] = dict(sorted((str(row[0]), int(row[1])) for row in rows))
             return found
 
-        return await self.read(work)
+        return await self.read(work, caller)
 
 
 @dataclass(frozen=True)
@@ -511,11 +535,16 @@ class _Asked:
     connection: Connection
     query: VectorQuery
 
-    def nearest(self) -> Iterator[tuple[str, float]]:
-        return self.store.nearest(self.connection, self.query)
+    def nearest(self, at_least: float) -> Iterator[tuple[str, float]]:
+        return self.store.nearest(self.connection, replace(self.query, at_least=at_least))
 
     def cosines(self, ids: Collection[str]) -> Mapping[str, float]:
         return self.store.cosines(self.connection, self.query, ids)
+
+
+def _act_for(connection: Connection, caller: Caller | None) -> None:
+    if caller is not None:
+        act_for(connection, caller.user_id, caller.project_id, caller.role)
 
 
 def _held(

@@ -68,7 +68,9 @@ def stored(connection: Connection, kind: ProfileKind, owner: str, *, held: bool 
     )
 
 
-def keep(connection: Connection, kind: ProfileKind, owner: str, profile: StoredProfile, now: datetime) -> None:
+def keep(
+    connection: Connection, kind: ProfileKind, owner: str, profile: StoredProfile, now: datetime
+) -> None:
     """Write the profile as its next version."""
     table, key = _TABLES[kind]
     values = {

@@ -243,13 +243,19 @@ def _clean(text: str) -> str:
 
 def _entries(name: str, text: str) -> list[Any]:
     if not text.startswith("["):
-        return [each.strip() for each in re.split(r"[;；]" if re.search(r"[;；]", text) else r"[,，、]", text) if each.strip()]
+        return [
+            each.strip()
+            for each in re.split(r"[;；]" if re.search(r"[;；]", text) else r"[,，、]", text)
+            if each.strip()
+        ]
     try:
         found = json.loads(text)
     except ValueError as error:
         raise UsageError(f"{name} is no JSON list: {error}") from None
     for each in found:
-        known = isinstance(each, Mapping) and set(each) <= {"decision", "reason", "time"} and "decision" in each
+        known = (
+            isinstance(each, Mapping) and set(each) <= {"decision", "reason", "time"} and "decision" in each
+        )
         texts = all(isinstance(value, str) for value in each.values()) if known else isinstance(each, str)
         if not texts or (known and name != "key_decisions"):
             raise UsageError(
@@ -318,7 +324,13 @@ def _rule(pattern: str) -> re.Pattern[str]:
 
 _USER_RULES: Final = (
     ("username", _rule(r"\b(?:user'?s?|my|his|her|their) (?:full |first )?name is " + _PLAIN)),
-    ("username", _rule(r"\b(?:user|i) (?:is|am|wants? to be|likes? to be|prefers? to be|would like to be) (?:called|addressed as) " + _PLAIN)),
+    (
+        "username",
+        _rule(
+            r"\b(?:user|i) (?:is|am|wants? to be|likes? to be|prefers? to be|would like to be) (?:called|addressed as) "
+            + _PLAIN
+        ),
+    ),
     ("username", _rule(r"(?:用户|我)?(?:的)?(?:名字|姓名)(?:是|叫|为)\s*([^，。；,.\s]{1,20})")),
     ("username", _rule(r"(?:用户|我)叫(?:做)?\s*([^，。；,.\s]{1,20})")),
     ("profession", _rule(r"\b(?:works?|working) as (?:an?|the) " + _PLAIN)),
@@ -332,17 +344,52 @@ _USER_RULES: Final = (
         ),
     ),
     ("profession", _rule(r"(?:职业|工作|职位)(?:是|为)(?:一[名位个])?\s*([^，。；,.\s]{2,30})")),
-    ("profession", _rule(r"(?:用户|我)是一[名位个]([^，。；,.\s]{2,20}?(?:师|员|生|家|教授|医生|律师|经理|者))")),
-    ("background", _rule(r"\b((?:studied|has a background in|holds an? [\w.' ]*degree|graduated|has \d+ years)\b[^.;!?]{2,120})")),
+    (
+        "profession",
+        _rule(r"(?:用户|我)是一[名位个]([^，。；,.\s]{2,20}?(?:师|员|生|家|教授|医生|律师|经理|者))"),
+    ),
+    (
+        "background",
+        _rule(
+            r"\b((?:studied|has a background in|holds an? [\w.' ]*degree|graduated|has \d+ years)\b[^.;!?]{2,120})"
+        ),
+    ),
     ("background", _rule(r"((?:毕业于|毕业自|曾在|有\s*\d+\s*年)[^。；！？]{2,60})")),
-    ("language_preference", _rule(r"\b(?:answers?|repl(?:y|ies)|responses?|respond|written|speaks?|communicat\w+)\b[^.;]{0,30}?\bin (English|Chinese|Mandarin|Cantonese|German|French|Spanish|Italian|Portuguese|Japanese|Korean|Russian|Arabic|Hindi|Dutch|Polish|Turkish)\b")),
+    (
+        "language_preference",
+        _rule(
+            r"\b(?:answers?|repl(?:y|ies)|responses?|respond|written|speaks?|communicat\w+)\b[^.;]{0,30}?\bin (English|Chinese|Mandarin|Cantonese|German|French|Spanish|Italian|Portuguese|Japanese|Korean|Russian|Arabic|Hindi|Dutch|Polish|Turkish)\b"
+        ),
+    ),
     ("language_preference", _rule(r"\b(?:preferred language|language preference) is (\w+)")),
-    ("language_preference", _rule(r"(?:用|使用|以|说|讲)(中文|英文|英语|汉语|普通话|粤语|日语|日文|法语|德语|韩语|西班牙语)(?:来)?(?:回答|回复|交流|沟通|说明|写)")),
-    ("expertise_areas", _rule(r"\b(?:expert|specialist|specialises?|specializes?|expertise|experienced|proficient) (?:in|on|with|at) " + _PLAIN)),
+    (
+        "language_preference",
+        _rule(
+            r"(?:用|使用|以|说|讲)(中文|英文|英语|汉语|普通话|粤语|日语|日文|法语|德语|韩语|西班牙语)(?:来)?(?:回答|回复|交流|沟通|说明|写)"
+        ),
+    ),
+    (
+        "expertise_areas",
+        _rule(
+            r"\b(?:expert|specialist|specialises?|specializes?|expertise|experienced|proficient) (?:in|on|with|at) "
+            + _PLAIN
+        ),
+    ),
     ("expertise_areas", _rule(r"(?:擅长|精通|专长是|专攻)\s*([^，。；,.]{2,30})")),
-    ("frequently_used_tools", _rule(r"\b(?:often|usually|always|mostly|regularly|frequently|daily) uses? " + _PLAIN)),
-    ("frequently_used_tools", _rule(r"\buses? ([^,.;:!?]{2,40}?) (?:every day|daily|all the time|for everything|most of the time)\b")),
-    ("frequently_used_tools", _rule(r"(?:常用|经常使用|每天使用|一直用|总是用)(?:的工具是|的是)?\s*([^，。；,.]{1,30})")),
+    (
+        "frequently_used_tools",
+        _rule(r"\b(?:often|usually|always|mostly|regularly|frequently|daily) uses? " + _PLAIN),
+    ),
+    (
+        "frequently_used_tools",
+        _rule(
+            r"\buses? ([^,.;:!?]{2,40}?) (?:every day|daily|all the time|for everything|most of the time)\b"
+        ),
+    ),
+    (
+        "frequently_used_tools",
+        _rule(r"(?:常用|经常使用|每天使用|一直用|总是用)(?:的工具是|的是)?\s*([^，。；,.]{1,30})"),
+    ),
 )
 _STYLES: Final = (
     ("concise", _rule(r"\b(?:concise|brief|short|terse)\b|简洁|简短|简明|精简")),
@@ -354,7 +401,9 @@ _FORMATS: Final = (
     ("plain", _rule(r"\bplain[- ]text\b|\b(?:no|without) markdown\b|纯文本")),
     ("markdown", _rule(r"\bmarkdown\b")),
 )
-_ANSWERS: Final = _rule(r"\b(?:answers?|repl(?:y|ies)|responses?|explanations?|explained|communicat\w*)\b|回答|回复|解释|沟通|交流")
+_ANSWERS: Final = _rule(
+    r"\b(?:answers?|repl(?:y|ies)|responses?|explanations?|explained|communicat\w*)\b|回答|回复|解释|沟通|交流"
+)
 
 
 def _user_lines(item: MemoryItem) -> Iterator[_Found]:
@@ -384,7 +433,10 @@ def _languages(text: str) -> Iterator[str]:
 
 
 _PROJECT_RULES: Final = (
-    ("project_goal", _rule(r"\b(?:goal|aim|purpose|objective)(?: of (?:the|this) project)? is (?:to )?([^.;!?]{3,200})")),
+    (
+        "project_goal",
+        _rule(r"\b(?:goal|aim|purpose|objective)(?: of (?:the|this) project)? is (?:to )?([^.;!?]{3,200})"),
+    ),
     ("project_goal", _rule(r"(?:目标|目的)(?:是|为)\s*([^。；！？]{2,100})")),
     ("current_phase", _rule(r"\b(?:in|entered|reached|at) (?:the|its) ([\w -]{3,40}?) (?:phase|stage)\b")),
     ("current_phase", _rule(r"\b(?:current )?(?:phase|stage) is (?:the )?" + _PLAIN)),
@@ -392,11 +444,19 @@ _PROJECT_RULES: Final = (
 )
 _STACK: Final = (
     _rule(r"\b(?:tech(?:nology)? stack|stack) (?:is|includes|consists of|uses)[: ]+([^.;!?]{2,200})"),
-    _rule(r"\b(?:project|service|app(?:lication)?|backend|frontend|api|we) (?:is built (?:with|on)|is written in|runs on|uses?)\s+([^.;!?]{2,120})"),
-    _rule(r"(?:技术栈(?:是|为|包括)?|(?:项目|后端|前端|服务|我们)(?:使用|采用|基于|用))[：: ]*([^。；！？]{1,80})"),
+    _rule(
+        r"\b(?:project|service|app(?:lication)?|backend|frontend|api|we) (?:is built (?:with|on)|is written in|runs on|uses?)\s+([^.;!?]{2,120})"
+    ),
+    _rule(
+        r"(?:技术栈(?:是|为|包括)?|(?:项目|后端|前端|服务|我们)(?:使用|采用|基于|用))[：: ]*([^。；！？]{1,80})"
+    ),
 )
-_REASON: Final = _rule(r"^(.{5,}?)[,，;；]?\s*(?:\bbecause(?: of)?\b|\bsince\b|\bdue to\b|\bas\b(?= (?:it|they|we|the)\b)|因为|由于)\s*(.{3,})$")
-_CONVENTION: Final = _rule(r"\b(?:convention|always|must be|style guide|code review|naming|commit messages?|branches?)\b|约定|规范|统一|一律|必须")
+_REASON: Final = _rule(
+    r"^(.{5,}?)[,，;；]?\s*(?:\bbecause(?: of)?\b|\bsince\b|\bdue to\b|\bas\b(?= (?:it|they|we|the)\b)|因为|由于)\s*(.{3,})$"
+)
+_CONVENTION: Final = _rule(
+    r"\b(?:convention|always|must be|style guide|code review|naming|commit messages?|branches?)\b|约定|规范|统一|一律|必须"
+)
 
 
 def _project_lines(item: MemoryItem) -> Iterator[_Found]:
@@ -416,7 +476,9 @@ def _project_lines(item: MemoryItem) -> Iterator[_Found]:
         if stack is not None:
             parts = re.split(r"[,，、]|\band\b|\bwith\b|和|与|以及", stack[1])
             yield from (("tech_stack", each.strip(), {}) for each in parts if 1 < len(each.strip()) <= 40)
-    if item.memory_type in ("habit", "preference") or (item.memory_type == "fact" and _CONVENTION.search(text)):
+    if item.memory_type in ("habit", "preference") or (
+        item.memory_type == "fact" and _CONVENTION.search(text)
+    ):
         yield "team_conventions", text, {}
 
 
@@ -428,7 +490,9 @@ def _short(text: str) -> str:
 # Drawing with a model
 
 
-def profile_question(items: Sequence[MemoryItem], kind: ProfileKind, known: Sequence[Line]) -> tuple[str, str]:
+def profile_question(
+    items: Sequence[MemoryItem], kind: ProfileKind, known: Sequence[Line]
+) -> tuple[str, str]:
     """What a model is asked: (system, user).
 
     Args:

@@ -92,7 +92,7 @@ def begin_read(connection: Connection) -> None:
 
 
 def _sqlite(connection: Connection) -> sqlite3.Connection | None:
-    raw = connection.connection.dbapi_connection
+    raw: object = connection.connection.dbapi_connection
     return raw if isinstance(raw, sqlite3.Connection) else None
 
 
@@ -218,7 +218,7 @@ _READ: Final = tuple(
 
 def item_of(row: Row[Any]) -> MemoryItem:
     """The item of a row of ``items``' query."""
-    values: Mapping[str, Any] = row._mapping
+    values = row._mapping
     model = values["embedding_model"]
     return MemoryItem(
         **{name: values[name] for name in _SAME},
@@ -402,7 +402,7 @@ def searched() -> ColumnElement[bool]:
 
 def not_embedded_with(embedding: Embedding, *, any_model: bool) -> ColumnElement[bool]:
     """Items that can be found and have no vector, or with ``any_model`` none of this model and dimension."""
-    missing = ITEM.c.embedding_model.is_(None)
+    missing: ColumnElement[bool] = ITEM.c.embedding_model.is_(None)
     if any_model:
         missing = or_(
             missing,
@@ -421,6 +421,13 @@ def embedded_ids(connection: Connection) -> set[str]:
     """All items whose row says that they have a vector."""
     query = select(ITEM.c.id).where(ITEM.c.embedding_model.is_not(None), searched())
     return set(connection.execute(query).scalars())
+
+
+def embedded(connection: Connection) -> dict[str, tuple[Embedding, int]]:
+    """All items whose row says that they have a vector: of which model it is, and of which version of the item."""
+    query = select(ITEM.c.id, ITEM.c.embedding_model, ITEM.c.embedding_dimension, ITEM.c.version)
+    rows = connection.execute(query.where(ITEM.c.embedding_model.is_not(None), searched()))
+    return {row[0]: (Embedding(row[1], row[2]), row[3]) for row in rows}
 
 
 def count(connection: Connection, where: ColumnElement[bool]) -> int:

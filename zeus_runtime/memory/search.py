@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _FIRST_BLOCK: Final = 64
 _ASKED_AT_ONCE: Final = 256
+_NARROW: Final = 1e-5
+"""Of cosines, which are float32."""
 _ROUNDING: Final = 1e-9
 """Final scores this near are decided by ``ranking.rank``, not here."""
 
@@ -33,7 +35,7 @@ _ROUNDING: Final = 1e-9
 class Vectors(Protocol):
     """The vectors of the query's reach, as a ``VectorStore`` gives them."""
 
-    def nearest(self) -> Iterator[tuple[str, float]]: ...
+    def nearest(self, at_least: float) -> Iterator[tuple[str, float]]: ...
 
     def cosines(self, ids: Collection[str]) -> Mapping[str, float]: ...
 
@@ -43,6 +45,10 @@ class Measure(Protocol):
 
     def __call__(self, cosines: Numbers, lexical: Numbers) -> Numbers:
         """Element by element; a cosine that is not there is NaN."""
+        ...
+
+    def needed(self, similarity: Numbers, lexical: Numbers) -> Numbers:
+        """The least cosine for so much similarity: -inf where none is needed, inf where none would do."""
         ...
 
     @property
@@ -61,12 +67,21 @@ class Fused:
         dense = np.nan_to_num(np.clip(share, 0, 1)) * fusion.dense_trust
         return np.asarray(1 - (1 - dense) * (1 - lexical * fusion.lexical_trust))
 
+    def needed(self, similarity: Numbers, lexical: Numbers) -> Numbers:
+        fusion = self.fusion
+        rest = np.maximum(1 - lexical * fusion.lexical_trust, _LEAST)
+        share = (1 - (1 - similarity) / rest) / max(fusion.dense_trust, _LEAST)
+        cosine = fusion.cosine_zero + share * (fusion.cosine_one - fusion.cosine_zero)
+        cosine[share <= _ROUNDING] = -np.inf
+        cosine[share > 1 + _ROUNDING] = np.inf
+        return np.asarray(cosine)
+
     @property
     def floor(self) -> float:
         return max(self.fusion.floor, _LEAST)
 
 
-_LEAST: Final = float(np.nextafter(0, 1))
+_LEAST: Final = 1e-300
 
 
 @dataclass(frozen=True)
@@ -75,6 +90,9 @@ class BareCosine:
 
     def __call__(self, cosines: Numbers, lexical: Numbers) -> Numbers:
         return np.where(np.isnan(cosines), -np.inf, cosines)
+
+    def needed(self, similarity: Numbers, lexical: Numbers) -> Numbers:
+        return similarity
 
     @property
     def floor(self) -> float:
@@ -103,24 +121,25 @@ def best(parts: Sequence[Part], vectors: Vectors | None, measure: Measure, top_k
     if vectors is None:
         return everything.chosen(cosines, unknown, measure, top_k)
     unknown |= everything.visible
-    stream = vectors.nearest()
-    block = _FIRST_BLOCK
+    stream: Iterator[tuple[str, float]] | None = None
+    at_least, at_most, block = -1.0, 1.0, _FIRST_BLOCK
     while True:
+        open_, beyond = everything.open(cosines, unknown, at_most, measure, top_k)
+        everything.note(vectors.cosines(everything.ids(open_)) if len(open_) else {}, cosines, unknown)
+        unknown[open_] = False
+        if np.isinf(beyond) and beyond > 0:
+            return everything.chosen(cosines, unknown, measure, top_k)
+        if stream is None:
+            # What is still unknown needs at least this, and more once the best are known.
+            at_least = max(-1.0, beyond - _NARROW)
+            stream = vectors.nearest(at_least)
         read = list(islice(stream, block))
         everything.note(dict(read), cosines, unknown)
         if len(read) < block:
-            unknown[:] = False  # what was not given has no vector
+            if at_least <= -1:
+                unknown[:] = False  # what was not given has no vector
             return everything.chosen(cosines, unknown, measure, top_k)
-        open_ = everything.open(cosines, unknown, read[-1][1], measure, top_k)
-        if len(open_):
-            asked = open_[:_ASKED_AT_ONCE]
-            everything.note(vectors.cosines(everything.ids(asked)), cosines, unknown)
-            unknown[asked] = False
-        if len(open_) <= _ASKED_AT_ONCE and not len(
-            everything.open(cosines, unknown, read[-1][1], measure, top_k)
-        ):
-            return everything.chosen(cosines, unknown, measure, top_k)
-        block *= 4
+        at_most, block = read[-1][1], block * 4
 
 
 class _Everything:
@@ -164,17 +183,17 @@ class _Everything:
         at_most: float,
         measure: Measure,
         top_k: int | None,
-    ) -> NDArray[np.int64]:
-        """The slots that could still be among the best, the most promising 256 first."""
+    ) -> tuple[NDArray[np.int64], float]:
+        """The slots that need the least to be among the best, if they may have it, and what all others need."""
         slots = np.flatnonzero(unknown)
-        similarity = measure(np.full(len(slots), at_most), self.lexical[slots])
-        scores = similarity * SIMILARITY_WEIGHT + self._base[slots]
-        worth = (similarity >= measure.floor) & (scores >= self._least(cosines, unknown, measure, top_k))
-        slots, scores = slots[worth], scores[worth]
-        if len(slots) <= _ASKED_AT_ONCE:
-            return slots
-        first = np.argpartition(-scores, _ASKED_AT_ONCE)
-        return np.asarray(slots[first])
+        least = _kth(self._scored(cosines, unknown, measure)[2], top_k)
+        similarity = np.maximum((least - self._base[slots]) / SIMILARITY_WEIGHT, measure.floor)
+        needed = measure.needed(similarity, self.lexical[slots])
+        worth = np.flatnonzero(needed <= at_most + _NARROW)
+        if len(worth) <= _ASKED_AT_ONCE:
+            return slots[worth], np.inf
+        order = np.argpartition(needed[worth], _ASKED_AT_ONCE)
+        return slots[worth[order[:_ASKED_AT_ONCE]]], float(needed[worth[order[_ASKED_AT_ONCE]]])
 
     def chosen(
         self, cosines: Numbers, unknown: NDArray[np.bool_], measure: Measure, top_k: int | None
@@ -185,11 +204,6 @@ class _Everything:
             Found(self._id(int(slot)), float(share))
             for slot, share in zip(slots[kept], similarity[kept], strict=True)
         ]
-
-    def _least(
-        self, cosines: Numbers, unknown: NDArray[np.bool_], measure: Measure, top_k: int | None
-    ) -> float:
-        return _kth(self._scored(cosines, unknown, measure)[2], top_k)
 
     def _scored(
         self, cosines: Numbers, unknown: NDArray[np.bool_], measure: Measure
@@ -206,5 +220,3 @@ def _kth(scores: Numbers, top_k: int | None) -> float:
     if top_k is None or len(scores) < top_k:
         return -np.inf
     return float(np.partition(scores, len(scores) - top_k)[len(scores) - top_k]) - _ROUNDING
-
-

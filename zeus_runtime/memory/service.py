@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
@@ -37,7 +37,6 @@ from zeus_runtime.memory.items import (
     Status,
     Visibility,
 )
-from zeus_runtime.memory.permissions import may
 from zeus_runtime.memory.ranking import PromptMemories, Ranked, format_memories_for_prompt
 
 if TYPE_CHECKING:
@@ -149,7 +148,7 @@ class MemorySource:
     directory: Path
     open_vectors: Callable[[], VectorStore]
     open_embedder: Callable[[], Embedder] | None = None
-    settings: MemorySettings = MemorySettings()
+    settings: MemorySettings = field(default_factory=MemorySettings)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_id: Callable[[], str] = lambda: f"mem_{secrets.token_hex(8)}"
     derived: Sequence[Derived] = ()
@@ -218,7 +217,16 @@ class MemoryService:
             RunError: the database failed.
         """
         draft = _Draft(
-            content, memory_type, scope, confidence, source, source_id, visibility, subject, valid_from, valid_until
+            content,
+            memory_type,
+            scope,
+            confidence,
+            source,
+            source_id,
+            visibility,
+            subject,
+            valid_from,
+            valid_until,
         )
         return await self._save(draft, explicit=True)
 
@@ -234,7 +242,7 @@ class MemoryService:
         visibility: Visibility = "members",
         subject: str | None = None,
     ) -> Saved:
-        """Keep a text that the agent found worth keeping: at most ``settings.max_extractions`` in a session's window."""
+        """Keep a text that the agent found worth keeping: at most ``max_extractions`` in a session's window."""
         draft = _Draft(
             content, memory_type, scope, confidence, source, source_id, visibility, subject, None, None
         )
@@ -402,7 +410,7 @@ class MemoryService:
             return {}
         caller, operations = self._caller, await self._shared.operations()
         return await operations.read(
-            lambda connection: records.by_ids(connection, ids, reach(caller, "read"), caller.user_id)
+            lambda connection: records.by_ids(connection, ids, reach(caller, "read"), caller.user_id), caller
         )
 
     async def get_profile_for_agent(self, *, max_characters: int = 2_000) -> SourcedText:
@@ -428,7 +436,7 @@ class MemoryService:
         operations, user = await self._shared.operations(), self._caller.user_id
         now = operations.time()
         return await operations.read(
-            lambda connection: profile_rows.shown(connection, kind, owner, parts, user, now)
+            lambda connection: profile_rows.shown(connection, kind, owner, parts, user, now), self._caller
         )
 
     async def edit_profile(self, kind: ProfileKind, changes: Mapping[str, str]) -> None:
@@ -453,7 +461,7 @@ class MemoryService:
             kept = replace(former, written={**former.written, **values})
             profile_rows.keep(connection, kind, owner, kept, now)
 
-        await operations.write(work)
+        await operations.write(work, self._caller)
 
     async def profile_news(self, kind: ProfileKind) -> int:
         """How many memories are new, changed or gone since the profile was drawn; 0 for who may not draw it."""
@@ -465,7 +473,7 @@ class MemoryService:
         operations, user = await self._shared.operations(), self._caller.user_id
         now = operations.time()
         return await operations.read(
-            lambda connection: profile_rows.fresh(connection, kind, owner, parts, user, now)
+            lambda connection: profile_rows.fresh(connection, kind, owner, parts, user, now), self._caller
         )
 
     async def draw_profile(self, kind: ProfileKind, ask: AskModel | None = None) -> int:
@@ -491,7 +499,7 @@ class MemoryService:
         operations, user = await self._shared.operations(), self._caller.user_id
         now = operations.time()
         items = await operations.read(
-            lambda connection: profile_rows.sources(connection, kind, owner, parts, user, now)
+            lambda connection: profile_rows.sources(connection, kind, owner, parts, user, now), self._caller
         )
         lines = lines_by_rule(items, kind)
         if ask is not None and items:
@@ -510,10 +518,12 @@ class MemoryService:
             left = [kept for line in lines if (kept := line.without(gone)) is not None]
             profile_rows.keep(connection, kind, owner, replace(former, lines=left, drawn_ms=drawn_ms), now)
 
-        await operations.write(work)
+        await operations.write(work, self._caller)
         return len(lines)
 
-    def _profiled(self, kind: ProfileKind, operation: Literal["read", "edit"]) -> tuple[str, tuple[Reach, ...]]:
+    def _profiled(
+        self, kind: ProfileKind, operation: Literal["read", "edit"]
+    ) -> tuple[str, tuple[Reach, ...]]:
         """Whose profile it is, and the part of the memories that it is about."""
         from zeus_runtime.memory.permissions import reach
 
@@ -566,7 +576,8 @@ class MemoryService:
                 memory_type=memory_type,
                 limit=limit,
                 offset=offset,
-            )
+            ),
+            caller,
         )
 
     async def memory_history(self, memory_id: str) -> list[Change]:
@@ -579,7 +590,7 @@ class MemoryService:
 
         await self.get(memory_id)
         operations = await self._shared.operations()
-        return await operations.read(lambda connection: records.history(connection, memory_id))
+        return await operations.read(lambda connection: records.history(connection, memory_id), self._caller)
 
     async def stats(self) -> MemoryStats:
         """Figures of all that the caller may read."""
@@ -595,7 +606,9 @@ class MemoryService:
 
     # Changing
 
-    async def update_memory(self, memory_id: str, *, content: str | None = None, **changes: Any) -> MemoryItem:
+    async def update_memory(
+        self, memory_id: str, *, content: str | None = None, **changes: Any
+    ) -> MemoryItem:
         """Write a memory's next version.
 
         Args:
@@ -744,6 +757,8 @@ class _Shared:
             async with self._opening:
                 if self._operations is None:
                     self._operations = await self._open()
+                    if not self._operations.transactional:
+                        self.backfill_soon(None)
         return self._operations
 
     async def _open(self) -> Operations:
@@ -819,7 +834,7 @@ class _Shared:
         return Fused(Fusion(scale.cosine_zero, scale.cosine_one, dense_trust=trust))
 
     async def embed_missing(
-        self, caller: Caller, *, any_model: bool, progress: Callable[[int, int], None] | None
+        self, caller: Caller | None, *, any_model: bool, progress: Callable[[int, int], None] | None
     ) -> int:
         operations = await self.operations()
         embedder = self.embedder
@@ -838,8 +853,8 @@ class _Shared:
             if progress is not None:
                 progress(done, done + max(0, left - len(items)))
 
-    def backfill_soon(self, caller: Caller) -> None:
-        """Embed in the background what was stored without a vector."""
+    def backfill_soon(self, caller: Caller | None) -> None:
+        """Embed in the background what was stored without a vector: the caller's, or with None everybody's."""
         if self.embedder is None or self._backfilling:
             return
         self._backfilling = True
@@ -894,7 +909,9 @@ def _saved(decision: Decision, item: MemoryItem | None) -> Saved:
     if isinstance(decision, Rejected):
         return _rejected(decision)
     if isinstance(decision, Duplicate):
-        return Saved("duplicate", decision.of, f"This is kept already ({decision.reason}): there is nothing to do.")
+        return Saved(
+            "duplicate", decision.of, f"This is kept already ({decision.reason}): there is nothing to do."
+        )
     if isinstance(decision, Superseded):
         return Saved(
             "superseded",
@@ -933,7 +950,10 @@ def _refuse_wrong(changes: Mapping[str, Any], item: MemoryItem) -> None:
 
 def _draft(entry: Mapping[str, Any], number: int) -> _Draft:
     try:
-        if entry.get("status", "active") not in STATUSES or entry.get("visibility", "members") not in VISIBILITIES:
+        if (
+            entry.get("status", "active") not in STATUSES
+            or entry.get("visibility", "members") not in VISIBILITIES
+        ):
             raise ValueError("an unknown status or visibility")
         return _Draft(
             content=str(entry["content"]),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -103,6 +104,7 @@ class _Token(NamedTuple):
     value: Value | None
 
 
+@lru_cache(1_024)
 def state(text: str) -> Statement:
     """``text`` taken apart."""
     text = normalise(text).replace("’", "'")

@@ -7,7 +7,7 @@ is asked within what the caller may see (``reach``), never filtered afterwards.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,7 +38,7 @@ class VectorQuery:
         reach: who asks may see this; empty means nothing.
         user_id: who asks, for the parts of the reach that cover own items only.
         memory_type: this type only; None for all.
-        at_least: items with a smaller cosine need not be given by ``nearest``, which can spare a store most of its work.
+        at_least: items with a smaller cosine need not be given by ``nearest``, which can spare a store much work.
     """
 
     vector: NDArray[np.float32]
@@ -89,6 +89,13 @@ class VectorStore(ABC):
     @abstractmethod
     def ids(self, connection: Connection) -> set[str]:
         """All items that have a vector here, to be compared with the rows."""
+
+    def made_from(self, connection: Connection) -> Mapping[str, tuple[Embedding, int] | None]:
+        """What each item's vector was made from, for a store that is not in the transaction: model and version.
+
+        None where that is not known: then it is only compared whether there is one.
+        """
+        return dict.fromkeys(self.ids(connection))
 
     def close(self) -> None:
         """Give back what is held open."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -76,7 +78,7 @@ class Database:
         """Whether other machines may use it at the same time."""
         return self._server is not None
 
-    def claim(self, session: str) -> Callable[[], None]:
+    async def claim(self, session: str) -> Callable[[], None]:
         """Keep other processes, and other agents of this one, from running ``session`` until the claim is given back.
 
         A lock beside a SQLite file, a lock on a server; a database in memory has one process only. Should the lock be
@@ -90,7 +92,7 @@ class Database:
             UsageError: somebody else runs it.
             MissingError, RunError: the lock cannot be had.
         """
-        given_back = self._lock(session)
+        given_back = await self._lock(session)
         if given_back is None:
             raise UsageError(
                 f"the session {session} is running elsewhere",
@@ -117,10 +119,10 @@ class Database:
         if session in self._held:
             self._held[session] = epoch
 
-    def _lock(self, session: str) -> Callable[[], None] | None:
+    async def _lock(self, session: str) -> Callable[[], None] | None:
         if self._server is not None:
             try:
-                return self._server.claim(session)
+                return await asyncio.to_thread(self._server.claim, session)
             except DBAPIError as error:
                 raise self._server.explained(error) from error
         if self.file is None:
@@ -174,14 +176,18 @@ class Database:
     async def checkpoint(self) -> None:
         """Move the write-ahead log into the database (SQLite; nothing elsewhere); the worker waits for the disk."""
         if self.file is not None:
-            await self._transactions.outside(
-                lambda connection: _execute(connection, "PRAGMA wal_checkpoint(PASSIVE)")
-            )
+            await self._outside(lambda connection: _execute(connection, "PRAGMA wal_checkpoint(PASSIVE)"))
 
     async def compact(self) -> None:
         """Give freed space back to the file system (SQLite; nothing elsewhere)."""
         if self.file is not None:
-            await self._transactions.outside(_compact)
+            await self._outside(_compact)
+
+    async def _outside(self, work: Callable[[Connection], None]) -> None:
+        try:
+            await self._transactions.outside(work)
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
 
     async def close(self) -> None:
         """Close all connections."""
@@ -197,8 +203,11 @@ class Database:
                 f"the database {self.name!r} is read-only: {error.orig}",
                 remedy="Make the file and its folder writable, or set storage.url to another place.",
             )
+        return self._failed(error.orig)
+
+    def _failed(self, error: BaseException | None) -> RunError:
         return RunError(
-            f"the database {self.name!r} failed: {error.orig}",
+            f"the database {self.name!r} failed: {error}",
             remedy="Check that it is a database, reachable, writable and not full; then go on with --continue.",
         )
 

@@ -15,6 +15,8 @@ from sqlalchemy.dialects.postgresql import TSVECTOR
 from sqlalchemy.schema import CreateIndex, CreateTable
 from sqlmodel import Field, SQLModel
 
+from zeus_runtime.store.row_security import SECURED, secure_rows
+
 _KEY = BigInteger().with_variant(Integer(), "sqlite")
 """SQLite counts up by itself only where the type is INTEGER, which has eight bytes there anyway."""
 
@@ -260,6 +262,9 @@ def create_memory_tables(connection: Connection) -> None:
     if connection.dialect.name != "sqlite":
         for statement in _POSTGRES:
             connection.exec_driver_sql(statement)
+        for table in MEMORY_TABLES:
+            if table.name in SECURED:
+                secure_rows(connection, table.name)
         return
     for statement in _SQLITE:
         connection.exec_driver_sql(statement)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Integer, Table, Text
+from sqlalchemy import BigInteger, Column, ForeignKey, Integer, LargeBinary, Table, Text
 from sqlmodel import Field, SQLModel
 
 from zeus_runtime.store.packed import Packed
@@ -85,8 +85,82 @@ class TextRow(SQLModel, table=True):
     text: str = Field(sa_column=Column(Text, nullable=False))
 
 
+class RollbackRow(SQLModel, table=True):
+    """A return to an earlier message: what was written after it stays, and is part of the conversation no more."""
+
+    __tablename__ = "thread_rollback"
+
+    thread: int = Field(
+        sa_column=Column(
+            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
+        )
+    )
+    number: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    kept_seq: int = Field(sa_column=Column(Integer, nullable=False))
+    last_seq: int = Field(sa_column=Column(Integer, nullable=False))
+    edits: int = Field(sa_column=Column(Integer, nullable=False))
+    steps: int = Field(sa_column=Column(Integer, nullable=False))
+    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class SnapshotRow(SQLModel, table=True):
+    """How a session stood when a turn began or ended: cursors into the log, not messages."""
+
+    __tablename__ = "session_state_snapshot"
+
+    thread: int = Field(
+        sa_column=Column(
+            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
+        )
+    )
+    number: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    at_seq: int = Field(sa_column=Column(Integer, nullable=False))
+    edits: int = Field(sa_column=Column(Integer, nullable=False))
+    run_id: str = Field(sa_column=Column(Text, nullable=False))
+    reason: str = Field(sa_column=Column(Text, nullable=False))
+    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class ArchiveRow(SQLModel, table=True):
+    """A session that was archived: its rows, packed; they are nowhere else until it is restored."""
+
+    __tablename__ = "checkpoint_archive"
+
+    thread: int = Field(
+        sa_column=Column(
+            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
+        )
+    )
+    archived_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+    messages: int = Field(sa_column=Column(Integer, nullable=False))
+    edits: int = Field(sa_column=Column(Integer, nullable=False))
+    steps: int = Field(sa_column=Column(Integer, nullable=False))
+    texts: int = Field(sa_column=Column(Integer, nullable=False))
+    digest: str = Field(sa_column=Column(Text, nullable=False))
+    rows: bytes = Field(sa_column=Column(LargeBinary, nullable=False))
+
+
+class UpkeepRow(SQLModel, table=True):
+    """When a regular task was last taken on; ``name`` says which and whose."""
+
+    __tablename__ = "upkeep"
+
+    name: str = Field(sa_column=Column(Text, primary_key=True))
+    taken_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
 TABLES: Final[tuple[Table, ...]] = tuple(
     SQLModel.metadata.tables[str(row.__tablename__)]
-    for row in (ThreadRow, MessageRow, EditRow, StepRow, TextRow)
+    for row in (
+        ThreadRow,
+        MessageRow,
+        EditRow,
+        StepRow,
+        TextRow,
+        RollbackRow,
+        SnapshotRow,
+        ArchiveRow,
+        UpkeepRow,
+    )
 )
 """Every table of the schema, each after those it refers to. What is new here needs a revision in ``migrations``."""

@@ -7,19 +7,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Insert, Table, bindparam, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Insert,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.tables import EditRow, MessageRow, StepRow, TextRow, ThreadRow
+from zeus_runtime.store.listing import SessionInfo as SessionInfo
+from zeus_runtime.store.listing import list_sessions, one_session
+from zeus_runtime.store.packing import drop_rows
+from zeus_runtime.store.snapshots import take_snapshot
+from zeus_runtime.store.tables import ArchiveRow, EditRow, MessageRow, StepRow, TextRow, ThreadRow
 
 _thread = ThreadRow.__table__  # type: ignore[attr-defined]
 _message = MessageRow.__table__  # type: ignore[attr-defined]
 _edit = EditRow.__table__  # type: ignore[attr-defined]
 _step = StepRow.__table__  # type: ignore[attr-defined]
 _text = TextRow.__table__  # type: ignore[attr-defined]
+_archive = ArchiveRow.__table__  # type: ignore[attr-defined]
 
 T = TypeVar("T")
 
@@ -62,18 +78,6 @@ class StepEntry:
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class SessionInfo:
-    """A session as a list shows it; times in UTC milliseconds."""
-
-    session: str
-    agent: str
-    title: str
-    messages: int
-    created_ms: int
-    updated_ms: int
-
-
 class LogConflictError(RunError):
     """Another process wrote to the same place of the same thread, or has taken its session since."""
 
@@ -97,20 +101,24 @@ class ThreadLog:
     """
 
     def __init__(self, database: Database, *, now_ms: Callable[[], int] = _now_ms) -> None:
-        self._database = database
-        self._now_ms = now_ms
+        self.database = database
+        self.now_ms = now_ms
 
     async def create_tables(self) -> None:
         """See to it that the database has the tables of this program; ``schema.ready`` says how and what it raises."""
-        await schema.ready(self._database)
+        await schema.ready(self.database)
 
     async def open(self, session: str, *, agent: str, title: str = "") -> Thread:
-        """The thread of ``session``, made if it is new."""
+        """The thread of ``session``, made if it is new.
+
+        Raises:
+            UsageError: it is archived.
+        """
 
         def work(connection: Connection) -> Thread:
-            key = connection.execute(select(_thread.c.key).where(_thread.c.session == session)).scalar()
+            key = _key(connection, session)
             if key is None:
-                now = self._now_ms()
+                now = self.now_ms()
                 row = insert(_thread).values(
                     session=session,
                     agent=agent,
@@ -124,21 +132,24 @@ class ThreadLog:
                 ).scalar_one()
             return Thread(int(key), session)
 
-        return await self._database.run(work)
+        return await self.database.run(work)
 
-    async def find(self, session: str) -> Thread:
+    async def find(self, session: str, *, archived: bool = False) -> Thread:
         """The thread of ``session``.
 
+        Args:
+            archived: whether it may be archived.
+
         Raises:
-            UsageError: there is no such session.
+            UsageError: there is no such session, or it is archived.
         """
 
         def work(connection: Connection) -> int | None:
             if not session.isprintable():
                 return None
-            return connection.execute(select(_thread.c.key).where(_thread.c.session == session)).scalar()
+            return _key(connection, session, archived=archived)
 
-        key = await self._database.run(work)
+        key = await self.database.run(work)
         if key is None:
             raise UsageError(
                 f"there is no session {session!r}", remedy="`zeus sessions list` shows those there are."
@@ -146,9 +157,20 @@ class ThreadLog:
         return Thread(key, session)
 
     async def append(
-        self, thread: Thread, seq: int, message_id: str, payload: str, *, step: StepEntry | None = None
+        self,
+        thread: Thread,
+        seq: int,
+        message_id: str,
+        payload: str,
+        *,
+        step: StepEntry | None = None,
+        begins: str | None = None,
     ) -> int:
         """Write one message at ``seq``, and in the same transaction the ledger's entry of the call that made it.
+
+        Args:
+            step: that entry.
+            begins: the run whose turn begins with the message: a snapshot is taken.
 
         Returns:
             when, in UTC milliseconds.
@@ -156,13 +178,15 @@ class ThreadLog:
         Raises:
             LogConflictError: the place is taken, or the session is.
         """
-        now = self._now_ms()
+        now = self.now_ms()
         row = {"thread": thread.key, "seq": seq, "id": message_id, "created_ms": now, "payload": payload}
 
         def work(connection: Connection, epoch: int | None) -> None:
             _put(connection, _message, row, epoch)
             if step is not None:
                 self._write_step(connection, thread, step)
+            if begins is not None:
+                take_snapshot(connection, thread, begins, "turn-start", now)
 
         await self._append(thread, f"message {seq}", work)
         return now
@@ -174,7 +198,7 @@ class ThreadLog:
             .where(_message.c.thread == thread.key, _message.c.seq > after)
             .order_by(_message.c.seq)
         )
-        return await self._read(
+        return await self.reading(
             thread, lambda connection: [LogEntry(*row) for row in connection.execute(query)]
         )
 
@@ -189,7 +213,7 @@ class ThreadLog:
     async def read_edits(self, thread: Thread) -> Sequence[str]:
         """The edits' payloads, in the order of admission."""
         query = select(_edit.c.payload).where(_edit.c.thread == thread.key).order_by(_edit.c.number)
-        return await self._read(thread, lambda connection: list(connection.execute(query).scalars()))
+        return await self.reading(thread, lambda connection: list(connection.execute(query).scalars()))
 
     async def append_edits(self, thread: Thread, number: int, at_seq: int, payloads: Sequence[str]) -> None:
         """Write edits of the thread's view, the first as the ``number``-th, all or none.
@@ -215,7 +239,7 @@ class ThreadLog:
             .where(_edit.c.thread == thread.key)
             .order_by(_edit.c.number)
         )
-        return await self._read(
+        return await self.reading(
             thread, lambda connection: [(row[0], row[1], row[2]) for row in connection.execute(query)]
         )
 
@@ -237,7 +261,7 @@ class ThreadLog:
             _step.c.thread == thread.key
         )
         query = query.order_by(_step.c.number.desc()).limit(1) if last else query.order_by(_step.c.number)
-        return await self._read(
+        return await self.reading(
             thread, lambda connection: [StepEntry(*row) for row in connection.execute(query)]
         )
 
@@ -246,20 +270,62 @@ class ThreadLog:
         query = select(_text.c.digest, _text.c.text).where(_text.c.thread == thread.key)
         if digests is not None:
             query = query.where(_text.c.digest.in_(digests))
-        return await self._read(
+        return await self.reading(
             thread, lambda connection: {row[0]: row[1] for row in connection.execute(query)}
         )
 
-    async def _read(self, thread: Thread, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` in one transaction; the first one of a claim raises the thread's epoch."""
-        if not self._database.is_new_claim(thread.session):
-            return await self._database.run(work)
+    async def owning(
+        self, thread: Thread, what: str, work: Callable[[Connection], T], *, archived: bool = False
+    ) -> T:
+        """Run ``work`` in one transaction that nobody else writes to the thread meanwhile, in the claim's epoch.
+
+        Args:
+            what: the words of an error.
+            archived: whether the session may be archived.
+
+        Raises:
+            LogConflictError: the claim was lost, or the session is gone.
+            UsageError: it is archived.
+        """
+        if self.database.is_new_claim(thread.session):
+            return await self.reading(thread, work, archived=archived)
+        epoch = self.database.epoch(thread.session)
+
+        def held(connection: Connection) -> T:
+            mine = _here(thread)
+            if epoch is not None:
+                mine &= _thread.c.epoch == epoch
+            # The row's lock comes with the first write, also where a transaction that reads first could not write.
+            if connection.execute(update(_thread).where(mine).values(epoch=_thread.c.epoch)).rowcount != 1:
+                raise LogConflictError(
+                    f"{what} of {thread.session} was not written: another process has taken the session",
+                    remedy=_ONE_AT_A_TIME,
+                )
+            _refuse_archived(connection, thread, archived=archived)
+            return work(connection)
+
+        return await self.database.run(held)
+
+    async def reading(self, thread: Thread, work: Callable[[Connection], T], *, archived: bool = False) -> T:
+        """Run ``work`` in one transaction; the first one of a claim raises the thread's epoch.
+
+        Args:
+            archived: whether the session may be archived when it is claimed.
+
+        Raises:
+            LogConflictError: it was deleted before it was claimed.
+            UsageError: it was archived before it was claimed.
+        """
+        if not self.database.is_new_claim(thread.session):
+            return await self.database.run(work)
 
         def first(connection: Connection) -> tuple[int, T]:
-            return _raise_epoch(connection, thread), work(connection)
+            epoch = _raise_epoch(connection, thread)
+            _refuse_archived(connection, thread, archived=archived)
+            return epoch, work(connection)
 
-        epoch, result = await self._database.run(first)
-        self._database.raised(thread.session, epoch)
+        epoch, result = await self.database.run(first)
+        self.database.raised(thread.session, epoch)
         return result
 
     async def _append(
@@ -270,11 +336,11 @@ class ThreadLog:
         Raises:
             LogConflictError: another process wrote there, or took the session.
         """
-        if self._database.is_new_claim(thread.session):
-            await self._read(thread, lambda _connection: None)
-        epoch = self._database.epoch(thread.session)
+        if self.database.is_new_claim(thread.session):
+            await self.reading(thread, lambda _connection: None)
+        epoch = self.database.epoch(thread.session)
         try:
-            await self._database.write(lambda connection: work(connection, epoch))
+            await self.database.write(lambda connection: work(connection, epoch))
         except IntegrityError as error:
             raise LogConflictError(
                 f"{what} of {thread.session} was written by another process", remedy=_ONE_AT_A_TIME
@@ -299,54 +365,45 @@ class ThreadLog:
             "thread": thread.key,
             "number": step.number,
             "seq": step.seq,
-            "created_ms": self._now_ms(),
+            "created_ms": self.now_ms(),
             "payload": step.payload,
         }
         _put(connection, _step, entry, epoch)
 
     async def touch(self, thread: Thread) -> None:
         """Mark the thread as used now."""
-        await self._database.run(
-            lambda connection: connection.execute(
-                update(_thread).where(_thread.c.key == thread.key).values(updated_ms=self._now_ms())
-            )
+        await self.database.run(lambda connection: self.touch_in(connection, thread))
+
+    def touch_in(self, connection: Connection, thread: Thread) -> None:
+        """Mark the thread as used now, in a transaction that does more."""
+        here = _thread.c.key == thread.key
+        connection.execute(update(_thread).where(here).values(updated_ms=self.now_ms()))
+
+    async def sessions(
+        self, *, agent: str | None = None, limit: int | None = None, archived: bool = False
+    ) -> Sequence[SessionInfo]:
+        """The sessions, last used first; those that are archived instead of those that are not, if so asked."""
+        return await self.database.run(
+            lambda connection: list_sessions(connection, agent=agent, limit=limit, archived=archived)
         )
 
-    async def sessions(self, *, agent: str | None = None, limit: int | None = None) -> Sequence[SessionInfo]:
-        """The sessions, last used first."""
-        count = (
-            select(func.count())
-            .select_from(_message)
-            .where(_message.c.thread == _thread.c.key)
-            .scalar_subquery()
-        )
-        query = select(
-            _thread.c.session,
-            _thread.c.agent,
-            _thread.c.title,
-            count,
-            _thread.c.created_ms,
-            _thread.c.updated_ms,
-        ).order_by(_thread.c.updated_ms.desc(), _thread.c.key.desc())
-        if agent is not None:
-            query = query.where(_thread.c.agent == agent)
-        if limit is not None:
-            query = query.limit(limit)
-        return await self._database.run(
-            lambda connection: [SessionInfo(*row) for row in connection.execute(query)]
-        )
+    async def info(self, thread: Thread) -> SessionInfo:
+        """The session as a list shows it."""
+        return await self.reading(thread, lambda connection: one_session(connection, thread.key))
 
     async def delete(self, thread: Thread) -> None:
-        """Remove a session and all its messages."""
+        """Remove a session and all its messages, archived or not.
+
+        Raises:
+            LogConflictError: another process has taken the session.
+        """
 
         def work(connection: Connection) -> None:
-            connection.execute(delete(_text).where(_text.c.thread == thread.key))
-            connection.execute(delete(_step).where(_step.c.thread == thread.key))
-            connection.execute(delete(_edit).where(_edit.c.thread == thread.key))
-            connection.execute(delete(_message).where(_message.c.thread == thread.key))
+            drop_rows(connection, thread.key)
+            connection.execute(delete(_archive).where(_archive.c.thread == thread.key))
             connection.execute(delete(_thread).where(_thread.c.key == thread.key))
 
-        await self._database.run(work)
+        await self.owning(thread, "the end", work, archived=True)
 
 
 _ONE_AT_A_TIME = "One process at a time may run a session; continue it where the other one left it."
@@ -381,10 +438,42 @@ def _put(connection: Connection, table: Table, row: Mapping[str, Any], epoch: in
         raise _Taken
 
 
+def _key(connection: Connection, session: str, *, archived: bool = False) -> int | None:
+    query = (
+        select(_thread.c.key, _archive.c.archived_ms).outerjoin(_archive).where(_thread.c.session == session)
+    )
+    found = connection.execute(query).first()
+    if found is None:
+        return None
+    if found[1] is not None and not archived:
+        raise _archived(session)
+    return int(found[0])
+
+
 def _raise_epoch(connection: Connection, thread: Thread) -> int:
-    here = _thread.c.key == thread.key
-    connection.execute(update(_thread).where(here).values(epoch=_thread.c.epoch + 1))
-    return connection.execute(select(_thread.c.epoch).where(here)).scalar() or 0
+    raised = update(_thread).where(_here(thread)).values(epoch=_thread.c.epoch + 1)
+    if connection.execute(raised).rowcount != 1:
+        raise LogConflictError(
+            f"the session {thread.session} was deleted meanwhile", remedy="Begin another one."
+        )
+    return int(connection.execute(select(_thread.c.epoch).where(_here(thread))).scalar_one())
+
+
+def _here(thread: Thread) -> ColumnElement[bool]:
+    """The thread's own row: SQLite gives a deleted one's key to the next."""
+    return and_(_thread.c.key == thread.key, _thread.c.session == thread.session)
+
+
+def _refuse_archived(connection: Connection, thread: Thread, *, archived: bool) -> None:
+    packed = select(_archive.c.thread).where(_archive.c.thread == thread.key)
+    if not archived and connection.execute(packed).first() is not None:
+        raise _archived(thread.session)
+
+
+def _archived(session: str) -> UsageError:
+    return UsageError(
+        f"the session {session} is archived", remedy=f"`zeus sessions restore {session}` brings it back."
+    )
 
 
 def _storable(text: str) -> str:

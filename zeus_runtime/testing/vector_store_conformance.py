@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -66,7 +66,7 @@ class VectorStoreConformance:
         assert found[0][0] == "m7"
         assert abs(found[0][1] - 1) < self.tolerance
         assert [each for each, _ in found] == _brute(vectors, vectors[7])
-        assert all(first >= second for (_, first), (_, second) in zip(found, found[1:], strict=False))
+        assert all(first >= second for (_, first), (_, second) in pairwise(found))
 
     def test_every_cosine_is_exact(self) -> None:
         import numpy as np
@@ -147,22 +147,26 @@ class VectorStoreConformance:
         with self._opened() as kept:
             vectors = self._vectors(len(MEMORY_TYPES))
             kept.put(
-                [(_item(each, memory_type=each), vector) for each, vector in zip(MEMORY_TYPES, vectors, strict=True)]
+                [
+                    (_item(each, memory_type=each), vector)
+                    for each, vector in zip(MEMORY_TYPES, vectors, strict=True)
+                ]
             )
             for each in MEMORY_TYPES:
                 assert [found for found, _ in kept.nearest(vectors[0], memory_type=each)] == [each]
 
     def test_each_caller_finds_what_they_may_read_and_nothing_else(self) -> None:
+        places: list[tuple[Scope, str]] = [
+            ("user", "ann"),
+            ("user", "bob"),
+            ("project", "apollo"),
+            ("project", "gemini"),
+            ("session", "s1"),
+            ("session", "s2"),
+        ]
         items = [
             _item(f"{scope}-{scope_id}-{owner}-{visibility}", scope, scope_id, owner, visibility=visibility)
-            for scope, scope_id in (
-                ("user", "ann"),
-                ("user", "bob"),
-                ("project", "apollo"),
-                ("project", "gemini"),
-                ("session", "s1"),
-                ("session", "s2"),
-            )
+            for scope, scope_id in places
             for owner in ("ann", "bob")
             for visibility in VISIBILITIES
         ]

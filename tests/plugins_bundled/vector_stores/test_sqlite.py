@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine
-
 from zeus_plugins.vector_stores import sqlite
 from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
+
 from zeus_runtime import MissingError, VectorStore
 from zeus_runtime.testing import VectorStoreConformance
 

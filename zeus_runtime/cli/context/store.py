@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from zeus_runtime.cli.log import with_log
 from zeus_runtime.errors import UsageError, ZeusError
+from zeus_runtime.store.line import Line, Rollback, edits_aside, line_of, steps_aside
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
     from zeus_runtime.context.edits import Edit
-    from zeus_runtime.context.inspection import Trace
+    from zeus_runtime.context.inspection import Branch, Trace
     from zeus_runtime.context.ledger import Step
     from zeus_runtime.context.recordings import Recording
     from zeus_runtime.store.thread_log import ThreadLog
@@ -53,8 +54,11 @@ def read_recordings(process: Process, checked: Checked, sessions: Sequence[str])
 async def _recording(log: ThreadLog, session: str) -> Recording:
     from zeus_runtime.context.recordings import recording
     from zeus_runtime.models.messages import from_payload
+    from zeus_runtime.store.rollbacks import rollbacks
 
-    entries = await log.read(await log.find(session))
+    thread = await log.find(session)
+    line = line_of(await rollbacks(log, thread))
+    entries = [entry for entry in await log.read(thread) if line.place(entry.seq) is not None]
     messages = [from_payload(json.loads(entry.payload)) for entry in entries]
     return recording(session, messages, [entry.created_ms / 1000 for entry in entries])
 
@@ -64,6 +68,7 @@ async def _trace(log: ThreadLog, checked: Checked, session: str | None, agent: s
     from zeus_runtime.context.tokens import counter_for
     from zeus_runtime.models.messages import from_payload
     from zeus_runtime.models.profiles import lookup
+    from zeus_runtime.store.rollbacks import rollbacks
 
     if session is None:
         latest = await log.sessions(agent=agent, limit=1)
@@ -76,22 +81,23 @@ async def _trace(log: ThreadLog, checked: Checked, session: str | None, agent: s
         session = latest[0].session
     thread = await log.find(session)
     problems: list[str] = []
-    history: list[BaseMessage] = []
+    written: dict[int, BaseMessage] = {}
     for entry in await log.read(thread):
         try:
-            history.append(from_payload(json.loads(entry.payload)))
+            written[entry.seq] = from_payload(json.loads(entry.payload))
         except (ValueError, KeyError, TypeError) as error:
             problems.append(f"message {entry.seq} of the log cannot be read: {error}")
             break
     edits = _edits(await log.edit_entries(thread), problems)
     steps = _steps([(each.number, each.payload) for each in await log.steps(thread)], problems)
+    *before, now = _branches(written, edits, steps, await rollbacks(log, thread))
     plan = _plan(checked)
     model = next((step.model for step in reversed(steps) if step.model), "")
     profile = lookup(model, overrides=checked.config.profiles, homes=checked.homes)
     return Trace(
         session,
-        history,
-        edits,
+        now.history,
+        now.edits,
         steps,
         await log.texts(thread),
         plan.token_counter if plan is not None and plan.profile.name == model else counter_for(profile),
@@ -99,7 +105,48 @@ async def _trace(log: ThreadLog, checked: Checked, session: str | None, agent: s
         if plan
         else frozenset(),
         problems,
+        before,
+        now.aside,
     )
+
+
+def _branches(
+    written: Mapping[int, BaseMessage],
+    edits: Sequence[tuple[int, Edit]],
+    steps: Sequence[Step],
+    made: Sequence[Rollback],
+) -> list[Branch]:
+    """The session as it was before each rollback, and as it is now."""
+    from zeus_runtime.context.edits import Pin
+    from zeus_runtime.context.inspection import Branch
+
+    numbered = [(number, at) for number, (at, _) in enumerate(edits, start=1)]
+    found = []
+    for index in range(len(made) + 1):
+        past = made[:index]
+        line, gone = line_of(past), edits_aside(past, numbered)
+        following = made[index] if index < len(made) else None
+        last = len(edits) if following is None else following.edits
+        found.append(
+            Branch(
+                steps[-1].number
+                if following is None and steps
+                else 0
+                if following is None
+                else following.steps,
+                [written[seq] for seq in sorted(written) if _on(line, seq, following)],
+                [
+                    (at, Pin("", "set aside", 0) if number in gone else edit)
+                    for number, (at, edit) in enumerate(edits[:last], start=1)
+                ],
+                steps_aside(past, [(step.number, step.cursor) for step in steps]),
+            )
+        )
+    return found
+
+
+def _on(line: Line, seq: int, following: Rollback | None) -> bool:
+    return line.place(seq) is not None and (following is None or seq <= following.last_seq)
 
 
 def _edits(entries: Sequence[tuple[int, int, str]], problems: list[str]) -> list[tuple[int, Edit]]:

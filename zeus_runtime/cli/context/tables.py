@@ -87,7 +87,10 @@ def explanation_text(session: str, step: Step, found: Explanation) -> str:
     lines += [f"  {fate_line(fate)}" for fate in found.fates]
     if found.excerpt:
         lines.append(f"  begins      {found.excerpt}")
-    lines += [f"  {'made from' if place == 0 else '':<10}  {source_line(each)}" for place, each in enumerate(found.sources)]
+    lines += [
+        f"  {'made from' if place == 0 else '':<10}  {source_line(each)}"
+        for place, each in enumerate(found.sources)
+    ]
     return "\n".join(lines)
 
 

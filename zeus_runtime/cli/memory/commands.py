@@ -83,7 +83,9 @@ def list_memories(
 
 @command.command("search")
 @click.argument("query")
-@click.option("-k", "top_k", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="At most N.")
+@click.option(
+    "-k", "top_k", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="At most N."
+)
 @type_option
 @scope_option
 @click.option(
@@ -201,7 +203,11 @@ def add(
     )
     assert saved is not None
     if saved.item is None:
-        remedy = "Name a session with --session, or a project under memory.project." if saved.code == "no_scope" else None
+        remedy = (
+            "Name a session with --session, or a project under memory.project."
+            if saved.code == "no_scope"
+            else None
+        )
         raise UsageError(f"not saved ({saved.code}): {saved.message}", remedy=remedy)
     if saved.outcome == "superseded" and saved.replaced is not None:
         complain(f"saved in place of {saved.replaced.id}")
@@ -270,7 +276,11 @@ def stats(
     checked = read_remembering(process, config, env=env, sets=sets)
     found = with_memory(process, checked, lambda memory: memory.stats(), session=session, looks=True)
     counted = found or MemoryStats(0, {}, 0)
-    value = {"active": counted.active, "waiting": counted.waiting, "by": {k: dict(v) for k, v in counted.by.items()}}
+    value = {
+        "active": counted.active,
+        "waiting": counted.waiting,
+        "by": {k: dict(v) for k, v in counted.by.items()},
+    }
     tell(checked, form, value, lambda: stats_text(counted))
 
 
@@ -300,7 +310,9 @@ def history(
         process, checked, lambda memory: memory.memory_history(memory_id), session=session, looks=True
     )
     if found is None:
-        raise UsageError("there is no memory yet", remedy=f"There is no database {checked.config.storage.url}.")
+        raise UsageError(
+            "there is no memory yet", remedy=f"There is no database {checked.config.storage.url}."
+        )
     changes = [{**each._asdict(), "at": each.at.isoformat()} for each in found]
     tell(checked, form, {"memory": memory_id, "changes": changes}, lambda: history_text(found))
 

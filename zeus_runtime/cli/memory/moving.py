@@ -144,7 +144,9 @@ def _text(process: Process, file: str) -> str:
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{file} is no UTF-8 text", remedy="Import what `zeus memory export` wrote.") from None
+        raise UsageError(
+            f"{file} is no UTF-8 text", remedy="Import what `zeus memory export` wrote."
+        ) from None
 
 
 def _entries(text: str, name: str) -> list[Mapping[str, Any]]:
@@ -158,7 +160,9 @@ def _entries(text: str, name: str) -> list[Mapping[str, Any]]:
             entry = json.loads(line)
         except ValueError as error:
             column = getattr(error, "colno", 1)
-            raise UsageError(f"{name}:{number}:{column}: this is no JSON object: {error}", remedy=_FORM) from None
+            raise UsageError(
+                f"{name}:{number}:{column}: this is no JSON object: {error}", remedy=_FORM
+            ) from None
         if not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
             raise UsageError(f"{name}:{number}:1: this is no memory with a content", remedy=_FORM)
         entries.append(entry)

@@ -79,9 +79,7 @@ def edit(
 @env_option
 @set_option
 @click.pass_obj
-def draw(
-    process: Process, project: bool, config: str | None, env: str | None, sets: tuple[str, ...]
-) -> None:
+def draw(process: Process, project: bool, config: str | None, env: str | None, sets: tuple[str, ...]) -> None:
     """Draw the profile anew from the memories, by the rules, without waiting for enough new ones."""
     kind = _kind(project)
     checked = read_remembering(process, config, env=env, sets=sets)

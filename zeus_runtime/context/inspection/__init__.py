@@ -16,9 +16,10 @@ from zeus_runtime.context.inspection.difference import Change, Difference, diffe
 from zeus_runtime.context.inspection.excerpts import around, excerpt
 from zeus_runtime.context.inspection.explanation import Explanation, explanation
 from zeus_runtime.context.inspection.missing import Finding, why_missing
-from zeus_runtime.context.inspection.trace import Fate, Trace
+from zeus_runtime.context.inspection.trace import Branch, Fate, Trace
 
 __all__ = [
+    "Branch",
     "Change",
     "Composition",
     "Difference",

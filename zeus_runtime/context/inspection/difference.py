@@ -60,6 +60,7 @@ def difference(trace: Trace, first: int, second: int) -> Difference:
     before, after = trace.step(first), trace.step(second)
     old, new = trace.view(before), trace.view(after)
     changes = [*_fixed_changes(trace, before, after)]
+    line = trace.line_of(after)
     old_items = {item.seq: item for item in old.items()}
     new_items = {item.seq: item for item in new.items()}
     for seq in sorted({*old_items, *new_items}):
@@ -70,7 +71,7 @@ def difference(trace: Trace, first: int, second: int) -> Difference:
         assert either is not None
         kind = "entered" if was is None else "left" if now is None else "replaced"
         tokens = (0 if now is None else now.tokens) - (0 if was is None else was.tokens)
-        fate = _between(trace, seq, before, after) if kind != "entered" and seq else None
+        fate = _between(line, seq, before, after) if kind != "entered" and seq else None
         changes.append(
             Change(
                 kind,

@@ -15,6 +15,7 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.models.content import whole_text
 from zeus_runtime.prompt.sections import Section
 
+
 @dataclass(frozen=True)
 class Explanation:
     """One item of the context.
@@ -58,6 +59,7 @@ def explanation(trace: Trace, item: str, number: int | None = None) -> Explanati
         UsageError: there is no such item.
     """
     step = trace.step(number)
+    trace = trace.line_of(step)
     if item.isdecimal() and 1 <= int(item) <= len(trace.history):
         return _explained_message(trace, int(item), step)
     fixed = trace.fixed(step)
@@ -137,7 +139,9 @@ def _explained_part(trace: Trace, name: str, what: str, step: Step) -> Explanati
             break
     text = excerpt(trace.texts.get(part.digest, ""))
     # What stands in section 12 is asked for as ``memory`` as well, which is section 5's name.
-    sources = trace.sources(step, Section.MEMORIES if name == Section.MEMORY else name) if what == "section" else ()
+    sources = (
+        trace.sources(step, Section.MEMORIES if name == Section.MEMORY else name) if what == "section" else ()
+    )
     return Explanation(
         name, what, "prompt", part.tokens, part.tokens, "pinned", "shown", (), first, text, sources
     )

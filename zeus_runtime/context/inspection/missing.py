@@ -45,6 +45,7 @@ def why_missing(trace: Trace, text: str, number: int | None = None) -> Sequence[
     Upper and lower case count as equal.
     """
     step = trace.step(number)
+    trace = trace.line_of(step)
     wanted = text.casefold()
     view = trace.view(step)
     found: list[Finding] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,18 +25,36 @@ REMOVING: Final = ("drop_before", "summarize")
 
 
 @dataclass(frozen=True)
+class Branch:
+    """A session as it was until the user went back to an earlier message.
+
+    Args:
+        until_step: the last step that was made before.
+        history, edits: as they were, like the trace's.
+        aside: the numbers of the steps that were set aside by then.
+    """
+
+    until_step: int
+    history: Sequence[BaseMessage]
+    edits: Sequence[tuple[int, Edit]]
+    aside: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
 class Trace:
     """One session as it is stored.
 
     Args:
         session: its id.
-        history: every message, ``seq`` 1 first.
+        history: every message of the conversation, ``seq`` 1 first.
         edits: the admitted edits in order, each with the last message it could know.
         steps: the ledger.
         texts: digest to text of what the ledger refers to.
         counter: counts the messages' tokens as the model does.
         replayable: names of tools whose results can be fetched again.
         problems: what could not be read; views that need it cannot be shown.
+        branches: what it was before each return to an earlier message, in order.
+        aside: the numbers of the steps that no longer belong to the conversation.
     """
 
     session: str
@@ -47,6 +65,22 @@ class Trace:
     counter: Counter | None = None
     replayable: frozenset[str] = frozenset()
     problems: Sequence[str] = ()
+    branches: Sequence[Branch] = ()
+    aside: frozenset[int] = frozenset()
+
+    def line_of(self, step: Step) -> Trace:
+        """The session along the line that ``step`` was made on, without the steps of others."""
+        own = next((each for each in self.branches if step.number <= each.until_step), None)
+        aside = self.aside if own is None else own.aside
+        last = self.steps[-1].number if own is None else own.until_step
+        return replace(
+            self,
+            history=self.history if own is None else own.history,
+            edits=self.edits if own is None else own.edits,
+            steps=[each for each in self.steps if each.number <= last and each.number not in aside],
+            branches=(),
+            aside=frozenset(),
+        )
 
     def step(self, number: int | None = None) -> Step:
         """The step ``number``; the last one by default.
@@ -74,6 +108,8 @@ class Trace:
         Raises:
             UsageError: an edit that made it, or a message, cannot be read.
         """
+        if self.branches:
+            return self.line_of(step).view(step)
         if step.edits > len(self.edits) or step.cursor > len(self.history):
             raise UsageError(
                 f"what step {step.number} sent cannot be rebuilt: {'; '.join(self.problems) or 'the log is shorter'}"
@@ -106,6 +142,9 @@ class Trace:
         found: dict[int, list[Fate]] = {}
         view = fold(self.history, (), 0, counter=self.counter, replayable=self.replayable)
         for number, (at_seq, edit) in enumerate(self.edits, start=1):
+            if not edit.seq:  # it was set aside
+                view = view.applied(edit)
+                continue
             view = view.extended(min(at_seq, len(self.history)))
             seqs = view.group(edit.seq) if isinstance(edit, Pin) else view.leaving(edit)
             fate = Fate(

@@ -7,7 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.middlewares.memory.options import Options
-from zeus_plugins.middlewares.memory.shown import Shown, entry_of, restored, sources_of, stale, successors, warning
+from zeus_plugins.middlewares.memory.shown import (
+    Shown,
+    entry_of,
+    restored,
+    sources_of,
+    stale,
+    successors,
+    warning,
+)
 from zeus_runtime import (
     CallRun,
     Middleware,

@@ -58,7 +58,9 @@ def sources_of(sources: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Shown], 
     held: dict[str, Shown] = {}
     gone: dict[str, Shown] = {}
     for each in sources:
-        why = {key: value for key, value in each.items() if key not in ("id", "version", "stale", "by", "shown")}
+        why = {
+            key: value for key, value in each.items() if key not in ("id", "version", "stale", "by", "shown")
+        }
         shown = Shown(each["id"], each["version"], why, each.get("stale", ""), each.get("by"))
         (gone if shown.stale else held)[shown.id] = shown
     return held, gone

@@ -15,7 +15,9 @@ class Options:
 
     confidence: Annotated[
         float,
-        Doc("How sure a memory counts that the agent saves of its own accord; one the user asked for counts 1."),
+        Doc(
+            "How sure a memory counts that the agent saves of its own accord; one the user asked for counts 1."
+        ),
         Minimum(0),
         Maximum(1),
     ] = 0.8

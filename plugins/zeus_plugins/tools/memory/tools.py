@@ -119,9 +119,7 @@ def _search(memory: Memory) -> Tool:
         found = await service.search_memories(query, k=most, memory_type=memory_type, scope=scope)
         if not found:
             return ToolResult("Nothing that fits is remembered. Try other words, or ask the user.")
-        shown = service.format_memories_for_prompt(
-            found, top_k=most, max_characters=limits.max_characters
-        )
+        shown = service.format_memories_for_prompt(found, top_k=most, max_characters=limits.max_characters)
         missing = len(found) - len(shown.ids)
         more = f"\n{missing} more did not fit: ask for fewer, or more narrowly." if missing else ""
         return ToolResult(f"{shown.text}{more}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
+_T = TypeVar("_T", bound=np.generic)
+
 HEAD: Final = 64
 _SAMPLE: Final = 1_024
 _LEAST: Final = 2_048
@@ -19,6 +21,9 @@ _LEAST: Final = 2_048
 _ROUNDING: Final = 1e-5
 _FIRST: Final = 256
 _BLOCKS: Final = (256, 2_048)
+_HIGH: Final = 0.4
+_SKIPPED: Final = 16
+"""Where the bounds did not do, so many questions of the kind (near ones only, or all) go without them."""
 _FEW: Final = 8
 """Where the bounds of a block prove fewer than so many, they prove little: all vectors are compared."""
 
@@ -35,13 +40,14 @@ class Shelf:
         self._dimension = dimension
         self._ids: list[str] = []
         self._slots: dict[str, int] = {}
-        self._vectors = np.zeros((0, dimension), np.float32)
-        self._there = np.zeros(0, np.bool_)
-        self._figures = np.zeros((0, 3), np.int32)
+        self._vectors: Vectors = np.zeros((0, dimension), np.float32)
+        self._there: NDArray[np.bool_] = np.zeros(0, np.bool_)
+        self._figures: list[NDArray[np.int32]] = [np.zeros(0, np.int32) for _ in range(3)]
         self._directions: Vectors | None = None
-        self._heads = np.zeros((0, HEAD), np.float32)
-        self._rests = np.zeros(0, np.float32)
+        self._heads: Vectors = np.zeros((0, HEAD), np.float32)
+        self._rests: Vectors = np.zeros(0, np.float32)
         self._headed = 0
+        self._skip = {False: 0, True: 0}
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -57,28 +63,28 @@ class Shelf:
         return self._there[: len(self)]
 
     @property
-    def figures(self) -> NDArray[np.int32]:
-        """By slot: the numbers it was added with."""
-        return self._figures[: len(self)]
+    def figures(self) -> list[NDArray[np.int32]]:
+        """The numbers that the vectors were added with, each by slot."""
+        return [column[: len(self)] for column in self._figures]
 
     @property
     def is_worn(self) -> bool:
         """Whether so many were taken away that it had better be read anew."""
         return len(self) - len(self._slots) > len(self._slots) // 2 + 1_000
 
-    def add(self, ids: Sequence[str], vectors: Vectors, figures: NDArray[np.int32]) -> None:
+    def add(self, ids: Sequence[str], vectors: Vectors, figures: Sequence[Sequence[int]]) -> None:
         """Add items, in place of those of the same id.
 
         Args:
             vectors: shape (items, dimension), of length 1.
-            figures: shape (items, 3).
+            figures: three numbers of each, as three lists.
         """
         start, end = len(self), len(self) + len(ids)
         if end > len(self._vectors):
             room = max(end, len(self._vectors) * 3 // 2 + 64) if start else end
             self._vectors = _grown(self._vectors, start, room)
             self._there = _grown(self._there, start, room)
-            self._figures = _grown(self._figures, start, room)
+            self._figures = [_grown(column, start, room) for column in self._figures]
             if self._directions is not None:
                 self._heads = _grown(self._heads, start, room)
                 self._rests = _grown(self._rests, start, room)
@@ -88,7 +94,8 @@ class Shelf:
         self._ids.extend(ids)
         self._vectors[start:end] = vectors
         self._there[start:end] = True
-        self._figures[start:end] = figures
+        for column, values in zip(self._figures, figures, strict=True):
+            column[start:end] = values
 
     def take_away(self, item_id: str) -> None:
         """Leave an item out from now on."""
@@ -109,10 +116,12 @@ class Shelf:
         """The visible items by cosine, the greatest first; those below ``at_least`` may be left out."""
         everything = int(np.count_nonzero(visible))
         given = 0
-        if everything >= _LEAST and self._dimension >= 2 * HEAD:
+        kind = at_least > _HIGH
+        self._skip[kind] = max(0, self._skip[kind] - 1)
+        if everything >= _LEAST and self._dimension >= 2 * HEAD and not self._skip[kind]:
             bounds = np.where(visible, self._bounds(query), -np.inf)
             near = np.flatnonzero(bounds >= at_least - _ROUNDING)
-            if len(near) <= everything // 4:
+            if len(near) <= everything // 8:
                 cosines = self._vectors[near] @ query
                 for place in _nearest_first(cosines, near):
                     yield self._ids[near[place]], float(cosines[place])
@@ -120,6 +129,7 @@ class Shelf:
             for found in self._by_bounds(query, bounds, everything):
                 given += 1
                 yield found
+            self._skip[kind] = _SKIPPED
         yield from self._in_order(query, visible, everything, given)
 
     def _in_order(
@@ -146,11 +156,11 @@ class Shelf:
         assert self._directions is not None
         head = query @ self._directions
         rest = float(np.sqrt(max(0.0, 1.0 - float(head @ head))))
-        return np.asarray(self._heads[: len(self)] @ head + self._rests[: len(self)] * np.float32(rest + _ROUNDING))
+        return np.asarray(
+            self._heads[: len(self)] @ head + self._rests[: len(self)] * np.float32(rest + _ROUNDING)
+        )
 
-    def _by_bounds(
-        self, query: Vectors, bounds: Vectors, everything: int
-    ) -> Iterator[tuple[str, float]]:
+    def _by_bounds(self, query: Vectors, bounds: Vectors, everything: int) -> Iterator[tuple[str, float]]:
         """As many of the nearest as their bounds prove while few vectors are compared whole."""
         given = 0
         for block in _BLOCKS:
@@ -182,7 +192,7 @@ class Shelf:
             self._headed = end
 
 
-def _grown(array: NDArray[np.generic], taken: int, room: int) -> NDArray[np.generic]:
+def _grown(array: NDArray[_T], taken: int, room: int) -> NDArray[_T]:
     grown = np.zeros((room, *array.shape[1:]), array.dtype)
     grown[:taken] = array[:taken]
     return grown

@@ -66,7 +66,9 @@ class SqliteVectorStore(VectorStore):
         self.remove(connection, [entry.item.id for entry in entries])
         for entry in entries:
             if entry.vector.shape != (entry.embedding.dimension,):
-                raise ValueError(f"a vector of shape {entry.vector.shape}, not ({entry.embedding.dimension},)")
+                raise ValueError(
+                    f"a vector of shape {entry.vector.shape}, not ({entry.embedding.dimension},)"
+                )
         rows = [
             (
                 entry.item.id,
@@ -88,17 +90,16 @@ class SqliteVectorStore(VectorStore):
         self._written_in = connection.get_transaction()
         for some in _blocks(ids):
             marks = ", ".join("?" * len(some))
-            removed = _execute(connection, 
-                f"DELETE FROM memory_vector WHERE id IN ({marks}) RETURNING id, seq", tuple(some)
+            removed = _execute(
+                connection, f"DELETE FROM memory_vector WHERE id IN ({marks}) RETURNING id, seq", tuple(some)
             ).fetchall()
             for item_id, seq in removed:
-                _execute(connection, 
-                    "INSERT INTO memory_vector_gone (id, seq) VALUES (?, ?)", (item_id, seq)
-                )
+                _execute(connection, "INSERT INTO memory_vector_gone (id, seq) VALUES (?, ?)", (item_id, seq))
             if removed:
-                _execute(connection, 
+                _execute(
+                    connection,
                     "DELETE FROM memory_vector_gone"
-                    f" WHERE number <= (SELECT MAX(number) FROM memory_vector_gone) - {_GONE_KEPT}"
+                    f" WHERE number <= (SELECT MAX(number) FROM memory_vector_gone) - {_GONE_KEPT}",
                 )
 
     def nearest(self, connection: Connection, query: VectorQuery) -> Iterator[tuple[str, float]]:
@@ -131,7 +132,7 @@ class SqliteVectorStore(VectorStore):
             copy = _Copy(part, embedding)
             copy.refresh(connection, self._number)
             return copy
-        copy = self._copies.pop(key, None) or _Copy(part, embedding)
+        copy = self._copies.pop(key) if key in self._copies else _Copy(part, embedding)
         copy.refresh(connection, self._number)
         self._copies[key] = copy
         while len(self._copies) > 1 and sum(each.shelf.size for each in self._copies.values()) > _BYTES_KEPT:
@@ -142,10 +143,13 @@ class SqliteVectorStore(VectorStore):
         return self._words.setdefault(word, len(self._words))
 
     def _visible(self, shelf: Shelf, part: Reach, query: VectorQuery) -> NDArray[np.bool_]:
-        types, visibilities, owners = shelf.figures.T
+        types, visibilities, owners = shelf.figures
         allowed = np.zeros(len(shelf), np.bool_)
         for grant in part.grants:
-            covered = np.isin(visibilities, [self._number(each) for each in grant.visibilities])
+            numbers = [self._number(each) for each in grant.visibilities]
+            known = np.zeros(len(self._words), np.bool_)
+            known[numbers] = True
+            covered = known[visibilities]
             if grant.own:
                 covered &= owners == self._number(query.user_id)
             allowed |= covered
@@ -179,11 +183,12 @@ class _Copy:
             seqs, ids, types, visibilities, owners, blobs = zip(*rows, strict=True)
             vectors = np.frombuffer(b"".join(blobs), "<f4").reshape(len(rows), self._dimension)
             figures = [[number(each) for each in column] for column in (types, visibilities, owners)]
-            self.shelf.add(ids, vectors.astype(np.float32, copy=False), np.array(figures, np.int32).T)
+            self.shelf.add(ids, vectors.astype(np.float32, copy=False), figures)
             self._seqs.update(zip(ids, seqs, strict=True))
             self._last = seqs[-1]
         if self._gone < last:
-            for self._gone, item_id, seq in _execute(connection, _GONE, (self._gone,)):
+            for gone, item_id, seq in _execute(connection, _GONE, (self._gone,)):
+                self._gone = gone
                 # An item that was put anew since is here under another number.
                 if self._seqs.get(item_id) == seq:
                     self.shelf.take_away(item_id)
@@ -203,7 +208,7 @@ def create(_options: None, _build: Build) -> SqliteVectorStore:
 
 def _raw(connection: Connection) -> sqlite3.Connection:
     """The driver's own connection: ten small statements of an add would take longer in SQLAlchemy than in SQLite."""
-    raw = connection.connection.dbapi_connection
+    raw: object = connection.connection.dbapi_connection
     assert isinstance(raw, sqlite3.Connection)
     return raw
 

@@ -1,0 +1,19 @@
+"""Options of the vector store `chroma`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from zeus_runtime import Doc, MinLength
+
+
+@dataclass(frozen=True)
+class Options:
+    path: Annotated[
+        str | None,
+        MinLength(1),
+        Doc(
+            "Folder, relative to the working directory; null: beside the SQLite database, under its name and -chroma."
+        ),
+    ] = None

@@ -1,0 +1,105 @@
+"""The table of the vectors, its indexes and its row-level security."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime import MissingError, secure_rows
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_log = logging.getLogger(__name__)
+
+INDEXABLE: Final = 2_000
+"""Dimensions that HNSW takes; longer vectors are always compared one by one."""
+_OLDEST: Final = (0, 8)
+"""The first pgvector that goes on searching where a condition leaves too little (iterative scan)."""
+
+_TABLE: Final = (
+    """CREATE TABLE IF NOT EXISTS memory_vector_pg (
+      id text PRIMARY KEY REFERENCES memory_item (id) ON DELETE CASCADE, scope text NOT NULL, scope_id text NOT NULL,
+      model text NOT NULL, dimension integer NOT NULL, memory_type text NOT NULL, visibility text NOT NULL,
+      created_by text NOT NULL, vector vector NOT NULL)""",
+    # In the row itself as long as it fits there: reading it from another table would take longer than comparing it.
+    "ALTER TABLE memory_vector_pg ALTER COLUMN vector SET STORAGE MAIN",
+    """CREATE INDEX IF NOT EXISTS memory_vector_pg_of
+      ON memory_vector_pg (scope, scope_id, model, dimension, visibility, created_by)""",
+)
+_STATE: Final = """
+SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'), to_regtype('vector') IS NOT NULL,
+  EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector'),
+  (SELECT reltuples FROM pg_class WHERE oid = to_regclass('memory_vector_pg')),
+  (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('memory_vector_pg'))"""
+_INDEXES: Final = """
+SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE indrelid = to_regclass('memory_vector_pg') AND indisvalid"""
+_NAME: Final = re.compile(r"memory_vector_pg_hnsw_(\d+)")
+_COUNTED: Final = "SELECT dimension, count(*) FROM memory_vector_pg GROUP BY dimension"
+_INDEX: Final = """
+CREATE INDEX IF NOT EXISTS memory_vector_pg_hnsw_{dimension} ON memory_vector_pg
+USING hnsw ((vector::vector({dimension})) vector_cosine_ops) WHERE dimension = {dimension}"""
+
+
+def prepare(connection: Connection, many: int | None) -> None:
+    """Make the table, and an HNSW index for each dimension of which there are more than ``many`` vectors.
+
+    A role that may not make indexes leaves that to ``zeus db upgrade``; without one, all vectors are compared.
+
+    Args:
+        many: None for no index.
+
+    Raises:
+        MissingError: the extension is missing or too old.
+    """
+    version, usable, available, rows, owned = connection.exec_driver_sql(_STATE).one()
+    _require(version, usable=usable, available=available)
+    if rows is None:
+        for statement in _TABLE:
+            connection.exec_driver_sql(statement)
+        secure_rows(connection, "memory_vector_pg")
+        return
+    if many is None or 0 <= rows <= many:
+        return
+    found = indexed_dimensions(connection)
+    wanted = [
+        row.dimension
+        for row in connection.exec_driver_sql(_COUNTED)
+        if row.count > many and row.dimension <= INDEXABLE and row.dimension not in found
+    ]
+    if wanted and not owned:
+        _log.warning("many vectors have no HNSW index yet: run `zeus db upgrade` as the owner of the tables")
+        return
+    for dimension in wanted:
+        # 100,000 vectors of 256 dimensions take about a minute on one core, a third of it with this memory.
+        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
+        connection.exec_driver_sql("SET LOCAL maintenance_work_mem = '256MB'")
+        connection.exec_driver_sql(_INDEX.format(dimension=int(dimension)))
+
+
+def indexed_dimensions(connection: Connection) -> frozenset[int]:
+    """Dimensions for which there is an HNSW index."""
+    names = (_NAME.fullmatch(row[0]) for row in connection.exec_driver_sql(_INDEXES))
+    return frozenset(int(name[1]) for name in names if name)
+
+
+def _require(version: str | None, *, usable: bool, available: bool) -> None:
+    if version is None:
+        how = "Run CREATE EXTENSION vector in this database, as a superuser"
+        raise MissingError(
+            "the vector store pgvector cannot be used: the database has no extension 'vector'"
+            + ("" if available else ", and the server does not have pgvector installed"),
+            remedy=f"{how}." if available else f"Install pgvector on the server. {how}.",
+        )
+    if not usable:
+        raise MissingError(
+            "the vector store pgvector cannot be used: the type 'vector' is in a schema that search_path does not name",
+            remedy="Add the extension's schema to search_path, or move it: ALTER EXTENSION vector SET SCHEMA public.",
+        )
+    if tuple(int(each) for each in re.findall(r"\d+", version)[:2]) < _OLDEST:
+        raise MissingError(
+            f"the vector store pgvector cannot be used: the database's extension 'vector' is {version}, older than 0.8",
+            remedy="Install pgvector 0.8 or newer and run ALTER EXTENSION vector UPDATE as a superuser.",
+        )

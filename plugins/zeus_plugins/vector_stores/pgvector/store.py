@@ -1,0 +1,249 @@
+"""Vectors in the memories' own PostgreSQL database, written in the same transaction as the row.
+
+The collection ``memory`` is the table ``memory_vector_pg``. Beside each vector stand the columns that say who may see
+it, so the reach is a condition of the query that compares, and one index serves both. A vector has length 1, so the
+inner product is its cosine.
+
+Exact as long as all vectors in reach are compared. With HNSW (``options.exact``) a few of the nearest may be missing
+from their place: each of them still comes, later than it should.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import count
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_plugins.vector_stores.pgvector.options import Options
+from zeus_plugins.vector_stores.pgvector.schema import indexed_dimensions, prepare
+from zeus_runtime import Build, Entry, MissingError, VectorQuery, VectorStore
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from sqlalchemy import Connection
+
+_log = logging.getLogger(__name__)
+
+FIRST: Final = 128
+GROWTH: Final = 8
+BY_GRAPH: Final = 1_000
+"""So many are read from the index before the rest is compared: walking the graph costs more for each."""
+RECOUNT: Final = 256
+"""Questions after which it is counted anew how much is in reach."""
+
+_PUT: Final = """
+INSERT INTO memory_vector_pg
+  (id, scope, scope_id, model, dimension, memory_type, visibility, created_by, vector)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s::text::vector)
+ON CONFLICT (id) DO UPDATE SET scope = excluded.scope, scope_id = excluded.scope_id, model = excluded.model,
+  dimension = excluded.dimension, memory_type = excluded.memory_type, visibility = excluded.visibility,
+  created_by = excluded.created_by, vector = excluded.vector"""
+_REMOVE: Final = "DELETE FROM memory_vector_pg WHERE id = ANY(%s)"
+_QUERY: Final = "%(vector)s::text::vector"
+_COMPARED: Final = f"SELECT id, -(vector <#> {_QUERY}) AS cosine FROM memory_vector_pg WHERE "
+_FIRST: Final = "{compared} ORDER BY vector <#> " + _QUERY + ", id LIMIT %(limit)s"
+# OFFSET 0 keeps the planner from computing each cosine once for every time it is named.
+_NEXT: Final = """
+SELECT id, cosine FROM ({compared} OFFSET 0) AS compared
+WHERE cosine < %(last)s OR (cosine = %(last)s AND id > %(last_id)s) ORDER BY cosine DESC, id LIMIT %(limit)s"""
+_IN_REACH: Final = """
+SELECT count(*), (SELECT reltuples FROM pg_class WHERE oid = to_regclass('memory_vector_pg'))
+FROM memory_vector_pg WHERE {reach}"""
+_SETTINGS: Final = """
+SELECT current_setting('enable_sort'), set_config('enable_sort', 'off', true),
+  set_config('hnsw.iterative_scan', 'strict_order', true), set_config('hnsw.ef_search', %(ef_search)s, true),
+  set_config('hnsw.max_scan_tuples', '1000000', true), set_config('hnsw.scan_mem_multiplier', '4', true)"""
+_BY_GRAPH: Final = """
+SELECT id, -(vector <#> {vector}) FROM memory_vector_pg
+WHERE {reach} ORDER BY vector::vector({dimension}) <=> {vector}::vector({dimension})"""
+
+
+class PgVectorStore(VectorStore):
+    """The table ``memory_vector_pg`` of the threads' database."""
+
+    def __init__(self, options: Options | None = None) -> None:
+        self._options = options or Options()
+        self._counted: dict[tuple[object, ...], tuple[int, bool]] = {}
+        self._indexed: frozenset[int] = frozenset()
+        self._cursors = count()
+
+    def prepare(self, connection: Connection) -> None:
+        if connection.dialect.name != "postgresql":
+            raise MissingError(
+                f"the vector store pgvector cannot be used on {connection.dialect.name}",
+                remedy="Set memory.vector_store to sqlite, or storage.url to a PostgreSQL database.",
+            )
+        many = {"always": None, "auto": self._options.exact_up_to, "never": 0}[self._options.exact]
+        prepare(connection, many)
+        self._indexed = indexed_dimensions(connection) if many is not None else frozenset()
+
+    def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            if entry.vector.shape != (entry.embedding.dimension,):
+                raise ValueError(
+                    f"a vector of shape {entry.vector.shape}, not ({entry.embedding.dimension},)"
+                )
+        rows = [
+            (
+                entry.item.id,
+                entry.item.scope,
+                entry.item.scope_id,
+                entry.embedding.model,
+                entry.embedding.dimension,
+                entry.item.memory_type,
+                entry.item.visibility,
+                entry.item.created_by,
+                _text(entry.vector),
+            )
+            for entry in entries
+        ]
+        if rows:
+            with _raw(connection).cursor() as cursor:
+                cursor.executemany(_PUT, rows)
+
+    def remove(self, connection: Connection, ids: Collection[str]) -> None:
+        if ids:
+            _raw(connection).execute(_REMOVE, [list(ids)])
+
+    def nearest(self, connection: Connection, query: VectorQuery) -> Iterator[tuple[str, float]]:
+        reach, values = _within(query)
+        if reach is None:
+            return
+        given: set[str] = set()
+        if query.embedding.dimension in self._indexed and self._is_large(connection, query, reach, values):
+            for found in self._by_graph(connection, query, reach, values):
+                if found[1] < query.at_least:
+                    return
+                given.add(found[0])
+                yield found
+        for found in _exact(connection, reach, values):
+            if found[1] < query.at_least:
+                return
+            if found[0] not in given:
+                given.add(found[0])
+                yield found
+
+    def cosines(self, connection: Connection, query: VectorQuery, ids: Collection[str]) -> dict[str, float]:
+        reach, values = _within(query)
+        if reach is None or not ids:
+            return {}
+        rows = _raw(connection).execute(
+            f"{_COMPARED}{reach} AND id = ANY(%(ids)s)", {**values, "ids": list(ids)}
+        )
+        return dict(rows.fetchall())
+
+    def ids(self, connection: Connection) -> set[str]:
+        return {row[0] for row in _raw(connection).execute("SELECT id FROM memory_vector_pg")}
+
+    def _is_large(
+        self, connection: Connection, query: VectorQuery, reach: str, values: Mapping[str, Any]
+    ) -> bool:
+        """Whether HNSW takes less than comparing all: there are many, and not too thinly spread over the index."""
+        if self._options.exact == "never":
+            return True
+        key = (
+            reach,
+            query.embedding,
+            query.user_id,
+            *(part.scope_id for part in query.reach),
+            query.memory_type,
+        )
+        asked, large = self._counted.get(key, (0, False))
+        if asked % RECOUNT == 0:
+            if len(self._counted) > 1_000:
+                self._counted.clear()
+            row = _raw(connection).execute(_IN_REACH.format(reach=reach), values).fetchone()
+            within, whole = row[0], max(row[0], row[1] or 0)
+            large = within > self._options.exact_up_to and within * within > _SPREAD * whole
+        self._counted[key] = (asked + 1, large)
+        return large
+
+    def _by_graph(
+        self, connection: Connection, query: VectorQuery, reach: str, values: Mapping[str, Any]
+    ) -> Iterator[tuple[str, float]]:
+        raw = _raw(connection)
+        dimension = int(query.embedding.dimension)
+        # The statement is planned anew each time (connection_arguments), the scan reads its settings when it begins.
+        (sorts, *_) = raw.execute(_SETTINGS, {"ef_search": str(self._options.ef_search)}).fetchone()
+        statement = _BY_GRAPH.format(
+            vector=_QUERY, reach=reach.replace("%(dimension)s", str(dimension)), dimension=dimension
+        )
+        with raw.cursor(name=f"zeus_nearest_{next(self._cursors)}") as cursor:
+            cursor.execute(statement, values)
+            raw.execute("SELECT set_config('enable_sort', %s, true)", [sorts])
+            size, read = FIRST, 0
+            while read < BY_GRAPH:
+                rows = cursor.fetchmany(size)
+                yield from rows
+                if len(rows) < size:
+                    return
+                read, size = read + size, size * 2
+
+
+_SPREAD: Final = 5_000
+"""HNSW looks at the more rows the smaller a share of the index is in reach; comparing looks at each in reach."""
+
+
+def _exact(connection: Connection, reach: str, values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """All in reach, the nearest first, in blocks that grow: each looks at every vector once.
+
+    What another transaction adds in between may be left out, as if it had come after the question.
+    """
+    raw, limit = _raw(connection), FIRST
+    compared = _COMPARED + reach
+    rows = raw.execute(_FIRST.format(compared=compared), {**values, "limit": limit}).fetchall()
+    while True:
+        yield from rows
+        if len(rows) < limit:
+            return
+        limit *= GROWTH
+        after = {"last": rows[-1][1], "last_id": rows[-1][0], "limit": limit}
+        rows = raw.execute(_NEXT.format(compared=compared), {**values, **after}).fetchall()
+
+
+def _within(query: VectorQuery) -> tuple[str | None, dict[str, Any]]:
+    """The reach, model and dimension of a query as a condition, and its values; None if nothing is in reach."""
+    values: dict[str, Any] = {
+        "vector": _text(query.vector),
+        "model": query.embedding.model,
+        "dimension": query.embedding.dimension,
+        "user": query.user_id,
+    }
+    parts = []
+    for number, part in enumerate(query.reach):
+        values |= {f"scope{number}": part.scope, f"scope_id{number}": part.scope_id}
+        grants = []
+        for place, grant in enumerate(part.grants):
+            name = f"visibilities{number}_{place}"
+            values[name] = sorted(grant.visibilities)
+            own = " AND created_by = %(user)s" if grant.own else ""
+            grants.append(f"visibility = ANY(%({name})s){own}")
+        if grants:
+            covered = " OR ".join(grants)
+            parts.append(f"(scope = %(scope{number})s AND scope_id = %(scope_id{number})s AND ({covered}))")
+    if not parts:
+        return None, values
+    condition = f"model = %(model)s AND dimension = %(dimension)s AND ({' OR '.join(parts)})"
+    if query.memory_type is not None:
+        values["memory_type"] = query.memory_type
+        condition += " AND memory_type = %(memory_type)s"
+    return condition, values
+
+
+def create(options: Options, _build: Build) -> PgVectorStore:
+    """The store; it is where the memories are."""
+    return PgVectorStore(options)
+
+
+def _text(vector: NDArray[np.float32]) -> str:
+    """As PostgreSQL reads it, to the last bit of each float32."""
+    return f"[{','.join(map(repr, vector.tolist()))}]"
+
+
+def _raw(connection: Connection) -> Any:
+    """psycopg's own connection, in the transaction that SQLAlchemy began."""
+    raw = connection.connection.dbapi_connection
+    assert raw is not None
+    return raw

@@ -1,0 +1,199 @@
+"""The vector store `chroma`: what every store does, one process at a time, and a process that is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from zeus_plugins.vector_stores import chroma
+from zeus_plugins.vector_stores.chroma.store import ChromaVectorStore
+
+from tests.support.memory import HashingEmbedder, service
+from zeus_runtime import Entry, MissingError, VectorStore
+from zeus_runtime.memory.items import Caller, Embedding
+from zeus_runtime.memory.service import MemoryService
+from zeus_runtime.testing import VectorStoreConformance
+from zeus_runtime.testing.vector_store_conformance import _item
+
+pytest.importorskip("chromadb")
+NOTHING: Any = None
+
+
+class TestChromaVectorStore(VectorStoreConformance):
+    def store(self, folder: Path) -> VectorStore:
+        return ChromaVectorStore(folder / "vectors")
+
+
+def memory_in(folder: Path, store: type[VectorStore] | None = None) -> MemoryService:
+    kind = store or ChromaVectorStore
+    return service(folder, Caller("ann"), open_vectors=lambda: kind(folder / "vectors"))  # type: ignore[call-arg]
+
+
+def test_it_is_registered_as_chroma() -> None:
+    (component,) = chroma.register_vector_stores()
+    assert component.name == "chroma"
+
+
+def test_its_module_loads_no_chromadb() -> None:
+    code = "import sys, zeus_plugins.vector_stores.chroma.store; print('chromadb' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_a_second_one_on_the_folder_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    first, second = ChromaVectorStore(tmp_path), ChromaVectorStore(tmp_path)
+    first.prepare(NOTHING)
+    with pytest.raises(MissingError) as caught:
+        second.prepare(NOTHING)
+    assert caught.value.exit_code == 4
+    assert "another agent" in caught.value.message
+    assert "sqlite or pgvector" in str(caught.value.remedy)
+    first.close()
+    second.prepare(NOTHING)
+    second.close()
+
+
+def test_a_folder_that_is_spoilt_says_that_it_may_be_removed(tmp_path: Path) -> None:
+    (tmp_path / "chroma.sqlite3").write_bytes(b"not a database" * 100)
+    with pytest.raises(MissingError, match="cannot open the folder") as caught:
+        ChromaVectorStore(tmp_path).prepare(NOTHING)
+    assert "Remove the folder" in str(caught.value.remedy)
+
+
+def test_what_was_kept_is_known_after_a_close_and_after_none(tmp_path: Path) -> None:
+    store = ChromaVectorStore(tmp_path)
+    store.prepare(NOTHING)
+    embedding = Embedding("m", 4)
+    item = replace(_item("m1"), version=3)
+    store.put(NOTHING, [Entry(item, embedding, np.array([1, 0, 0, 0], np.float32))])
+    for leaves_a_state in (True, False):
+        store.close()
+        state = tmp_path / "zeus-vectors.json"
+        assert state.exists()
+        if not leaves_a_state:
+            state.unlink()
+        store = ChromaVectorStore(tmp_path)
+        store.prepare(NOTHING)
+        assert store.made_from(NOTHING) == {"m1": (embedding, 3)}
+    store.remove(NOTHING, ["m1"])
+    assert not (tmp_path / "zeus-vectors.json").exists()
+    assert store.ids(NOTHING) == set()
+    store.close()
+
+
+async def test_vectors_of_other_texts_and_models_are_made_anew(tmp_path: Path) -> None:
+    memory = memory_in(tmp_path)
+    piano = (await memory.add_explicit_memory("The user plays the piano")).item
+    tea = (await memory.add_explicit_memory("The user prefers green tea")).item
+    assert piano is not None
+    assert tea is not None
+    await memory.aclose()
+
+    stale = ChromaVectorStore(tmp_path / "vectors")
+    stale.prepare(NOTHING)
+    embedding = Embedding("hashing", 64)
+    wrong = HashingEmbedder().vector("something else")
+    stale.put(NOTHING, [Entry(replace(piano, version=7), embedding, wrong)])
+    stale.put(NOTHING, [Entry(tea, Embedding("another", 64), wrong)])
+    stale.close()
+
+    memory = memory_in(tmp_path)
+    await memory.stats()
+    await memory.aclose()
+    memory = memory_in(tmp_path)
+    (found, *_) = await memory.search_memories("The user plays the piano", mode="vector")
+    assert found.item.id == piano.id
+    assert found.similarity == pytest.approx(1, abs=1e-5)
+    (found, *_) = await memory.search_memories("The user prefers green tea", mode="vector")
+    assert found.item.id == tea.id
+    await memory.check()
+    await memory.aclose()
+
+
+class Dying(ChromaVectorStore):
+    """Its process is killed when the vector of the second memory, or the removal of the first, is asked for."""
+
+    def put(self, connection: Any, entries: Any) -> None:
+        if any("piano" in entry.item.content for entry in entries):
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().put(connection, entries)
+
+    def remove(self, connection: Any, ids: Any) -> None:
+        if ids:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+async def killed_between_row_and_vector(folder: Path) -> None:
+    memory = memory_in(folder, Dying)
+    await memory.add_explicit_memory("The user prefers green tea")
+    await memory.add_explicit_memory("The user plays the piano")
+
+
+async def killed_between_deleted_row_and_vector(folder: Path) -> None:
+    memory = memory_in(folder, Dying)
+    for item in await memory.list_memories():
+        if "tea" in item.content:
+            await memory.delete_memory(item.id)
+
+
+def killed(what: str, folder: Path) -> None:
+    command = [sys.executable, "-m", "tests.plugins_bundled.vector_stores.test_chroma", what, str(folder)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[3], check=False)
+    assert done.returncode == -signal.SIGKILL
+
+
+async def test_a_row_without_its_vector_is_found_by_its_words_and_healed_by_the_next_opening(
+    tmp_path: Path,
+) -> None:
+    killed("killed_between_row_and_vector", tmp_path)
+
+    without_model = service(
+        tmp_path, Caller("ann"), words_only=True, open_vectors=lambda: ChromaVectorStore(tmp_path / "vectors")
+    )
+    (found,) = await without_model.search_memories("piano")
+    assert found.item.content == "The user plays the piano"
+    assert found.item.embedding is None
+    await without_model.aclose()
+
+    memory = memory_in(tmp_path)
+    (found, *_) = await memory.search_memories("piano")
+    assert found.item.content == "The user plays the piano"
+    await memory.aclose()
+    memory = memory_in(tmp_path)
+    (found, *_) = await memory.search_memories("plays the piano", mode="vector")
+    assert found.item.content == "The user plays the piano"
+    assert found.item.embedding == Embedding("hashing", 64)
+    await memory.check()
+    await memory.aclose()
+
+
+async def test_a_deleted_memory_does_not_come_back_with_the_vector_that_was_left(tmp_path: Path) -> None:
+    memory = memory_in(tmp_path)
+    tea = (await memory.add_explicit_memory("The user prefers green tea")).item
+    await memory.add_explicit_memory("The user likes trail running")
+    assert tea is not None
+    await memory.aclose()
+    killed("killed_between_deleted_row_and_vector", tmp_path)
+
+    left = ChromaVectorStore(tmp_path / "vectors")
+    left.prepare(NOTHING)
+    assert tea.id in left.ids(NOTHING)
+    left.close()
+    memory = memory_in(tmp_path)
+    for mode in ("fused", "vector"):
+        found = await memory.search_memories("green tea", mode=mode)  # type: ignore[arg-type]
+        assert tea.id not in {each.item.id for each in found}
+    await memory.check()
+    await memory.aclose()
+
+
+if __name__ == "__main__":
+    asyncio.run(globals()[sys.argv[1]](Path(sys.argv[2])))

@@ -1,0 +1,32 @@
+"""The verb ``zeus sessions`` with its own verbs."""
+
+from __future__ import annotations
+
+import click
+
+from zeus_runtime.cli.sessions.keeping import (
+    archive_sessions,
+    delete_sessions,
+    prune_sessions,
+    restore_sessions,
+    roll_back_session,
+)
+from zeus_runtime.cli.sessions.reading import export_session, list_sessions, show_session
+
+
+@click.group("sessions")
+def command() -> None:
+    """List, show, roll back, archive or delete sessions."""
+
+
+for each in (
+    list_sessions,
+    show_session,
+    export_session,
+    roll_back_session,
+    archive_sessions,
+    restore_sessions,
+    prune_sessions,
+    delete_sessions,
+):
+    command.add_command(each)

@@ -1,0 +1,259 @@
+"""``zeus sessions rollback``, ``archive``, ``restore``, ``prune`` and ``delete``: what becomes of whole sessions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from zeus_runtime.cli.options import env_option, read_owner, set_option
+from zeus_runtime.cli.sessions.options import Age, config_option, json_option, sessions_argument, yes_option
+from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.keeping import Keeper, Pruned
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.config.model import Retention
+
+T = TypeVar("T")
+
+
+@click.command("rollback")
+@click.argument("session")
+@click.option(
+    "--to",
+    required=True,
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="A message of yours, by the number that `zeus sessions show` prints.",
+)
+@click.option("--before", is_flag=True, help="Set the message itself aside too, to word it anew.")
+@config_option
+@env_option
+@set_option
+@click.pass_obj
+def roll_back_session(
+    process: Process,
+    session: str,
+    to: int,
+    before: bool,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+) -> None:
+    """Go back to an earlier message; what came after it is set aside, not deleted.
+
+    `zeus run --session SESSION --continue` answers the message again, and a prompt goes on after it. `zeus sessions
+    show --all` shows what was set aside.
+    """
+    checked, _ = read_owner(process, config, env=env, sets=sets)
+    aside = _with_keeper(process, checked, lambda keeper: keeper.roll_back(session, to, before=before))
+    complain(
+        f"{session} is back {'before' if before else 'at'} message {to}; {aside} message(s) were set aside"
+    )
+
+
+@click.command("archive")
+@sessions_argument
+@config_option
+@env_option
+@set_option
+@click.pass_obj
+def archive_sessions(
+    process: Process,
+    sessions: tuple[str, ...],
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+) -> None:
+    """Pack sessions away: out of the lists, a fraction of the room, and back with `zeus sessions restore`."""
+    _each(process, sessions, config, env, sets, lambda keeper, name: keeper.archive(name), "archived")
+
+
+@click.command("restore")
+@sessions_argument
+@config_option
+@env_option
+@set_option
+@click.pass_obj
+def restore_sessions(
+    process: Process,
+    sessions: tuple[str, ...],
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+) -> None:
+    """Bring archived sessions back as they were."""
+    _each(process, sessions, config, env, sets, lambda keeper, name: keeper.restore(name), "restored")
+
+
+@click.command("prune")
+@click.option(
+    "--older-than", metavar="AGE", type=Age(), help="What was not used for so long, such as 30d (m, h, d, w)."
+)
+@click.option(
+    "--keep", metavar="N", type=click.IntRange(min=1), help="All but the N sessions that were used last."
+)
+@click.option("--delete", is_flag=True, help="Delete instead of archiving, whatever retention.archive says.")
+@click.option("--all", "every", is_flag=True, help="Of all agents that use the database, not only this one.")
+@click.option("--dry-run", is_flag=True, help="Only say which.")
+@yes_option
+@config_option
+@env_option
+@set_option
+@json_option
+@click.pass_obj
+def prune_sessions(
+    process: Process,
+    older_than: float | None,
+    keep: int | None,
+    delete: bool,
+    every: bool,
+    dry_run: bool,
+    yes: bool,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    as_object: bool,
+) -> None:
+    """Archive (or delete) sessions that are old or too many; by default as the config's `retention` says.
+
+    A session that runs is left alone.
+    """
+    from dataclasses import asdict, replace
+
+    from zeus_runtime.errors import UsageError
+
+    checked, own = read_owner(process, config, env=env, sets=sets)
+    retention = checked.config.retention
+    if older_than is not None or keep is not None:
+        retention = replace(retention, max_age_days=older_than, max_sessions=keep)
+    if retention.max_age_days is None and retention.max_sessions is None:
+        raise UsageError(
+            "nothing says which sessions go", remedy="Say --older-than 30d or --keep 100, or set `retention`."
+        )
+    if delete:
+        retention = replace(retention, archive=False)
+    agent = None if every or not own else checked.config.name
+
+    def prune(retention: Retention, *, dry_run: bool) -> Pruned:
+        return _with_keeper(
+            process, checked, lambda keeper: keeper.prune(retention, agent=agent, dry_run=dry_run)
+        )
+
+    found = prune(retention, dry_run=True)
+    names = [*found.archived, *found.deleted]
+    if names and not dry_run:
+        what = "Archive" if retention.archive else "Delete"
+        _ask(yes, f"{what} {len(names)} session(s)?", f"{what.lower()}d")
+        found = prune(retention, dry_run=False)
+        names = [*found.archived, *found.deleted]
+    if as_object:
+        answer(as_json({**asdict(found), "dry_run": dry_run}))
+        return
+    for name in names:
+        answer(name)
+    done = "archived" if retention.archive else "deleted"
+    complain(f"{len(names)} session(s) {'would be ' if dry_run else ''}{done}")
+    if found.running:
+        complain(f"{len(found.running)} left alone: {', '.join(found.running)} running")
+
+
+@click.command("delete")
+@sessions_argument
+@config_option
+@env_option
+@set_option
+@yes_option
+@click.pass_obj
+def delete_sessions(
+    process: Process,
+    sessions: tuple[str, ...],
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    yes: bool,
+) -> None:
+    """Delete sessions with all their messages and checkpoints, archived ones too."""
+
+    async def delete(keeper: Keeper, session: str) -> bool:
+        await keeper.delete(session)
+        return True
+
+    _ask(yes, f"Delete {', '.join(sessions)}?", "deleted")
+    _each(process, sessions, config, env, sets, delete, "deleted")
+
+
+def _ask(yes: bool, question: str, done: str) -> None:
+    from zeus_runtime.errors import UsageError
+
+    if yes:
+        return
+    if not is_terminal(sys.stdin):
+        raise UsageError(f"nothing is {done} unasked", remedy="Say --yes.")
+    click.confirm(question, abort=True, err=True)
+
+
+def _each(
+    process: Process,
+    sessions: Sequence[str],
+    config: str | None,
+    env: str | None,
+    sets: Sequence[str],
+    do: Callable[[Keeper, str], Awaitable[bool]],
+    done: str,
+) -> None:
+    """Do something with each session, with none of them unless all are there."""
+    checked, _ = read_owner(process, config, env=env, sets=sets)
+
+    async def work(keeper: Keeper) -> None:
+        for session in sessions:
+            await keeper.log.find(session, archived=True)
+        for session in dict.fromkeys(sessions):
+            complain(f"{done} {session}" if await do(keeper, session) else f"{session} is {_ALREADY[done]}")
+        await keeper.log.database.compact()
+
+    _with_keeper(process, checked, work)
+
+
+_ALREADY = {"archived": "archived already", "restored": "not archived"}
+
+
+def _with_keeper(process: Process, checked: Checked, work: Callable[[Keeper], Awaitable[T]]) -> T:
+    """What ``work`` gives, with the database and the checkpointer of a config open; no model is needed.
+
+    Raises:
+        UsageError: there is no database.
+    """
+    import asyncio
+
+    from zeus_runtime.agent.keeping import Keeper
+    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.cli.start import prepared
+    from zeus_runtime.errors import UsageError
+    from zeus_runtime.store.database import Database, sqlite_file
+    from zeus_runtime.store.thread_log import ThreadLog
+
+    url = checked.config.storage.url
+    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
+    if file is not None and not file.exists():
+        raise UsageError("there is no session yet", remedy=f"There is no database {url}.")
+
+    async def run() -> T:
+        plan = make_plan(checked)
+        database = Database(url, directory=checked.directory)
+        try:
+            log = ThreadLog(database)
+            await log.create_tables()
+            async with plan.checkpointer.create(plan.build) as saver:
+                return await work(Keeper(log, saver))
+        finally:
+            await database.close()
+            if plan.build.memory is not None:
+                await plan.build.memory.aclose()
+
+    with prepared(process):
+        return asyncio.run(run())

@@ -1,0 +1,42 @@
+"""What the verbs of ``zeus sessions`` share: whose database, which sessions, and for how long."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import click
+
+from zeus_runtime.cli.completion import complete_config, complete_session
+from zeus_runtime.cli.options import Decorator
+
+config_option: Decorator = click.option(
+    "--config",
+    metavar="CONFIG",
+    shell_complete=complete_config,
+    help="Whose database: a file or preset; zeus.yaml by default, and without one the default preset.",
+)
+json_option: Decorator = click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
+yes_option: Decorator = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+session_argument: Decorator = click.argument("session", required=False, shell_complete=complete_session)
+sessions_argument: Decorator = click.argument(
+    "sessions", nargs=-1, required=True, metavar="SESSION...", shell_complete=complete_session
+)
+
+_DAYS: Final = {"m": 1 / 1440, "h": 1 / 24, "d": 1.0, "w": 7.0}
+_AGE: Final = re.compile(r"(\d+(?:\.\d+)?)([mhdw])\Z")
+
+
+class Age(click.ParamType):  # type: ignore[type-arg]  # generic in newer clicks only
+    """A length of time such as ``30d``, as days."""
+
+    name = "AGE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """``30d`` as 30.0."""
+        if isinstance(value, float):
+            return value
+        match = _AGE.match(str(value))
+        if match is None:
+            self.fail(f"{value!r} is no age; say 90m, 12h, 30d or 8w.", param, ctx)
+        return float(match[1]) * _DAYS[match[2]]

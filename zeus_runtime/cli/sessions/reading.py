@@ -1,0 +1,204 @@
+"""``zeus sessions list``, ``show`` and ``export``: stored conversations for people and programs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from zeus_runtime.cli.log import with_log
+from zeus_runtime.cli.options import env_option, read_owner, set_option
+from zeus_runtime.cli.sessions.options import config_option, json_option, session_argument
+from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.cli.sessions.stored import Stored
+    from zeus_runtime.store.thread_log import SessionInfo, ThreadLog
+
+
+@click.command("list")
+@config_option
+@env_option
+@set_option
+@click.option("--all", "every", is_flag=True, help="Of all agents that use the database, not only this one.")
+@click.option("--archived", is_flag=True, help="Those that are archived.")
+@click.option(
+    "--limit", metavar="N", type=click.IntRange(min=1), default=30, show_default=True, help="At most N."
+)
+@json_option
+@click.pass_obj
+def list_sessions(
+    process: Process,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    every: bool,
+    archived: bool,
+    limit: int,
+    as_object: bool,
+) -> None:
+    """List the agent's sessions, last used first."""
+    checked, own = read_owner(process, config, env=env, sets=sets)
+    agent = None if every or not own else checked.config.name
+    found = (
+        with_log(process, checked, lambda log: log.sessions(agent=agent, limit=limit, archived=archived))
+        or ()
+    )
+    if as_object:
+        answer(as_json([asdict(session) for session in found]))
+    elif found:
+        answer(session_table(found))
+    else:
+        complain("no archived session" if archived else "no session yet")
+
+
+@click.command("show")
+@session_argument
+@click.option("--all", "whole", is_flag=True, help="What a rollback set aside too.")
+@config_option
+@env_option
+@set_option
+@json_option
+@click.pass_obj
+def show_session(
+    process: Process,
+    session: str | None,
+    whole: bool,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    as_object: bool,
+) -> None:
+    """Print a session's conversation, whole, as it was before any context policy; the last used one by default."""
+    from zeus_runtime.cli.sessions.stored import conversation
+
+    checked, stored = _read(process, session, config, env, sets)
+    redact = checked.document.redactor
+    shown = [each for each in stored.messages if whole or not each.set_aside]
+    if as_object:
+        messages = [
+            {"seq": each.seq, **({"set_aside": True} if each.set_aside else {}), **each.payload}
+            for each in shown
+        ]
+        answer(
+            as_json(
+                {
+                    "session": stored.info.session,
+                    "state": stored.info.state,
+                    "messages": redact.json(messages),
+                }
+            )
+        )
+        return
+    text = redact(conversation(shown))
+    answer(printable(text) if is_terminal(sys.stdout) else text)
+    hidden = len(stored.messages) - len(shown)
+    if hidden:
+        complain(f"({hidden} message(s) set aside by a rollback: --all shows them)")
+    if stored.info.state in _UNFINISHED:
+        complain(
+            f"(its last turn {_UNFINISHED[stored.info.state]}:"
+            f" `zeus run --session {stored.info.session} --continue` goes on)"
+        )
+
+
+@click.command("export")
+@session_argument
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(("json", "markdown")),
+    default="json",
+    show_default=True,
+    help="json has everything that is stored of it; markdown is for reading.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write it there.",
+)
+@config_option
+@env_option
+@set_option
+@click.pass_obj
+def export_session(
+    process: Process,
+    session: str | None,
+    form: str,
+    output: Path | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+) -> None:
+    """Write a session out, with what rollbacks set aside; the last used one by default. Known secrets are masked."""
+    from zeus_runtime.cli.sessions.stored import as_document, as_markdown
+    from zeus_runtime.errors import UsageError
+
+    checked, stored = _read(process, session, config, env, sets)
+    redact = checked.document.redactor
+    text = as_json(redact.json(as_document(stored))) if form == "json" else redact(as_markdown(stored))
+    if output is None:
+        answer(printable(text) if is_terminal(sys.stdout) else text)
+        return
+    try:
+        output.write_text(text.rstrip("\n") + "\n", "utf-8")
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written: {error.strerror}") from error
+    complain(f"wrote {stored.info.session} to {output}")
+
+
+_UNFINISHED = {
+    "open": "did not end",
+    "error": "failed",
+    "interrupted": "was interrupted",
+    "rolled-back": "was taken back",
+}
+
+
+def _read(
+    process: Process, session: str | None, config: str | None, env: str | None, sets: tuple[str, ...]
+) -> tuple[Checked, Stored]:
+    from zeus_runtime.cli.sessions.stored import read
+    from zeus_runtime.errors import UsageError
+
+    checked, own = read_owner(process, config, env=env, sets=sets)
+    agent = checked.config.name if own else None
+
+    async def work(log: ThreadLog) -> Stored | None:
+        latest = await log.sessions(agent=agent, limit=1) if session is None else ()
+        name = session or (latest[0].session if latest else None)
+        return None if name is None else await read(log, name)
+
+    found = with_log(process, checked, work)
+    if found is None:
+        which = f"no session {session!r}" if session else "no session yet"
+        raise UsageError(f"there is {which}", remedy="`zeus run` begins one.")
+    return checked, found
+
+
+def session_table(sessions: Sequence[SessionInfo]) -> str:
+    """Sessions as rows: id, last use in local time, messages, how the last turn went, agent, first words."""
+    from datetime import UTC, datetime
+
+    from zeus_runtime.cli.table import shortened, table
+
+    rows = [
+        (
+            each.session,
+            datetime.fromtimestamp(each.updated_ms / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M"),
+            str(each.messages),
+            each.state,
+            each.agent,
+            shortened(printable(each.title), 60),
+        )
+        for each in sessions
+    ]
+    return table(rows, ("SESSION", "LAST USED", "MESSAGES", "STATE", "AGENT", "BEGINS"))

@@ -1,0 +1,138 @@
+"""A session as it is stored, and its forms: a conversation to read, a document, Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime.cli.transcript import transcript
+
+if TYPE_CHECKING:
+    from zeus_runtime.store.line import Rollback
+    from zeus_runtime.store.listing import SessionInfo
+    from zeus_runtime.store.snapshots import Snapshot
+    from zeus_runtime.store.thread_log import ThreadLog
+
+FORMAT: Final = 1
+"""The version of the exported document."""
+
+_WHO: Final = {"user": "You", "assistant": "Agent", "tool": "Tool", "system": "System"}
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message as it is stored; ``set_aside`` by a rollback it is part of the conversation no more."""
+
+    seq: int
+    id: str
+    created_ms: int
+    set_aside: bool
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """All that a database has of a session but its ledger, which ``zeus context`` shows."""
+
+    info: SessionInfo
+    messages: Sequence[Message]
+    edits: Sequence[tuple[int, int, str]]
+    rollbacks: Sequence[Rollback]
+    snapshots: Sequence[Snapshot]
+
+
+async def read(log: ThreadLog, session: str) -> Stored:
+    """The session ``session``.
+
+    Raises:
+        UsageError: there is no such session, or it is archived.
+    """
+    from zeus_runtime.store.line import line_of
+    from zeus_runtime.store.rollbacks import rollbacks
+    from zeus_runtime.store.snapshots import snapshots
+
+    thread = await log.find(session)
+    made = await rollbacks(log, thread)
+    line = line_of(made)
+    messages = [
+        Message(each.seq, each.id, each.created_ms, line.place(each.seq) is None, json.loads(each.payload))
+        for each in await log.read(thread)
+    ]
+    return Stored(
+        await log.info(thread), messages, await log.edit_entries(thread), made, await snapshots(log, thread)
+    )
+
+
+def conversation(messages: Sequence[Message]) -> str:
+    """Every message whole, under its number and who said it."""
+    from zeus_runtime.models.messages import from_payload
+
+    return transcript(
+        [from_payload(each.payload) for each in messages],
+        [f" · {each.seq}{' (set aside)' if each.set_aside else ''}" for each in messages],
+    )
+
+
+def as_document(stored: Stored) -> dict[str, Any]:
+    """Everything, for programs."""
+    return {
+        "format": FORMAT,
+        **asdict(stored.info),
+        "messages": [asdict(each) for each in stored.messages],
+        "edits": [{"number": number, "at": at, "edit": _json(text)} for number, at, text in stored.edits],
+        "rollbacks": [asdict(each) for each in stored.rollbacks],
+        "snapshots": [asdict(each) for each in stored.snapshots],
+    }
+
+
+def as_markdown(stored: Stored) -> str:
+    """The conversation to read: a heading for each message; results, calls and what was set aside in their place."""
+    parts = [f"# {' '.join(stored.info.title.split()) or stored.info.session}"]
+    parts.append(f"Session `{stored.info.session}` of the agent {stored.info.agent}.")
+    for each in stored.messages:
+        parts.extend(_written(each))
+    return "\n\n".join(parts)
+
+
+def _written(message: Message) -> list[str]:
+    from datetime import UTC, datetime
+
+    from zeus_runtime.models.content import text_of
+    from zeus_runtime.models.messages import from_payload
+
+    payload = message.payload
+    at = datetime.fromtimestamp(message.created_ms / 1000, UTC)
+    name = f" `{payload['name']}`" if payload["role"] == "tool" and payload.get("name") else ""
+    aside = " · set aside" if message.set_aside else ""
+    parts = [
+        f"## {message.seq} · {_WHO.get(payload['role'], payload['role'])}{name} · {at:%Y-%m-%d %H:%M} UTC{aside}"
+    ]
+    shown = from_payload(payload)
+    if text := text_of(shown).strip("\n"):
+        parts.append(_fenced(text) if payload["role"] == "tool" else text)
+    for call in [*getattr(shown, "tool_calls", ()), *getattr(shown, "invalid_tool_calls", ())]:
+        arguments = json.dumps(call["args"], ensure_ascii=False, indent=2)
+        parts.append(f"Calls `{call['name']}`:\n\n{_fenced(arguments, 'json')}")
+    return parts
+
+
+def _fenced(text: str, language: str = "") -> str:
+    """``text`` in a fence that nothing in it can close."""
+    longest = max((len(run) for run in _backticks(text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _backticks(text: str) -> list[str]:
+    import re
+
+    return re.findall(r"`+", text)
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -1,0 +1,71 @@
+"""Archived sessions: their rows packed into one, until they are restored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, delete, insert, select
+
+from zeus_runtime.store.packing import drop_rows, pack_rows, unpack_rows
+from zeus_runtime.store.tables import ArchiveRow
+
+if TYPE_CHECKING:
+    from zeus_runtime.store.thread_log import Thread, ThreadLog
+
+_archive = ArchiveRow.__table__  # type: ignore[attr-defined]
+
+
+async def archive(log: ThreadLog, thread: Thread) -> bool:
+    """Pack the session's rows into the archive, all in one transaction.
+
+    Returns:
+        whether that was done: not if it is archived already.
+
+    Raises:
+        LogConflictError: another process has taken the session.
+    """
+
+    def work(connection: Connection) -> bool:
+        query = select(_archive.c.thread).where(_archive.c.thread == thread.key)
+        if connection.execute(query).first() is not None:
+            return False
+        packed = pack_rows(connection, thread.key)
+        row = {
+            "thread": thread.key,
+            "archived_ms": log.now_ms(),
+            "messages": packed.counts.get("message", 0),
+            "edits": packed.counts.get("context_edit", 0),
+            "steps": packed.counts.get("context_step", 0),
+            "texts": packed.counts.get("context_text", 0),
+            "digest": packed.digest,
+            "rows": packed.data,
+        }
+        connection.execute(insert(_archive), row)
+        drop_rows(connection, thread.key)
+        return True
+
+    return await log.owning(thread, "the archive", work, archived=True)
+
+
+async def restore(log: ThreadLog, thread: Thread) -> bool:
+    """Put an archived session's rows back as they were, all in one transaction; it counts as used now.
+
+    Returns:
+        whether that was done: not if it is not archived.
+
+    Raises:
+        RunError: the archive is damaged; nothing is changed.
+        LogConflictError: another process has taken the session.
+    """
+
+    def work(connection: Connection) -> bool:
+        here = _archive.c.thread == thread.key
+        found = connection.execute(select(_archive.c.rows, _archive.c.digest).where(here)).first()
+        if found is None:
+            return False
+        unpack_rows(connection, thread.key, bytes(found[0]), found[1])
+        connection.execute(delete(_archive).where(here))
+        log.touch_in(connection, thread)
+        return True
+
+    return await log.owning(thread, "an archived session", work, archived=True)

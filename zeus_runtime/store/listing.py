@@ -1,0 +1,121 @@
+"""Sessions as a list shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, exists, func, select
+
+from zeus_runtime.store.tables import ArchiveRow, MessageRow, RollbackRow, SnapshotRow, ThreadRow
+
+_thread = ThreadRow.__table__  # type: ignore[attr-defined]
+_message = MessageRow.__table__  # type: ignore[attr-defined]
+_rollback = RollbackRow.__table__  # type: ignore[attr-defined]
+_snapshot = SnapshotRow.__table__  # type: ignore[attr-defined]
+_archive = ArchiveRow.__table__  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """A session as a list shows it; times in UTC milliseconds.
+
+    Args:
+        messages: of its conversation; what a rollback set aside does not count, unless it is archived.
+        state: how its last turn went: ``complete``, ``error``, ``interrupted``; ``open`` while it runs or when it was
+            killed, ``rolled-back`` after a return to an earlier message, empty where that is not known.
+        archived_ms: since when it is archived; None if it is not.
+    """
+
+    session: str
+    agent: str
+    title: str
+    messages: int
+    created_ms: int
+    updated_ms: int
+    state: str = ""
+    archived_ms: int | None = None
+
+
+def list_sessions(
+    connection: Connection, *, agent: str | None, limit: int | None, archived: bool
+) -> Sequence[SessionInfo]:
+    """The sessions, last used first; those that are archived instead of those that are not, if so asked."""
+    query = _INFOS[archived].order_by(_thread.c.updated_ms.desc(), _thread.c.key.desc())
+    if agent is not None:
+        query = query.where(_thread.c.agent == agent)
+    if limit is not None:
+        query = query.limit(limit)
+    return [_info(*row) for row in connection.execute(query)]
+
+
+def one_session(connection: Connection, thread: int) -> SessionInfo:
+    """The session of that key, archived or not."""
+    rows = (
+        connection.execute(_INFOS[archived].where(_thread.c.key == thread)).first()
+        for archived in (False, True)
+    )
+    return next(_info(*row) for row in rows if row is not None)
+
+
+def last_used(
+    connection: Connection, *, agent: str | None = None, session: str | None = None
+) -> Sequence[tuple[str, int]]:
+    """Sessions that are not archived and when each was last used, the last used first."""
+    query = (
+        select(_thread.c.session, _thread.c.updated_ms)
+        .select_from(_thread.outerjoin(_archive))
+        .where(_archive.c.thread.is_(None))
+        .order_by(_thread.c.updated_ms.desc(), _thread.c.key.desc())
+    )
+    if agent is not None:
+        query = query.where(_thread.c.agent == agent)
+    if session is not None:
+        query = query.where(_thread.c.session == session)
+    return [(row[0], row[1]) for row in connection.execute(query)]
+
+
+_STATES: dict[str, str] = {"turn-start": "open", "manual": "rolled-back"}
+
+
+def _infos(*, archived: bool) -> Any:
+    """The rows of ``SessionInfo``, in its order."""
+    aside = exists().where(
+        _rollback.c.thread == _message.c.thread,
+        _message.c.seq > _rollback.c.kept_seq,
+        _message.c.seq <= _rollback.c.last_seq,
+    )
+    count = (
+        select(func.count())
+        .select_from(_message)
+        .where(_message.c.thread == _thread.c.key, ~aside)
+        .scalar_subquery()
+    )
+    reason = (
+        select(_snapshot.c.reason)
+        .where(_snapshot.c.thread == _thread.c.key)
+        .order_by(_snapshot.c.number.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    query = select(
+        _thread.c.session,
+        _thread.c.agent,
+        _thread.c.title,
+        _archive.c.messages if archived else count,
+        _thread.c.created_ms,
+        _thread.c.updated_ms,
+        reason,
+        _archive.c.archived_ms,
+    ).select_from(_thread.join(_archive) if archived else _thread.outerjoin(_archive))
+    return query if archived else query.where(_archive.c.thread.is_(None))
+
+
+_INFOS = {archived: _infos(archived=archived) for archived in (False, True)}
+
+
+def _info(*row: Any) -> SessionInfo:
+    session, agent, title, messages, created_ms, updated_ms, reason, archived_ms = row
+    state = _STATES.get(reason, reason or "")
+    return SessionInfo(session, agent, title, messages, created_ms, updated_ms, state, archived_ms)

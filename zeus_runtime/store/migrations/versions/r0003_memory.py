@@ -1,0 +1,158 @@
+"""Long-term memory: places, items with their words, history, extractions, profiles, projects and users' settings.
+
+Databases in which memory was used before it was part of the schema have these tables already.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects.postgresql import TSVECTOR
+
+from zeus_runtime.store.row_security import policies
+
+revision = "0003"
+down_revision = "0002"
+
+_KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+_WORDS = sa.Text().with_variant(TSVECTOR(), "postgresql")
+
+_FTS = (
+    """CREATE VIRTUAL TABLE IF NOT EXISTS memory_words USING fts5(
+      words, content='memory_item', content_rowid='key', tokenize="ascii tokenchars '_'")""",
+    "CREATE VIRTUAL TABLE IF NOT EXISTS memory_word USING fts5vocab('memory_words', 'instance')",
+    """CREATE TRIGGER IF NOT EXISTS memory_words_insert AFTER INSERT ON memory_item BEGIN
+      INSERT INTO memory_words(rowid, words) VALUES (new.key, new.words); END""",
+    """CREATE TRIGGER IF NOT EXISTS memory_words_delete AFTER DELETE ON memory_item BEGIN
+      INSERT INTO memory_words(memory_words, rowid, words) VALUES ('delete', old.key, old.words); END""",
+    """CREATE TRIGGER IF NOT EXISTS memory_words_update AFTER UPDATE OF words ON memory_item
+      WHEN new.words <> old.words BEGIN
+      INSERT INTO memory_words(memory_words, rowid, words) VALUES ('delete', old.key, old.words);
+      INSERT INTO memory_words(rowid, words) VALUES (new.key, new.words); END""",
+)
+
+
+def _key() -> sa.Column[int]:
+    return sa.Column("key", _KEY, primary_key=True, autoincrement=True)
+
+
+def _text(*names: str, **more: Any) -> list[sa.Column[str]]:
+    return [sa.Column(name, sa.Text, **{"nullable": False, **more}) for name in names]
+
+
+def _times(*names: str, nullable: bool = False) -> list[sa.Column[int]]:
+    return [sa.Column(name, sa.BigInteger, nullable=nullable) for name in names]
+
+
+def _whole(name: str, *, nullable: bool = False) -> sa.Column[int]:
+    return sa.Column(name, sa.Integer, nullable=nullable)
+
+
+def _table(name: str, *columns: sa.Column[Any], **more: Any) -> None:
+    op.create_table(name, *columns, if_not_exists=True, **more)
+
+
+def _index(name: str, table: str, *columns: str, unique: bool = False) -> None:
+    op.create_index(name, table, list(columns), unique=unique, if_not_exists=True)
+
+
+def upgrade() -> None:
+    _table("memory_place", _key(), *_text("scope", "scope_id"), *_times("changes"))
+    _index("memory_place_of", "memory_place", "scope", "scope_id", unique=True)
+    _table(
+        "memory_item",
+        _key(),
+        *_text("id", unique=True),
+        *_times("place", "changed"),
+        *_text("scope", "scope_id", "content", "digest"),
+        sa.Column("words", _WORDS, nullable=False),
+        _whole("word_count"),
+        *_text("memory_type", "created_by", "source"),
+        *_text("source_id", nullable=True),
+        sa.Column("confidence", sa.Float(53), nullable=False),
+        *_text("visibility", "status", "trust"),
+        *_text("subject", nullable=True),
+        *_times("valid_from_ms", "valid_until_ms", nullable=True),
+        *_text("superseded_by", "embedding_model", nullable=True),
+        _whole("embedding_dimension", nullable=True),
+        _whole("version"),
+        *_times("created_ms", "updated_ms"),
+        *_times("last_used_ms", nullable=True),
+        sqlite_autoincrement=True,
+    )
+    _index("memory_item_changed", "memory_item", "place", "changed")
+    _index("memory_item_digest", "memory_item", "digest")
+    _index("memory_item_listed", "memory_item", "place", "status", "updated_ms")
+    _index("memory_item_embedded", "memory_item", "embedding_model", "embedding_dimension", "key")
+    _index("memory_item_superseded", "memory_item", "superseded_by")
+    _table(
+        "memory_gone",
+        *(
+            sa.Column(name, _KEY, primary_key=True, autoincrement=False)
+            for name in ("place", "changed", "item")
+        ),
+    )
+    _table(
+        "memory_history",
+        _key(),
+        *_text("item"),
+        _whole("version"),
+        *_text("action", "by"),
+        *_times("at_ms"),
+        *_text("content"),
+    )
+    _index("memory_history_of", "memory_history", "item", "key")
+    _table("extraction_log", _key(), *_text("session"), *_times("at_ms"))
+    _index("extraction_log_of", "extraction_log", "session", "at_ms")
+    _table(
+        "user_profile",
+        sa.Column("user_id", sa.Text, primary_key=True),
+        *_text("username", "background", "profession", "communication_style", "response_format"),
+        *_text("language_preference", "characteristics", "content", "expertise_areas"),
+        *_text("programming_languages", "frequently_used_tools", "lines"),
+        _whole("version"),
+        *_times("updated_ms"),
+    )
+    _table("project", sa.Column("id", sa.Text, primary_key=True), *_text("name"), *_times("created_ms"))
+    _table(
+        "project_member",
+        sa.Column("project_id", sa.Text, primary_key=True),
+        sa.Column("user_id", sa.Text, primary_key=True),
+        *_text("role"),
+        *_times("since_ms"),
+    )
+    _index("project_member_user", "project_member", "user_id")
+    _table(
+        "project_profile",
+        sa.Column("project_id", sa.Text, primary_key=True),
+        *_text("project_goal", "tech_stack", "constraints", "key_decisions", "team_conventions"),
+        *_text("current_phase", "lines"),
+        _whole("version"),
+        *_times("updated_ms"),
+    )
+    _table(
+        "user_setting",
+        sa.Column("user_id", sa.Text, primary_key=True),
+        sa.Column("name", sa.Text, primary_key=True),
+        *_text("value"),
+        sa.Column("secret", sa.Boolean, nullable=False),
+        *_times("updated_ms"),
+    )
+    if op.get_context().dialect.name == "sqlite":
+        _index_words_on_sqlite()
+    else:
+        op.execute("CREATE INDEX IF NOT EXISTS memory_item_words ON memory_item USING gin (words)")
+        for table in ("memory_item", "memory_history", "user_profile", "project_profile"):
+            for statement in policies(table):
+                op.execute(statement)
+
+
+def _index_words_on_sqlite() -> None:
+    import sqlite3
+
+    for statement in _FTS:
+        op.execute(statement)
+    if sqlite3.sqlite_version_info >= (3, 42):
+        op.execute("INSERT INTO memory_words(memory_words, rank) VALUES ('secure-delete', 1)")

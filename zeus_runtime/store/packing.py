@@ -1,0 +1,132 @@
+"""A session's rows as one packed text, and back: JSON lines, each a table's name and one row's values.
+
+Values go as they are stored, ledger entries still deflated, so that what comes back is the same to the byte.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import zlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, column, delete, insert, select, table
+
+from zeus_runtime.errors import RunError
+
+_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "message": ("seq", "id", "created_ms", "payload"),
+    "context_edit": ("number", "at_seq", "payload"),
+    "context_step": ("number", "seq", "created_ms", "payload"),
+    "context_text": ("digest", "text"),
+    "thread_rollback": ("number", "kept_seq", "last_seq", "edits", "steps", "created_ms"),
+    "session_state_snapshot": ("number", "at_seq", "edits", "run_id", "reason", "created_ms"),
+}
+"""Table to its columns but ``thread``, the first one its order. Without types: values are not converted."""
+
+_TABLES: Final = {
+    name: table(name, column("thread"), *(column(each) for each in columns))
+    for name, columns in _COLUMNS.items()
+}
+_FORMAT: Final = 1
+_ROWS_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True)
+class Packing:
+    """A thread's rows.
+
+    Args:
+        counts: table to its number of rows.
+        digest: SHA-256 of the lines.
+        data: the lines, deflated.
+    """
+
+    counts: Mapping[str, int]
+    digest: str
+    data: bytes
+
+
+def pack_rows(connection: Connection, thread: int) -> Packing:
+    """Every row of ``thread``; nothing is removed."""
+    counts: Counter[str] = Counter()
+    digest, deflate, parts = hashlib.sha256(), zlib.compressobj(6), []
+
+    def write(value: Any) -> None:
+        line = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        digest.update(line)
+        parts.append(deflate.compress(line))
+
+    write({"format": _FORMAT, "columns": _COLUMNS})
+    for name, source in _TABLES.items():
+        columns = [source.c[each] for each in _COLUMNS[name]]
+        rows = connection.execute(select(*columns).where(source.c.thread == thread).order_by(columns[0]))
+        for row in rows:
+            counts[name] += 1
+            write([name, *map(_out, row)])
+    return Packing(counts, digest.hexdigest(), b"".join([*parts, deflate.flush()]))
+
+
+def unpack_rows(connection: Connection, thread: int, data: bytes, digest: str) -> None:
+    """Write the rows of ``data`` as those of ``thread``.
+
+    Raises:
+        RunError: they are not what was packed.
+    """
+    waiting: list[dict[str, Any]] = []
+    at = ""
+
+    def flush() -> None:
+        if waiting:
+            connection.execute(insert(_TABLES[at]), waiting)
+            waiting.clear()
+
+    for name, *values in _lines(data, digest):
+        if name != at or len(waiting) >= _ROWS_AT_ONCE:
+            flush()
+            at = name
+        waiting.append({"thread": thread, **dict(zip(_COLUMNS[name], map(_in, values), strict=True))})
+    flush()
+
+
+def drop_rows(connection: Connection, thread: int) -> None:
+    """Remove every row of ``thread`` but the thread's own."""
+    for source in reversed(_TABLES.values()):
+        connection.execute(delete(source).where(source.c.thread == thread))
+
+
+def _lines(data: bytes, digest: str) -> list[list[Any]]:
+    try:
+        text = zlib.decompress(data)
+    except zlib.error as error:
+        raise _damaged(str(error)) from None
+    if hashlib.sha256(text).hexdigest() != digest:
+        raise _damaged("its digest is another")
+    head, *rows = map(json.loads, text.splitlines())
+    if head["format"] != _FORMAT:
+        raise RunError(
+            f"the archived session has the format {head['format']}, which this Zeus does not know",
+            remedy="Restore it with the newer Zeus that archived it.",
+        )
+    return rows
+
+
+def _damaged(why: str) -> RunError:
+    return RunError(
+        f"the archived session is damaged: {why}",
+        remedy="Nothing was changed. Take its row of checkpoint_archive from a backup of the database.",
+    )
+
+
+def _out(value: Any) -> Any:
+    if isinstance(value, bytes | memoryview):
+        return {"base64": base64.b64encode(bytes(value)).decode("ascii")}
+    return value
+
+
+def _in(value: Any) -> Any:
+    return base64.b64decode(value["base64"]) if isinstance(value, dict) else value

@@ -1,0 +1,58 @@
+"""Returns to an earlier message; ``line`` says what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, Table, func, insert, select
+
+from zeus_runtime.store.line import Rollback
+from zeus_runtime.store.snapshots import take_snapshot
+from zeus_runtime.store.tables import EditRow, MessageRow, RollbackRow, StepRow
+
+if TYPE_CHECKING:
+    from zeus_runtime.store.thread_log import Thread, ThreadLog
+
+_message = MessageRow.__table__  # type: ignore[attr-defined]
+_edit = EditRow.__table__  # type: ignore[attr-defined]
+_step = StepRow.__table__  # type: ignore[attr-defined]
+_rollback = RollbackRow.__table__  # type: ignore[attr-defined]
+
+
+async def rollbacks(log: ThreadLog, thread: Thread) -> Sequence[Rollback]:
+    """Every return to an earlier message, in order."""
+    names = ("number", "kept_seq", "last_seq", "edits", "steps", "created_ms")
+    query = select(*(_rollback.c[name] for name in names)).where(_rollback.c.thread == thread.key)
+    return await log.reading(
+        thread,
+        lambda connection: [Rollback(*row) for row in connection.execute(query.order_by(_rollback.c.number))],
+    )
+
+
+async def roll_back(log: ThreadLog, thread: Thread, kept_seq: int) -> Rollback:
+    """Set aside every message after ``kept_seq`` that is written; none of them is touched.
+
+    Raises:
+        LogConflictError: another process has taken the session.
+    """
+
+    def work(connection: Connection) -> Rollback:
+        def last(table: Table, name: str) -> int:
+            highest = select(func.max(table.c[name])).where(table.c.thread == thread.key)
+            return int(connection.execute(highest).scalar() or 0)
+
+        made = Rollback(
+            last(_rollback, "number") + 1,
+            kept_seq,
+            last(_message, "seq"),
+            last(_edit, "number"),
+            last(_step, "number"),
+            log.now_ms(),
+        )
+        connection.execute(insert(_rollback), {"thread": thread.key, **vars(made)})
+        log.touch_in(connection, thread)
+        take_snapshot(connection, thread, "", "manual", made.created_ms)
+        return made
+
+    return await log.owning(thread, "a rollback", work)

@@ -1,0 +1,98 @@
+"""Row-level security on PostgreSQL: a second wall behind the conditions that every query of memory has anyway.
+
+Each transaction says on whose behalf it is (``act_for``), and the server shows and takes rows accordingly, whatever the
+query says. A transaction that says nothing sees nothing. The tables' owner and superusers are exempt: agents have to
+run as another role (docs/deployment.md). It catches a condition that was forgotten; whoever can send any SQL can also
+say to be somebody else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+# As a subquery a setting is read once, not for every row.
+_EVERYTHING: Final = "(SELECT current_setting('zeus.upkeep', true)) = 'on'"
+_USER: Final = "(SELECT current_setting('zeus.user_id', true))"
+_PROJECT: Final = "(SELECT current_setting('zeus.project_id', true))"
+_ROLE: Final = "(SELECT current_setting('zeus.role', true))"
+_HEAD: Final = f"{_ROLE} IN ('owner', 'admin')"
+_WRITER: Final = f"{_ROLE} IN ('owner', 'admin', 'editor')"
+_MEMBER: Final = f"{_ROLE} IN ('owner', 'admin', 'editor', 'viewer')"
+_OWN: Final = f"created_by = {_USER} AND {_USER} <> ''"
+_HERE: Final = f"scope = 'project' AND scope_id = {_PROJECT}"
+
+_SEEN: Final = f"({_OWN}) OR ({_HERE} AND ({_HEAD} OR ({_MEMBER} AND visibility <> 'owner_only')))"
+_MADE: Final = (
+    f"({_OWN}) AND ((scope = 'user' AND scope_id = {_USER}) OR scope = 'session' OR ({_HERE} AND {_WRITER}))"
+)
+_OWN_TO_CHANGE: Final = f"({_OWN}) AND (scope <> 'project' OR ({_HERE} AND {_WRITER}))"
+_EDITED: Final = f"({_OWN_TO_CHANGE}) OR ({_HERE} AND {_HEAD} AND visibility <> 'owner_only')"
+_REMOVED: Final = f"({_OWN_TO_CHANGE}) OR ({_HERE} AND {_HEAD})"
+_TOLD: Final = f"by = {_USER} OR EXISTS (SELECT FROM memory_item WHERE memory_item.id = memory_history.item)"
+_OF_USER: Final = f"user_id = {_USER}"
+_OF_PROJECT: Final = f"project_id = {_PROJECT}"
+
+_Rules = Mapping[str, str]
+_RULES: Final[Mapping[str, _Rules]] = {
+    "memory_item": {"SELECT": _SEEN, "INSERT": _MADE, "UPDATE": _EDITED, "DELETE": _REMOVED},
+    # A vector is put when its item was written, so what may be made or changed is the item's affair.
+    "memory_vector_pg": {"SELECT": _SEEN, "INSERT": _SEEN, "UPDATE": _SEEN, "DELETE": _SEEN},
+    "memory_history": {"SELECT": _TOLD, "INSERT": f"by = {_USER}", "UPDATE": _TOLD},
+    "user_profile": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_USER),
+    "project_profile": {
+        "SELECT": f"{_OF_PROJECT} AND {_MEMBER}",
+        **dict.fromkeys(("INSERT", "UPDATE", "DELETE"), f"{_OF_PROJECT} AND {_WRITER}"),
+    },
+}
+
+_SAY: Final = """
+SELECT set_config('zeus.user_id', %(user)s, true), set_config('zeus.project_id', %(project)s, true),
+  set_config('zeus.role', %(role)s, true), set_config('zeus.upkeep', %(upkeep)s, true)"""
+
+
+def policies(table: str) -> list[str]:
+    """The statements that secure a table; they replace what was there."""
+    statements = [f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"]
+    for command, rule in _RULES[table].items():
+        name = f"zeus_{command.lower()}"
+        allowed = f"({_EVERYTHING} OR {rule})"
+        clauses = {
+            "SELECT": f"USING {allowed}",
+            "DELETE": f"USING {allowed}",
+            "INSERT": f"WITH CHECK {allowed}",
+            "UPDATE": f"USING {allowed} WITH CHECK {allowed}",
+        }
+        statements += [
+            f"DROP POLICY IF EXISTS {name} ON {table}",
+            f"CREATE POLICY {name} ON {table} FOR {command} {clauses[command]}",
+        ]
+    return statements
+
+
+SECURED: Final = tuple(_RULES)
+"""Tables with rows of their own for each user or project."""
+
+
+def secure_rows(connection: Connection, table: str) -> None:
+    """Let each row of one of the ``SECURED`` tables be seen and changed by whom it concerns only."""
+    for statement in policies(table):
+        connection.exec_driver_sql(statement)
+
+
+def act_for(connection: Connection, user_id: str, project_id: str | None, role: str | None) -> None:
+    """Say on whose behalf this transaction is (PostgreSQL; nothing elsewhere)."""
+    _say(connection, user=user_id, project=project_id or "", role=role or "", upkeep="")
+
+
+def act_for_upkeep(connection: Connection) -> None:
+    """Say that this transaction concerns everybody's rows: embedding, comparing indexes, when an item was used."""
+    _say(connection, user="", project="", role="", upkeep="on")
+
+
+def _say(connection: Connection, **values: str) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(_SAY, values)

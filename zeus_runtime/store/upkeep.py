@@ -1,0 +1,41 @@
+"""Regular tasks of a database that many processes share: who does one, and when."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from zeus_runtime.store.tables import UpkeepRow
+
+if TYPE_CHECKING:
+    from zeus_runtime.store.thread_log import ThreadLog
+
+_upkeep = UpkeepRow.__table__  # type: ignore[attr-defined]
+
+
+async def is_due(log: ThreadLog, task: str, *, every_ms: int) -> bool:
+    """Take on a regular task, unless somebody did within the last ``every_ms``: of several who ask, one is told."""
+    now = log.now_ms()
+
+    def work(connection: Connection) -> bool:
+        taken = update(_upkeep).where(_upkeep.c.name == task, _upkeep.c.taken_ms <= now - every_ms)
+        if connection.execute(taken.values(taken_ms=now)).rowcount == 1:
+            return True
+        if connection.execute(select(_upkeep.c.name).where(_upkeep.c.name == task)).first() is not None:
+            return False
+        connection.execute(insert(_upkeep), {"name": task, "taken_ms": now})
+        return True
+
+    try:
+        return await log.database.run(work)
+    except IntegrityError:  # another process made the row meanwhile, and does it
+        return False
+
+
+async def not_done(log: ThreadLog, task: str) -> None:
+    """Give a regular task that was taken on back: there is more to do, or it failed."""
+    await log.database.run(
+        lambda connection: connection.execute(delete(_upkeep).where(_upkeep.c.name == task))
+    )
