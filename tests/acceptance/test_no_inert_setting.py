@@ -456,6 +456,20 @@ async def archived(scene: Scene) -> list[str]:
     return sorted(path.name for path in (scene.folder / ".zeus/large_tool_results").iterdir())
 
 
+async def kept_sessions(scene: Scene) -> tuple[list[str], list[str]]:
+    """Which sessions are listed, and which are archived, when a third run ends and the first is from long ago."""
+    for prompt in ("first", "second"):
+        await scene.play("done", prompt=prompt)
+    with closing(sqlite3.connect(scene.folder / ".zeus" / "zeus.db")) as database, database:
+        database.execute("DELETE FROM upkeep")
+        database.execute("UPDATE thread SET updated_ms = 1 WHERE title = 'first'")
+    await scene.play("done", prompt="third")
+    async with scene.agent() as agent:
+        log = (await agent._open()).log
+        listed, archived = await log.sessions(), await log.sessions(archived=True)
+    return sorted(each.title for each in listed), sorted(each.title for each in archived)
+
+
 def preview(call: tuple[str, Mapping[str, Any]]) -> See:
     """How many lines an evicted result's preview has, and the first of them."""
 
@@ -578,6 +592,28 @@ CORE = (
     Flip("archive.max_megabytes", 0.002, archived, ["new", "s"], ["s"], EVICTING),
     Flip("storage.url", "sqlite:///other.db", databases, [".zeus/zeus.db"], ["other.db"]),
     Flip("counter", {"tokenizer_file": {"path": "words.json"}}, word_tokens, 15, 2),
+    Flip(
+        "retention.max_age_days",
+        30,
+        kept_sessions,
+        (["first", "second", "third"], []),
+        (["second", "third"], ["first"]),
+    ),
+    Flip(
+        "retention.max_sessions",
+        1,
+        kept_sessions,
+        (["first", "second", "third"], []),
+        (["third"], ["first", "second"]),
+    ),
+    Flip(
+        "retention.archive",
+        False,
+        kept_sessions,
+        (["second", "third"], ["first"]),
+        (["second", "third"], []),
+        {"retention": {"max_age_days": 30}},
+    ),
     Flip("memory.user", "ann", rememberer, "local", "ann", REMEMBERING),
     Flip("memory.project", "p", saved("a whole text", scope="project"), "no_scope", "stored", REMEMBERING),
     Flip(
