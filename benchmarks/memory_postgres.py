@@ -156,7 +156,9 @@ async def measure(count: int) -> None:
         folder = Path(name)
         start = time.perf_counter()
         embedder, items, vectors = await fill(url, folder, count)
-        print(f"{count:,} items of {embedder.dimension} dimensions on PostgreSQL ({time.perf_counter() - start:.0f} s)")
+        print(
+            f"{count:,} items of {embedder.dimension} dimensions on PostgreSQL ({time.perf_counter() - start:.0f} s)"
+        )
         choose = random.Random(2)
         texts = [choose.choice(items).content for _ in range(TIMED // 2)]
         texts += [f"What is it about {' '.join(choose.choice(items).content.split()[2:5])}?" for _ in texts]
@@ -165,7 +167,10 @@ async def measure(count: int) -> None:
             for user in ("ann", "bob", "other3"):
                 own = [number for number, item in enumerate(items) if item.created_by == user]
                 source = MemorySource(
-                    url, folder, lambda options=options: PgVectorStore(options), lambda: embedder  # type: ignore[misc]
+                    url,
+                    folder,
+                    lambda options=options: PgVectorStore(options),
+                    lambda: embedder,  # type: ignore[misc]
                 )
                 memory = MemoryService(source, Caller(user, session_id="s1"))
                 cold = await timed([lambda memory=memory: memory.search_memories(texts[0])])  # type: ignore[misc]

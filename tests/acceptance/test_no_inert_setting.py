@@ -13,9 +13,8 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, redirect_stdout
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -38,15 +37,33 @@ from tests.acceptance.context_settings import (
     workspace_section,
 )
 from tests.acceptance.context_settings import messages_sent as messages_of_turns
-from tests.acceptance.settings import REQUIRED, Played, Scene, component_keys, core_keys, with_key
+from tests.acceptance.embedding_settings import EMBEDDINGS
+from tests.acceptance.memory_settings import (
+    DRAWN,
+    SAVING,
+    SHOWN,
+    confidence_of_own_accord,
+    profiled,
+    prompted,
+    saved_as,
+    searched,
+)
+from tests.acceptance.settings import (
+    REQUIRED,
+    Flip,
+    Played,
+    Scene,
+    See,
+    component_keys,
+    core_keys,
+    with_key,
+)
 from tests.support.provider import Provider, Reply
 from zeus_runtime import MissingError, ModelRequest, Section
 from zeus_runtime.cli import main
 from zeus_runtime.config.schema import compose, core_schema
 from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.testing import ScriptedModel, calling
-
-See = Callable[[Scene], Awaitable[Any]]
 
 PRICES = {"max_input_tokens": 9_000, "input_cost_per_token": 1, "output_cost_per_token": 10}
 PRICED = {"model": "acme-1", "profiles": {"models": {"acme-1": PRICES}}}
@@ -58,29 +75,6 @@ SERVED = {
     "retry": {"attempts": 1},
 }
 LOCAL_ZONE = datetime.now().astimezone().tzname()
-
-
-@dataclass(frozen=True)
-class Flip:
-    """One key set to something else.
-
-    Args:
-        key: as ``settings`` names it.
-        value: what it is set to.
-        see: what is looked at.
-        before: what is seen without the key.
-        after: what is seen with it.
-        given: what the config says in both cases.
-        group: tests that load litellm say so: one worker loads it for all.
-    """
-
-    key: str
-    value: Any
-    see: See
-    before: Any
-    after: Any
-    given: Mapping[str, Any] = field(default_factory=dict)
-    group: str = "settings"
 
 
 async def problems(scene: Scene) -> tuple[str, ...]:
@@ -925,6 +919,45 @@ COMPONENTS = (
     Flip(
         "middleware:local_context.max_tokens", 20, workspace_section(find="(cut here)"), False, True, LOOKED
     ),
+    Flip(
+        "tool:memory.asked_per_message",
+        1,
+        saved_as,
+        [("user", 1.0), ("user", 1.0)],
+        [("user", 1.0), ("ai", 0.8)],
+        SAVING,
+    ),
+    Flip("tool:memory.confidence", 0.9, confidence_of_own_accord, 0.8, 0.9, SAVING),
+    Flip("tool:memory.max_results", 2, searched, 6, 2, SAVING),
+    Flip("tool:memory.max_characters", 400, searched, 6, 2, SAVING),
+    Flip("middleware:memory.top_k", 2, prompted, 5, 2, SHOWN),
+    Flip("middleware:memory.max_characters", 400, prompted, 5, 2, SHOWN),
+    Flip("middleware:memory.min_score", 1.0, prompted, 5, 0, SHOWN),
+    Flip("middleware:memory.profile", False, profiled, ["username", "expertise_areas"], [], SHOWN),
+    Flip(
+        "middleware:memory.max_profile_characters",
+        200,
+        profiled,
+        ["username", "expertise_areas"],
+        ["username"],
+        SHOWN,
+    ),
+    Flip(
+        "middleware:memory.profile_after",
+        1,
+        profiled,
+        ["username", "expertise_areas"],
+        ["username", "profession", "expertise_areas"],
+        SHOWN,
+    ),
+    Flip(
+        "middleware:memory.profile_model",
+        {"drawing": {}},
+        profiled,
+        ["username", "profession", "expertise_areas"],
+        ["username", "background", "profession", "expertise_areas"],
+        DRAWN,
+    ),
     Flip("middleware:local_context.depth", 1, workspace_section(find="    deep/"), True, False, LOOKED),
     Flip("middleware:local_context.entries", 1, workspace_section(find="... 2 more"), False, True, LOOKED),
     Flip("middleware:local_context.ignore", ["de*"], workspace_section(find="deep/"), True, False, LOOKED),
@@ -1141,6 +1174,7 @@ COMPONENTS = (
         ["vectors/zeus-vectors.json"],
         {"memory": {"embeddings": "static", "vector_store": {"chroma": {}}}},
     ),
+    *EMBEDDINGS,
 )
 
 FLIPS = (*CORE, EXTENDS, *COMPONENTS)

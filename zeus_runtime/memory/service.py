@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError, Purpose
 from zeus_runtime.memory.gate import (
     Decision,
@@ -482,7 +482,7 @@ class MemoryService:
         What a hand wrote is not touched.
 
         Args:
-            ask: gets (system, user), gives the model's answer.
+            ask: gets (system, user), gives the model's answer; while it fails, the rules draw alone.
 
         Returns:
             how many lines there are.
@@ -506,8 +506,8 @@ class MemoryService:
             try:
                 answer = await ask(*profile_question(items, kind, lines))
                 lines = [*lines_by_model(answer, items, kind), *lines]
-            except ValueError as error:
-                _log.warning("the model's lines of the %s profile were left out: %s", kind, error)
+            except (ValueError, ZeusError) as error:
+                _log.warning("the %s profile is drawn by rules alone: %s", kind, error)
 
         def work(connection: Connection) -> None:
             former = profile_rows.stored(connection, kind, owner, held=True)
