@@ -283,9 +283,7 @@ async def chroma_folder(scene: Scene) -> list[str]:
     memory = remembering(scene)
     await memory.add_explicit_memory("The user plays the piano")
     await memory.aclose()
-    return [
-        str(file.relative_to(scene.folder)) for file in scene.folder.rglob("zeus-vectors.json")
-    ]
+    return [str(file.relative_to(scene.folder)) for file in scene.folder.rglob("zeus-vectors.json")]
 
 
 PGVECTOR: dict[str, Any] = {"memory": {"embeddings": "static", "vector_store": {"pgvector": {}}}}
@@ -1162,9 +1160,7 @@ COMPONENTS = (
         {"checkpointer": {"sqlite": {}}},
     ),
     Flip("vector_store:pgvector.exact", "always", graph_is_asked, (True, "100"), (False, None), PGVECTOR),
-    Flip(
-        "vector_store:pgvector.exact_up_to", 30_000, graph_is_asked, (True, "100"), (False, None), PGVECTOR
-    ),
+    Flip("vector_store:pgvector.exact_up_to", 30_000, graph_is_asked, (True, "100"), (False, None), PGVECTOR),
     Flip("vector_store:pgvector.ef_search", 400, graph_is_asked, (True, "100"), (True, "400"), PGVECTOR),
     Flip(
         "vector_store:chroma.path",
