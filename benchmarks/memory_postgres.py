@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
@@ -108,46 +108,54 @@ async def fill(url: str, folder: Path, count: int) -> tuple[Prepared, list[Memor
     return embedder, items, vectors
 
 
+async def nearest(
+    database: Database,
+    store: PgVectorStore,
+    user: str,
+    embedding: Embedding,
+    vectors: Any,
+    own: Any,
+    queries: Any,
+) -> str:
+    """A line: the time, and the shares of the true nearest 10 and 64 that were among those given."""
+    answers: list[tuple[Any, list[int]]] = []
+
+    async def call(vector: Any) -> None:
+        query = VectorQuery(vector, embedding, reach(Caller(user), "read"), user)
+        found = await database.run(lambda connection: [*islice(store.nearest(connection, query), NEAREST)])
+        answers.append((vector, [int(each[4:]) for each, _ in found]))
+
+    await call(queries[0])
+    times = await timed([lambda vector=vector: call(vector) for vector in queries])  # type: ignore[misc]
+    shares = []
+    for vector, found in answers:
+        order = own[np.argsort(-(vectors[own] @ vector), kind="stable")]
+        # Of items that are equally near, which one is given does not matter.
+        least = [float(vectors[order[count - 1]] @ vector) - 1e-6 for count in (10, NEAREST)]
+        cosines = [float(vectors[each] @ vector) for each in found]
+        shares.append(
+            (
+                sum(each >= least[0] for each in cosines[:10]) / 10,
+                sum(each >= least[1] for each in cosines) / NEAREST,
+            )
+        )
+    ten, all_ = np.mean(shares, axis=0)
+    return f"{line(f'{len(own):,}', times)}   {ten:9.4f}{all_:8.4f}"
+
+
 async def compare(
     url: str, folder: Path, items: Sequence[MemoryItem], vectors: Any, embedding: Embedding, queries: Any
 ) -> None:
-    """The nearest of each reach by both ways: time, and the share of the true nearest 10 and 64."""
-    print(f"{'nearest ' + str(NEAREST) + ' of':<34}{'p50':>9}{'p95':>9}{'best':>9}   recall@10  @64")
+    """The nearest of each reach by both ways."""
     for name, options in (("compared", Options(exact="always")), ("by HNSW", Options(exact="never"))):
         database, store = Database(url, directory=folder), PgVectorStore(options)
         start = time.perf_counter()
         await database.run(store.prepare)
         made = time.perf_counter() - start
+        print(f"nearest {NEAREST}, {name}; opened in {made:.0f} s; recall of 10 and {NEAREST}")
         for user in ("ann", "bob", "other3"):
             own = np.array([number for number, item in enumerate(items) if item.created_by == user])
-            shares: list[tuple[float, float]] = []
-
-            def ask(vector: Any, user: str = user) -> Callable[[Connection], list[tuple[str, float]]]:
-                query = VectorQuery(vector, embedding, reach(Caller(user), "read"), user)
-                return lambda connection: list(islice(store.nearest(connection, query), NEAREST))
-
-            async def call(vector: Any, own: Any = own, shares: Any = shares) -> None:
-                found = [int(each[4:]) for each, _ in await database.run(ask(vector))]
-                answers.append((vector, found))
-
-            answers: list[tuple[Any, list[int]]] = []
-            await call(queries[0])
-            times = await timed([lambda vector=vector: call(vector) for vector in queries])  # type: ignore[misc]
-            for vector, found in answers:
-                cosines = vectors[own] @ vector
-                order = own[np.argsort(-cosines, kind="stable")]
-                least = {count: float(vectors[order[count - 1]] @ vector) - 1e-6 for count in (10, NEAREST)}
-                # Of items that are equally near, which one is given does not matter.
-                shares.append(
-                    (
-                        sum(float(vectors[each] @ vector) >= least[10] for each in found[:10]) / 10,
-                        sum(float(vectors[each] @ vector) >= least[NEAREST] for each in found) / NEAREST,
-                    )
-                )
-            first, all_ = np.mean(shares, axis=0)
-            print(f"{line(f'{len(own):,}, {name}', times)}   {first:9.4f}{all_:8.4f}")
-        if made > 1:
-            print(f"(making the index took {made:.0f} s)")
+            print(await nearest(database, store, user, embedding, vectors, own, queries))
         await database.close()
 
 

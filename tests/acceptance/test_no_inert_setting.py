@@ -22,6 +22,7 @@ from typing import Any
 import pytest
 from langchain_core.messages import AIMessage
 
+from tests.acceptance import vectors_asked
 from tests.acceptance.context_settings import (
     CACHED,
     CHEAP_TO_REREAD,
@@ -268,6 +269,24 @@ async def misses_its_database(scene: Scene) -> bool:
     with pytest.raises(MissingError) as missing:
         await scene.play("done")
     return "storage.url names another" in missing.value.message
+
+
+async def graph_is_asked(scene: Scene) -> tuple[bool, str | None]:
+    """Whether pgvector asks its HNSW index where 25,000 vectors are in reach, and with which ef_search."""
+    plan = scene.agent().plan
+    assert plan.memory is not None
+    return vectors_asked.asked(plan.memory.vector_store.create(plan.build))
+
+
+async def chroma_folder(scene: Scene) -> list[str]:
+    """Where the vectors of a memory are."""
+    memory = remembering(scene)
+    await memory.add_explicit_memory("The user plays the piano")
+    await memory.aclose()
+    return [str(file.relative_to(scene.folder)) for file in scene.folder.rglob("zeus-vectors.json")]
+
+
+PGVECTOR: dict[str, Any] = {"memory": {"embeddings": "static", "vector_store": {"pgvector": {}}}}
 
 
 async def write_is_refused(scene: Scene) -> bool:
@@ -1171,6 +1190,17 @@ COMPONENTS = (
         [".zeus/zeus.db"],
         [".zeus/zeus.db", "check.db"],
         {"checkpointer": {"sqlite": {}}},
+    ),
+    Flip("vector_store:pgvector.exact", "always", graph_is_asked, (True, "100"), (False, None), PGVECTOR),
+    Flip("vector_store:pgvector.exact_up_to", 30_000, graph_is_asked, (True, "100"), (False, None), PGVECTOR),
+    Flip("vector_store:pgvector.ef_search", 400, graph_is_asked, (True, "100"), (True, "400"), PGVECTOR),
+    Flip(
+        "vector_store:chroma.path",
+        "vectors",
+        chroma_folder,
+        [".zeus/zeus.db-chroma/zeus-vectors.json"],
+        ["vectors/zeus-vectors.json"],
+        {"memory": {"embeddings": "static", "vector_store": {"chroma": {}}}},
     ),
     *EMBEDDINGS,
 )

@@ -1,0 +1,58 @@
+"""How the vector store `pgvector` asks: a stand-in for a server with 25,000 vectors in reach that notes statements."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from zeus_runtime import Embedding, VectorQuery, VectorStore
+from zeus_runtime.memory.items import Caller
+from zeus_runtime.memory.permissions import reach
+
+IN_REACH = 25_000
+DIMENSION = 4
+
+
+class NotingServer:
+    """What ``PgVectorStore`` needs of a connection and of psycopg's own beneath it."""
+
+    dialect = SimpleNamespace(name="postgresql")
+
+    def __init__(self) -> None:
+        self.by_graph = False
+        self.ef_search: str | None = None
+        self.connection = SimpleNamespace(dbapi_connection=self)
+
+    def exec_driver_sql(self, statement: str) -> Any:
+        if "extversion" in statement:
+            return SimpleNamespace(one=lambda: ("0.8.5", True, True, float(IN_REACH), True))
+        return [(f"memory_vector_pg_hnsw_{DIMENSION}",)] if "indisvalid" in statement else []
+
+    def execute(self, statement: str, values: Any = None) -> Any:
+        row: tuple[Any, ...] = (IN_REACH, IN_REACH)
+        if "hnsw.ef_search" in statement:
+            self.by_graph, self.ef_search, row = True, values["ef_search"], ("on",)
+        return SimpleNamespace(fetchone=lambda: row, fetchall=list, fetchmany=lambda _: [])
+
+    def cursor(self, name: str) -> NotingServer:
+        return self
+
+    def __enter__(self) -> NotingServer:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def fetchmany(self, _count: int) -> list[Any]:
+        return []
+
+
+def asked(store: VectorStore) -> tuple[bool, str | None]:
+    """Whether the store asks its HNSW index for the nearest, and with which ``ef_search``."""
+    server: Any = NotingServer()
+    store.prepare(server)
+    vector = np.eye(DIMENSION, dtype=np.float32)[0]
+    query = VectorQuery(vector, Embedding("m", DIMENSION), reach(Caller("ann"), "read"), "ann")
+    assert list(store.nearest(server, query)) == []
+    return server.by_graph, server.ef_search
