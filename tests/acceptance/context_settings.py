@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from tests.acceptance.settings import Scene
+from tests.acceptance.settings import Scene, See
 from tests.support.provider import Provider, Reply
 from zeus_runtime import ModelRequest
 from zeus_runtime.testing import ScriptedModel, calling
-
-See = Callable[[Scene], Awaitable[Any]]
 
 SUMMARIZED: Final = {
     "middlewares": [{"summarization": {"trigger": {"messages": 5}, "keep": {"messages": 2}}}],

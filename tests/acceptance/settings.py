@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, Union, get_args, get_origin
@@ -20,6 +20,8 @@ from zeus_runtime.testing import ScriptedModel
 OWN_DISTRIBUTION: Final = "zeus-runtime"
 LISTS: Final = {"tool": "tools", "middleware": "middlewares"}
 """Component kinds whose Refs stand in a list, with the list's key."""
+NESTED: Final = {"embedding": ("memory", "embeddings"), "vector_store": ("memory", "vector_store")}
+"""Component kinds whose one Ref stands deeper than at its own name, with the keys to it."""
 
 PROBE: Final = '''
 """What tests look through: tools, a middleware that shows what it was given, models that fail or take their time."""
@@ -214,9 +216,15 @@ def with_key(config: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
     kind, is_component, rest = key.partition(":")
     if is_component:
         name, option = rest.split(".")
-        refs = changed[LISTS[kind]] if kind in LISTS else [changed[kind]]
-        (ref,) = (ref for ref in refs if name in ref)
-        ref[name][option] = value
+        *parents, last = NESTED.get(kind, (LISTS.get(kind, kind),))
+        place = changed
+        for step in parents:
+            place = place[step]
+        written = place[last]
+        refs = [_written_out(ref) for ref in (written if kind in LISTS else [written])]
+        (options,) = (ref[name] for ref in refs if name in ref)
+        options[option] = value
+        place[last] = refs if kind in LISTS else refs[0]
         return changed
     *parents, last = key.split(".")
     place = changed
@@ -224,6 +232,13 @@ def with_key(config: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
         place = place.setdefault(config["model"] if step == "*" else step, {})
     place[last] = value
     return changed
+
+
+def _written_out(ref: str | dict[str, Any]) -> dict[str, Any]:
+    """``name`` and ``{name: null}`` as ``{name: {}}``, where an option can be put."""
+    if isinstance(ref, str):
+        return {ref: {}}
+    return {name: {} if options is None else options for name, options in ref.items()}
 
 
 @dataclass
@@ -310,3 +325,30 @@ class Played:
     def results(self) -> list[str]:
         """What the tools answered."""
         return [result.content for result in self.all("tool_call_result")]
+
+
+See = Callable[[Scene], Awaitable[Any]]
+"""What is looked at."""
+
+
+@dataclass(frozen=True)
+class Flip:
+    """One key set to something else.
+
+    Args:
+        key: as ``settings`` names it.
+        value: what it is set to.
+        see: what is looked at.
+        before: what is seen without the key.
+        after: what is seen with it.
+        given: what the config says in both cases.
+        group: tests that load litellm say so: one worker loads it for all.
+    """
+
+    key: str
+    value: Any
+    see: See
+    before: Any
+    after: Any
+    given: Mapping[str, Any] = field(default_factory=dict)
+    group: str = "settings"

@@ -13,9 +13,8 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, redirect_stdout
-from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -37,6 +36,7 @@ from tests.acceptance.context_settings import (
     workspace_section,
 )
 from tests.acceptance.context_settings import messages_sent as messages_of_turns
+from tests.acceptance.embedding_settings import EMBEDDINGS
 from tests.acceptance.memory_settings import (
     DRAWN,
     SAVING,
@@ -47,15 +47,22 @@ from tests.acceptance.memory_settings import (
     saved_as,
     searched,
 )
-from tests.acceptance.settings import REQUIRED, Played, Scene, component_keys, core_keys, with_key
+from tests.acceptance.settings import (
+    REQUIRED,
+    Flip,
+    Played,
+    Scene,
+    See,
+    component_keys,
+    core_keys,
+    with_key,
+)
 from tests.support.provider import Provider, Reply
 from zeus_runtime import MissingError, ModelRequest, Section
 from zeus_runtime.cli import main
 from zeus_runtime.config.schema import compose, core_schema
 from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.testing import ScriptedModel, calling
-
-See = Callable[[Scene], Awaitable[Any]]
 
 PRICES = {"max_input_tokens": 9_000, "input_cost_per_token": 1, "output_cost_per_token": 10}
 PRICED = {"model": "acme-1", "profiles": {"models": {"acme-1": PRICES}}}
@@ -67,29 +74,6 @@ SERVED = {
     "retry": {"attempts": 1},
 }
 LOCAL_ZONE = datetime.now().astimezone().tzname()
-
-
-@dataclass(frozen=True)
-class Flip:
-    """One key set to something else.
-
-    Args:
-        key: as ``settings`` names it.
-        value: what it is set to.
-        see: what is looked at.
-        before: what is seen without the key.
-        after: what is seen with it.
-        given: what the config says in both cases.
-        group: tests that load litellm say so: one worker loads it for all.
-    """
-
-    key: str
-    value: Any
-    see: See
-    before: Any
-    after: Any
-    given: Mapping[str, Any] = field(default_factory=dict)
-    group: str = "settings"
 
 
 async def problems(scene: Scene) -> tuple[str, ...]:
@@ -1156,6 +1140,7 @@ COMPONENTS = (
         [".zeus/zeus.db", "check.db"],
         {"checkpointer": {"sqlite": {}}},
     ),
+    *EMBEDDINGS,
 )
 
 FLIPS = (*CORE, EXTENDS, *COMPONENTS)
