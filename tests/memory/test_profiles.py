@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.memory import START, Clock, service
+from tests.support.memory import START, Clock, OutsideStore, service
 from zeus_runtime import MemoryService, ModelError, UnknownMemoryError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import Caller, MemoryItem
@@ -196,10 +196,14 @@ def test_lists_are_written_as_json_or_between_commas_or_semicolons() -> None:
 
 
 @pytest.fixture
-async def memory(tmp_path: Path) -> AsyncIterator[MemoryService]:
+async def memory(tmp_path: Path, database_url: str) -> AsyncIterator[MemoryService]:
     clock = Clock()
     ann = service(
-        tmp_path, Caller("ann", "shop", "owner"), clock=lambda: (clock.forward(seconds=1), clock.now)[1]
+        tmp_path,
+        Caller("ann", "shop", "owner"),
+        clock=lambda: (clock.forward(seconds=1), clock.now)[1],
+        url=database_url,
+        open_vectors=OutsideStore,
     )
     yield ann
     await ann.aclose()
@@ -225,7 +229,7 @@ async def test_a_line_knows_its_memory_and_goes_when_that_is_deleted(
     await memory.delete_memory(mine)
     assert await value(memory, "profession") == ""
     await memory.aclose()
-    files = list(tmp_path.glob("memory.db*"))  # noqa: ASYNC240
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]  # noqa: ASYNC240
     assert not [path for path in files if b"marine biologist" in path.read_bytes()]
 
 

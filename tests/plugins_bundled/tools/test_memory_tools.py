@@ -1,4 +1,4 @@
-"""The memory tools: on whose behalf says the config, whether it was asked for says the user, what to do say the texts."""
+"""The memory tools: the config says on whose behalf, the user whether it was asked for, the texts what to do."""
 
 from __future__ import annotations
 

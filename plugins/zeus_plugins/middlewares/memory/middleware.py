@@ -99,9 +99,7 @@ class RememberedContext(Middleware):
             top_k=self._top_k(memory),
             max_characters=self._options.max_characters,
         )
-        shown: list[Shown] = []
-        for name in block.ids:
-            shown.append(entry_of(found[name]) if name in found else entry_of(following[name]))
+        shown = [entry_of(found.get(name) or following[name]) for name in block.ids]
         listed = {each.id for each in shown}
         former = [each for name, each in self._former.items() if name not in listed]
         sources = [

@@ -117,8 +117,8 @@ def warning(gone: Iterable[Shown], listed: Collection[str]) -> str:
     if not words:
         return ""
     return (
-        f"Shown earlier in this session and no longer true: {', '.join(words)}. Do not rely on what earlier messages or a"
-        " summary took from them."
+        f"Shown earlier in this session and no longer true: {', '.join(words)}. Do not rely on what earlier messages or"
+        " a summary took from them."
     )
 
 

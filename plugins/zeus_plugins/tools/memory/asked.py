@@ -36,7 +36,8 @@ _ENGLISH: Final = re.compile(
     re.IGNORECASE,
 )
 _ENGLISH_NOT: Final = re.compile(
-    r"\b(?:do(?:n'?t| not)|no need to|never|stop|without|needn'?t|shouldn'?t|must not|mustn'?t|not to)\s+(?:\w+\s+){0,2}?"
+    r"\b(?:do(?:n'?t| not)|no need to|never|stop|without|needn'?t|shouldn'?t|must not|mustn'?t|not to)\s+"
+    r"(?:\w+\s+){0,2}?"
     r"(?:remember|memori[sz]|sav|stor|record|not[ei]|keep|add|put)"
     r"|\bforget (?:it|that|this|about|what|everything|all)\b",
     re.IGNORECASE,
