@@ -1,4 +1,4 @@
-"""How long memory takes with many items in one scope: ``python -m benchmarks.memory [ITEMS]``.
+"""How long memory takes with many items in one scope: ``python -m benchmarks.memory [--postgres] [ITEMS]``.
 
 50,000 made-up sentences, English and Chinese, of one user, embedded by the bundled table; vectors of queries and of
 new texts are made beforehand, so what is timed is everything else: checks, transaction, both indexes, ranking. The
@@ -231,6 +231,12 @@ async def measure(count: int) -> None:
 
 
 def main() -> None:
+    if "--postgres" in sys.argv:
+        from benchmarks import memory_postgres
+
+        numbers = [int(each) for each in sys.argv[1:] if each.isdigit()]
+        asyncio.run(memory_postgres.measure(numbers[0] if numbers else memory_postgres.ITEMS))
+        return
     asyncio.run(measure(int(sys.argv[1]) if len(sys.argv) > 1 else ITEMS))
 
 

@@ -37,6 +37,16 @@ from tests.acceptance.context_settings import (
 )
 from tests.acceptance.context_settings import messages_sent as messages_of_turns
 from tests.acceptance.embedding_settings import EMBEDDINGS
+from tests.acceptance.memory_settings import (
+    DRAWN,
+    SAVING,
+    SHOWN,
+    confidence_of_own_accord,
+    profiled,
+    prompted,
+    saved_as,
+    searched,
+)
 from tests.acceptance.settings import (
     REQUIRED,
     Flip,
@@ -887,6 +897,45 @@ COMPONENTS = (
     ),
     Flip(
         "middleware:local_context.max_tokens", 20, workspace_section(find="(cut here)"), False, True, LOOKED
+    ),
+    Flip(
+        "tool:memory.asked_per_message",
+        1,
+        saved_as,
+        [("user", 1.0), ("user", 1.0)],
+        [("user", 1.0), ("ai", 0.8)],
+        SAVING,
+    ),
+    Flip("tool:memory.confidence", 0.9, confidence_of_own_accord, 0.8, 0.9, SAVING),
+    Flip("tool:memory.max_results", 2, searched, 6, 2, SAVING),
+    Flip("tool:memory.max_characters", 400, searched, 6, 2, SAVING),
+    Flip("middleware:memory.top_k", 2, prompted, 5, 2, SHOWN),
+    Flip("middleware:memory.max_characters", 400, prompted, 5, 2, SHOWN),
+    Flip("middleware:memory.min_score", 1.0, prompted, 5, 0, SHOWN),
+    Flip("middleware:memory.profile", False, profiled, ["username", "expertise_areas"], [], SHOWN),
+    Flip(
+        "middleware:memory.max_profile_characters",
+        200,
+        profiled,
+        ["username", "expertise_areas"],
+        ["username"],
+        SHOWN,
+    ),
+    Flip(
+        "middleware:memory.profile_after",
+        1,
+        profiled,
+        ["username", "expertise_areas"],
+        ["username", "profession", "expertise_areas"],
+        SHOWN,
+    ),
+    Flip(
+        "middleware:memory.profile_model",
+        {"drawing": {}},
+        profiled,
+        ["username", "profession", "expertise_areas"],
+        ["username", "background", "profession", "expertise_areas"],
+        DRAWN,
     ),
     Flip("middleware:local_context.depth", 1, workspace_section(find="    deep/"), True, False, LOOKED),
     Flip("middleware:local_context.entries", 1, workspace_section(find="... 2 more"), False, True, LOOKED),

@@ -197,7 +197,7 @@ async def test_checkpoints_of_before_a_rollback_are_not_taken_up(tmp_path: Path,
     def answer(request: ModelRequest) -> Answer:
         if len(request.messages) == 3 and crash:
             return calling(call("record", "r1", text="x"), call("fail", "f1"))
-        if len(request.messages) == 5:
+        if len(request.messages) == 6:
             return RuntimeError("the provider is down")
         return "fine"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.memory import START, Clock, service
-from zeus_runtime import MemoryService, UnknownMemoryError
+from zeus_runtime import MemoryService, ModelError, UnknownMemoryError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import Caller, MemoryItem
 from zeus_runtime.memory.profiles import (
@@ -80,8 +80,8 @@ def drawn(found: list[Line]) -> set[tuple[str, str]]:
 
 def test_the_profiles_have_the_fields_of_the_specification() -> None:
     assert [each.name for each in fields(UserProfile)] == (
-        "username background profession communication_style response_format language_preference characteristics content "
-        "expertise_areas programming_languages frequently_used_tools".split()
+        "username background profession communication_style response_format language_preference characteristics "
+        "content expertise_areas programming_languages frequently_used_tools".split()
     )
     assert [each.name for each in fields(ProjectProfile)] == (
         "project_goal tech_stack constraints key_decisions team_conventions current_phase".split()
@@ -164,7 +164,7 @@ def test_of_a_models_answer_only_what_was_asked_for_is_taken() -> None:
     lines = lines_by_model(answer, [item("The user asks why", 1)], "user")
     assert drawn(lines) == {("characteristics", "curious")}
     for wrong in ("no list", "{}", '["'):
-        with pytest.raises(ValueError, match="list|delimiter|string"):
+        with pytest.raises(ValueError, match=r"list|delimiter|string"):
             lines_by_model(wrong, [], "user")
 
 
@@ -225,7 +225,7 @@ async def test_a_line_knows_its_memory_and_goes_when_that_is_deleted(
     await memory.delete_memory(mine)
     assert await value(memory, "profession") == ""
     await memory.aclose()
-    files = [path for path in tmp_path.iterdir() if path.name.startswith("memory.db")]
+    files = list(tmp_path.glob("memory.db*"))  # noqa: ASYNC240
     assert not [path for path in files if b"marine biologist" in path.read_bytes()]
 
 
@@ -280,10 +280,15 @@ async def test_a_model_is_asked_for_what_the_rules_do_not_find(memory: MemorySer
     async def babble(system: str, text: str) -> str:
         return "I cannot do that."
 
+    async def fail(system: str, text: str) -> str:
+        raise ModelError("the provider is down", kind="network")
+
     await memory.draw_profile("user", ask)
     assert mine in asked[0]
     assert await value(memory, "characteristics") == ("orderly",)
     assert await memory.draw_profile("user", babble) == 0
+    await keep(memory, "The user works as a marine biologist")
+    assert await memory.draw_profile("user", fail) == 1
 
 
 async def test_members_share_a_projects_profile_and_the_roles_say_who_writes_it(

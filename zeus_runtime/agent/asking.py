@@ -199,10 +199,10 @@ class Asking:
         )
         return _Request(request, fixed, planned)
 
-    async def _sections(self, steps: int) -> tuple[Mapping[Section, str], Mapping[Section, Sources]]:
+    async def _sections(self, steps: int) -> tuple[Mapping[Section, str], Mapping[str, Sources]]:
         turn = self._turn.override(step=steps)
         sections = {**self._outfit.stable, Section.TIME: self._outfit.clock_section}
-        sources: dict[Section, Sources] = {}
+        sources: dict[str, Sources] = {}
         for name, middleware in self._sectioned:
             try:
                 added = await middleware.sections(turn)

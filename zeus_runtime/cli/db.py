@@ -59,7 +59,8 @@ def show_current(
 def upgrade(process: Process, config: str | None, env: str | None, sets: tuple[str, ...]) -> None:
     """Bring a database to this program's schema, in one transaction; make the tables of an empty one.
 
-    On a server the tables of the checkpointer and of memory's vectors are made too. Back up first; running agents wait meanwhile.
+    On a server the tables of the checkpointer and of memory's vectors are made too. Back up first; running
+    agents wait meanwhile.
     """
     import asyncio
 

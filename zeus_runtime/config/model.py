@@ -240,7 +240,7 @@ class Memory:
         Ref | None,
         RefTo("vector_store"),
         Doc(
-            "Where vectors are kept and compared; null: pgvector where storage.url is a PostgreSQL database, else sqlite."
+            "Where vectors are kept and compared; null: pgvector where storage.url is PostgreSQL's, else sqlite."
         ),
     ] = None
     thresholds: Annotated[MemoryThresholds, Doc("What is kept and what is shown.")] = field(

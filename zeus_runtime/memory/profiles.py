@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from dataclasses import field as made_by_default
 from typing import Any, Final, Literal, TypeAlias
 
 from zeus_runtime.errors import UsageError
@@ -118,7 +119,7 @@ class Line:
     value: str
     sources: Mapping[str, int]
     made_by: Maker = "rule"
-    extra: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = made_by_default(default_factory=dict)
 
     def stands(self, versions: Mapping[str, int]) -> bool:
         """Whether it still holds.

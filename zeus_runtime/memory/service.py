@@ -489,7 +489,7 @@ class MemoryService:
         What a hand wrote is not touched.
 
         Args:
-            ask: gets (system, user), gives the model's answer.
+            ask: gets (system, user), gives the model's answer; while it fails, the rules draw alone.
 
         Returns:
             how many lines there are.
@@ -513,8 +513,8 @@ class MemoryService:
             try:
                 answer = await ask(*profile_question(items, kind, lines))
                 lines = [*lines_by_model(answer, items, kind), *lines]
-            except ValueError as error:
-                _log.warning("the model's lines of the %s profile were left out: %s", kind, error)
+            except (ValueError, ZeusError) as error:
+                _log.warning("the %s profile is drawn by rules alone: %s", kind, error)
 
         def work(connection: Connection) -> None:
             former = profile_rows.stored(connection, kind, owner, held=True)

@@ -53,16 +53,23 @@ class Memory:
         from zeus_plugins.tools.memory.asked import asks_to_remember
 
         memory, message = self.of(run), (run.session, run.run_id)
-        given = {"memory_type": memory_type, "scope": scope, "source_id": run.session}
         used = self._asked.get(message, 0)
         if used >= self.options.asked_per_message or not asks_to_remember(run.user_text):
-            return await memory.add_extracted_memory(content, confidence=self.options.confidence, **given)
+            return await memory.add_extracted_memory(
+                content,
+                memory_type=memory_type,
+                scope=scope,
+                confidence=self.options.confidence,
+                source_id=run.session,
+            )
         # Counted before the first await: calls of one answer run in parallel.
         self._asked.pop(message, None)
         self._asked[message] = used + 1
         while len(self._asked) > _RUNS_REMEMBERED:
             del self._asked[next(iter(self._asked))]
-        saved = await memory.add_explicit_memory(content, **given)
+        saved = await memory.add_explicit_memory(
+            content, memory_type=memory_type, scope=scope, source_id=run.session
+        )
         if saved.outcome in ("duplicate", "rejected"):
             self._asked[message] = max(0, self._asked.get(message, 0) - 1)
         return saved

@@ -65,9 +65,9 @@ def prepare(connection: Connection, many: int | None) -> None:
         return
     found = indexed_dimensions(connection)
     wanted = [
-        row.dimension
-        for row in connection.exec_driver_sql(_COUNTED)
-        if row.count > many and row.dimension <= INDEXABLE and row.dimension not in found
+        dimension
+        for dimension, number in connection.exec_driver_sql(_COUNTED)
+        if number > many and dimension <= INDEXABLE and dimension not in found
     ]
     if wanted and not owned:
         _log.warning("many vectors have no HNSW index yet: run `zeus db upgrade` as the owner of the tables")

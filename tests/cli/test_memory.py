@@ -1,0 +1,279 @@
+"""``zeus memory``: look, add, delete, move, index; profiles; wrong input says where and what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Project, Zeus
+
+CONFIG = """
+version: 1
+name: tester
+model: gpt-4o
+memory: {user: ann, project: shop, embeddings: static}
+"""
+
+
+@pytest.fixture
+def remembering(project: Project) -> Project:
+    project.write("zeus.yaml", CONFIG)
+    return project
+
+
+def add(zeus: Zeus, text: str, *words: str) -> str:
+    done = zeus("memory", "add", text, *words)
+    assert done.exit_code == 0, done.err
+    return done.out.strip()
+
+
+def listed(zeus: Zeus, *words: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = zeus("memory", "list", "--format", "json", *words).json["memories"]
+    return found
+
+
+def test_nothing_is_made_to_look_at_nothing(remembering: Project, zeus: Zeus) -> None:
+    for words in (["list"], ["search", "x"], ["stats"], ["export"], ["reindex"], ["profile", "show"]):
+        assert zeus("memory", *words).exit_code == 0
+    assert listed(zeus) == []
+    assert zeus("memory", "history", "mem_0").exit_code == 2
+    assert not (remembering.folder / ".zeus").exists()
+
+
+def test_what_is_added_is_listed_found_counted_and_deleted(remembering: Project, zeus: Zeus) -> None:
+    name = add(zeus, "The user plays the cello", "--type", "skill")
+    assert [each["id"] for each in listed(zeus)] == [name]
+    assert name in zeus("memory", "list").out
+    assert listed(zeus, "--type", "fact") == listed(zeus, "--scope", "project") == []
+    (found,) = zeus("memory", "search", "cello", "--format", "json").json["memories"]
+    score = found["similarity"] * 0.5 + found["confidence"] * 0.3 + 0.6 * 0.2
+    assert found["final_score"] == pytest.approx(score)
+    assert "SIMILARITY" in zeus("memory", "search", "cello").out
+    stats = zeus("memory", "stats", "--format", "json").json
+    assert (stats["active"], stats["by"]["memory_type"]) == (1, {"skill": 1})
+    assert zeus("memory", "delete", name).exit_code == 2
+    assert zeus("memory", "delete", name, "--yes").exit_code == 0
+    assert listed(zeus) == []
+    assert zeus("memory", "history", name).exit_code == 2
+
+
+def test_an_update_takes_the_place_of_the_older_one_and_a_repeat_is_named(
+    remembering: Project, zeus: Zeus
+) -> None:
+    old = add(zeus, "The user prefers the light theme")
+    again = zeus("memory", "add", "The user prefers the light theme.")
+    assert (again.exit_code, again.out.strip()) == (0, old)
+    assert "kept already" in again.err
+    new = zeus("memory", "add", "The user prefers the dark theme")
+    assert f"in place of {old}" in new.err
+    assert [each["id"] for each in listed(zeus)] == [new.out.strip()]
+    assert {each["id"] for each in listed(zeus, "--status", "all")} == {old, new.out.strip()}
+    changes = zeus("memory", "history", old, "--format", "json").json["changes"]
+    assert [each["action"] for each in changes] == ["stored", "superseded"]
+    assert "superseded" in zeus("memory", "history", old).out
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["hm"], "too_short"),
+        (["My password is hunter2-Xk93"], "sensitive"),
+        (["A whole text", "--scope", "session"], "no_scope"),
+        (["A whole text", "--scope", "world"], "--scope"),
+    ],
+)
+def test_what_cannot_be_kept_says_why(
+    remembering: Project, zeus: Zeus, words: list[str], problem: str
+) -> None:
+    done = zeus("memory", "add", *words)
+    assert (done.exit_code, done.out) == (2, "")
+    assert problem in done.err
+    assert "hunter2" not in done.err
+
+
+def test_the_text_may_come_from_standard_input(remembering: Project, zeus: Zeus) -> None:
+    done = zeus("memory", "add", "-", stdin="The user plays the cello\n")
+    assert done.exit_code == 0
+    assert listed(zeus)[0]["content"] == "The user plays the cello"
+
+
+def test_a_sessions_memories_need_its_name(remembering: Project, zeus: Zeus) -> None:
+    name = add(zeus, "The draft is called B", "--scope", "session", "--session", "session_1")
+    assert listed(zeus) == []
+    assert [each["id"] for each in listed(zeus, "--session", "session_1")] == [name]
+
+
+def test_one_unknown_id_deletes_nothing(remembering: Project, zeus: Zeus) -> None:
+    name = add(zeus, "The user plays the cello")
+    done = zeus("memory", "delete", name, "mem_0", "--yes")
+    assert done.exit_code == 2
+    assert "mem_0" in done.err
+    assert len(listed(zeus)) == 1
+
+
+def test_an_export_imported_elsewhere_gives_the_same_again(remembering: Project, zeus: Zeus) -> None:
+    texts = [
+        f"The room number {number} is painted {colour}"
+        for number, colour in enumerate(("red", "blue", "green"))
+    ]
+    texts += ["用户喜欢喝茶", 'The user said: "tabs", not spaces']
+    for each in texts:
+        add(zeus, each, "--type", "preference", "--subject", "s")
+    add(zeus, "The project uses PostgreSQL", "--scope", "project", "--visibility", "public")
+    assert zeus("memory", "export", "kept.jsonl").exit_code == 0
+    kept = (remembering.folder / "kept.jsonl").read_text("utf-8")
+    assert (remembering.folder / "kept.jsonl").stat().st_mode & 0o077 == 0
+    assert zeus("memory", "export").out == kept
+    other = ["--set", "storage.url=sqlite:///other.db"]
+    done = zeus("memory", "import", "kept.jsonl", "--format", "json", *other)
+    assert done.json["outcomes"] == {"stored": 6, "duplicate": 0, "superseded": 0, "rejected": 0}
+    again = zeus("memory", "export", *other).out
+    assert without_ids(again) == without_ids(kept)
+    repeated = zeus("memory", "import", "-", "--format", "json", *other, stdin=kept)
+    assert repeated.json["outcomes"]["duplicate"] == 6
+
+
+def without_ids(text: str) -> list[dict[str, Any]]:
+    own = ("id", "created_at", "updated_at", "last_used_at")
+    lines = [json.loads(line) for line in text.splitlines()]
+    return [{name: value for name, value in line.items() if name not in own} for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"content": "A whole text"}\n{"content": \n', "in.jsonl:2:"),
+        ('{"content": "A whole text"}\n[1]\n', "in.jsonl:2:1: this is no memory"),
+        ('{"content": "A whole text"}\n{"text": "x"}\n', "in.jsonl:2:1: this is no memory"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_file_that_is_no_export_says_where_and_saves_nothing(
+    remembering: Project, zeus: Zeus, text: str | None, problem: str
+) -> None:
+    if text is not None:
+        remembering.write("in.jsonl", text)
+    done = zeus("memory", "import", "in.jsonl")
+    assert done.exit_code == 2
+    assert problem in done.err
+    assert listed(zeus) == []
+
+
+def test_an_import_says_what_was_rejected(remembering: Project, zeus: Zeus) -> None:
+    remembering.write("in.jsonl", '{"content": "hm"}\n\n{"content": "A whole text"}\n')
+    done = zeus("memory", "import", "in.jsonl")
+    assert "stored 1" in done.out
+    assert "rejected: too_short 1" in done.err
+
+
+def test_reindex_embeds_what_another_model_embedded(remembering: Project, zeus: Zeus) -> None:
+    add(zeus, "The user plays the cello")
+    remembering.write("own.py", LETTERS)
+    words = ["--set", "plugins.files=[own.py]", "--set", "memory.embeddings=letters"]
+    assert zeus("memory", "stats", "--format", "json", *words).json["waiting"] == 1
+    assert zeus("memory", "reindex", *words).out == "embedded 1\n"
+    stats = zeus("memory", "stats", "--format", "json", *words).json
+    assert (stats["waiting"], stats["by"]["embedding_model"]) == (0, {"letters": 1})
+    assert zeus("memory", "reindex", *words).out == "embedded 0\n"
+
+
+LETTERS = """
+import numpy as np
+from zeus_runtime import Calibration, Component, Embedder, hookimpl
+
+class Letters(Embedder):
+    model, dimension, quick = "letters", 26, True
+    calibration = Calibration(cosine_zero=0.1, cosine_one=0.9, trust=0.5, duplicate=0.99)
+
+    async def embed(self, texts, *, purpose):
+        counts = np.array([[text.lower().count(chr(97 + n)) + 1e-3 for n in range(26)] for text in texts], np.float32)
+        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+
+@hookimpl
+def register_embeddings():
+    return [Component("letters", create=lambda options, build: Letters())]
+"""
+
+
+def test_a_profile_is_shown_drawn_and_edited(remembering: Project, zeus: Zeus) -> None:
+    name = add(zeus, "The user works as a marine biologist")
+    assert zeus("memory", "profile", "draw").out == "drew 1 lines\n"
+    shown = zeus("memory", "profile", "show", "--format", "json").json["fields"]
+    assert shown["profession"] == {"value": "marine biologist", "by": "rule", "sources": [name]}
+    done = zeus(
+        "memory", "profile", "edit", "--set", "profession=diver", "--set", "expertise_areas=whales, kelp"
+    )
+    assert done.exit_code == 0
+    shown = zeus("memory", "profile", "show", "--format", "json").json["fields"]
+    assert (shown["profession"]["value"], shown["profession"]["by"]) == ("diver", "hand")
+    assert shown["expertise_areas"]["value"] == ["whales", "kelp"]
+    table = zeus("memory", "profile", "show").out
+    assert "kelp" in table
+    assert zeus("memory", "profile", "edit", "--project", "--set", "project_goal=sell shoes").exit_code == 0
+    project = zeus("memory", "profile", "show", "--project", "--format", "json").json
+    assert project["fields"]["project_goal"]["value"] == "sell shoes"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["--set", "nickname=x"], "no field 'nickname'"),
+        (["--set", "profession"], "FIELD=VALUE"),
+        (["--set", "response_format=pdf"], "markdown, plain, code"),
+        ([], "--set"),
+    ],
+)
+def test_a_profile_that_cannot_be_written_says_why(
+    remembering: Project, zeus: Zeus, words: list[str], problem: str
+) -> None:
+    done = zeus("memory", "profile", "edit", *words)
+    assert done.exit_code == 2
+    assert problem in done.err
+
+
+def test_an_agent_without_memory_says_how_to_get_one(project: Project, zeus: Zeus) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\n")
+    done = zeus("memory", "list")
+    assert done.exit_code == 2
+    assert "memory: {user: ann}" in done.err
+
+
+def test_without_a_config_the_preset_that_remembers_is_meant(project: Project, zeus: Zeus) -> None:
+    name = add(zeus, "The user plays the cello")
+    (item,) = listed(zeus)
+    assert (item["id"], item["created_by"]) == (name, "local")
+
+
+def test_a_table_holds_no_control_characters_of_a_memory(
+    remembering: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(zeus, "The user likes \x1b[31mred\x1b[0m and \u202eodd\u202c text")
+    assert "\x1b" not in zeus("memory", "list").out
+
+
+def word(number: int) -> str:
+    """A word of its own for every number below 1,000."""
+    return "".join("bdfgklmnrt"[digit] + "aeiou"[digit % 5] for digit in map(int, f"{number:03}"))
+
+
+def test_an_import_that_is_killed_is_begun_again_and_misses_nothing(remembering: Project, zeus: Zeus) -> None:
+    from tests.cli.conftest import spawn
+
+    lines = [{"content": " ".join(word(number * 5 + place) for place in range(5))} for number in range(120)]
+    remembering.write("in.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    process = spawn(["memory", "import", "in.jsonl"], remembering.folder)
+    database = remembering.folder / ".zeus" / "zeus.db"
+    while not database.exists() and process.poll() is None:
+        os.sched_yield()
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    done = zeus("memory", "import", "in.jsonl", "--format", "json")
+    assert done.exit_code == 0, done.err
+    assert sum(done.json["outcomes"].values()) == 120
+    assert {each["content"] for each in listed(zeus, "--limit", "500")} == {line["content"] for line in lines}
+    assert Path(database).exists()

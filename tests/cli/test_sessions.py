@@ -1,0 +1,163 @@
+"""``zeus sessions``: going back, putting away, bringing back, pruning and exporting, as a user does it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from tests.cli.conftest import Project, Zeus
+
+CALL = {"call": "echo", "args": {"text": "ahoy"}}
+
+SHEDDING = "middlewares: [{history: {max_messages: 2}}]"
+
+
+def talk(zeus: Zeus, *prompts: str) -> str:
+    session: str = zeus("run", "zeus.yaml", prompts[0], "-o", "json").json["session"]
+    for prompt in prompts[1:]:
+        assert zeus("run", "zeus.yaml", prompt, "--session", session).exit_code == 0
+    return session
+
+
+def said(zeus: Zeus, session: str, *more: str) -> list[str]:
+    return [each["content"] for each in zeus("sessions", "show", session, "--json", *more).json["messages"]]
+
+
+def test_a_session_goes_back_and_shows_what_was_set_aside(zeus: Zeus, project: Project) -> None:
+    project.agent("A", "B", "C")
+    session = talk(zeus, "one", "two")
+    shown = zeus("sessions", "show", session).out
+    assert "── you · 3\ntwo" in shown
+
+    done = zeus("sessions", "rollback", session, "--to", "3")
+    assert (done.exit_code, done.err) == (0, f"{session} is back at message 3; 1 message(s) were set aside\n")
+    result = zeus("sessions", "show", session)
+    assert "B" not in result.out
+    assert "1 message(s) set aside by a rollback: --all shows them" in result.err
+    assert f"`zeus run --session {session} --continue` goes on" in result.err
+    assert "── agent · 4 (set aside)\nB" in zeus("sessions", "show", session, "--all").out
+
+    assert zeus("run", "zeus.yaml", "--session", session, "--continue").exit_code == 0
+    assert said(zeus, session) == ["one", "A", "two", "B"]
+    assert said(zeus, session, "--all") == ["one", "A", "two", "B", "B"]
+    assert [each["seq"] for each in zeus("sessions", "show", session, "--json").json["messages"]] == [
+        1,
+        2,
+        3,
+        5,
+    ]
+
+
+def test_a_message_that_is_no_users_is_refused_with_those_that_are(zeus: Zeus, project: Project) -> None:
+    project.agent("A")
+    session = talk(zeus, "one", "two")
+    refused = zeus("sessions", "rollback", session, "--to", "2")
+    assert refused.exit_code == 2
+    assert "the last ones are 1, 3" in refused.err
+    assert zeus("sessions", "rollback", "session_000000000000", "--to", "1").exit_code == 2
+    assert zeus("sessions", "rollback", session).exit_code == 2
+
+
+def test_zeus_context_still_shows_the_steps_of_before_a_rollback(zeus: Zeus, project: Project) -> None:
+    project.agent("A", "B", "C", "D", more=SHEDDING)
+    session = talk(zeus, "alpha", "beta", "gamma", "delta")
+
+    def at(step: int) -> tuple[object, ...]:
+        place = ("--session", session, "--step", str(step), "--json")
+        missing = zeus("context", "why-missing", "alpha", *place)
+        assert missing.exit_code == 0, missing.err
+        return (
+            zeus("context", "show", *place).json,
+            missing.json,
+            zeus("context", "explain", "3", *place).json if step > 1 else None,
+        )
+
+    before = {step: at(step) for step in (1, 2, 3, 4)}
+    assert zeus("sessions", "rollback", session, "--to", "3").exit_code == 0
+    assert zeus("run", "zeus.yaml", "other", "--session", session).exit_code == 0
+    after = {step: at(step) for step in (1, 2, 3, 4)}
+    assert after == before
+    latest = zeus("context", "why-missing", "delta", "--session", session, "--json").json
+    assert latest["findings"] == []
+    assert zeus("context", "diff", "4", "5", "--session", session).exit_code == 0
+    assert zeus("context", "explain", "4", "--session", session).exit_code == 0
+
+
+def test_archived_sessions_leave_the_lists_and_come_back(zeus: Zeus, project: Project) -> None:
+    project.agent("A")
+    first, second = talk(zeus, "one"), talk(zeus, "two")
+    before = zeus("sessions", "export", first).out
+    assert zeus("sessions", "archive", first, "session_000000000000").exit_code == 2
+    assert len(zeus("sessions", "list", "--json").json) == 2, "nothing is done when one is not there"
+    assert zeus("sessions", "archive", first).err == f"archived {first}\n"
+    assert zeus("sessions", "archive", first).err == f"{first} is archived already\n"
+    assert [each["session"] for each in zeus("sessions", "list", "--json").json] == [second]
+    (info,) = zeus("sessions", "list", "--archived", "--json").json
+    assert (info["session"], info["messages"]) == (first, 2)
+    for words in (("sessions", "show", first), ("run", "zeus.yaml", "more", "--session", first)):
+        refused = zeus(*words)
+        assert refused.exit_code == 2
+        assert f"`zeus sessions restore {first}`" in refused.err
+    assert zeus("sessions", "restore", first).err == f"restored {first}\n"
+    assert zeus("sessions", "restore", first).err == f"{first} is not archived\n"
+    back = json.loads(zeus("sessions", "export", first).out)
+    assert {**back, "updated_ms": 0} == {**json.loads(before), "updated_ms": 0}
+    assert zeus("sessions", "delete", first, "--yes").exit_code == 0
+    assert zeus("sessions", "restore", first).exit_code == 2
+
+
+def test_prune_asks_says_and_keeps_the_last_used(zeus: Zeus, project: Project) -> None:
+    project.agent("A")
+    first, second, third = talk(zeus, "one"), talk(zeus, "two"), talk(zeus, "three")
+    nothing = zeus("sessions", "prune")
+    assert (nothing.exit_code, "--older-than" in nothing.err) == (2, True)
+    assert zeus("sessions", "prune", "--older-than", "soon").exit_code == 2
+    unasked = zeus("sessions", "prune", "--keep", "1")
+    assert (unasked.exit_code, "nothing is archived unasked" in unasked.err) == (2, True)
+    dry = zeus("sessions", "prune", "--keep", "1", "--dry-run")
+    assert dry.out.split() == [first, second]
+    assert "would be archived" in dry.err
+    assert len(zeus("sessions", "list", "--json").json) == 3
+
+    assert zeus("sessions", "prune", "--older-than", "30d", "--yes").err == "0 session(s) archived\n"
+    with closing(sqlite3.connect(project.folder / ".zeus" / "zeus.db")) as database, database:
+        database.execute("UPDATE thread SET updated_ms = 1 WHERE session = ?", (second,))
+    assert zeus("sessions", "prune", "--older-than", "30d", "--yes").out.split() == [second]
+    found = zeus("sessions", "prune", "--set", "retention.max_sessions=1", "--delete", "--yes", "--json").json
+    assert found == {"archived": [], "deleted": [first], "running": [], "dry_run": False}
+    assert [each["session"] for each in zeus("sessions", "list", "--json").json] == [third]
+    assert [each["session"] for each in zeus("sessions", "list", "--archived", "--json").json] == [second]
+
+
+def test_an_export_has_everything_and_masks_secrets(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACME_API_KEY", "sk-very-secret-value-123")
+    project.agent(CALL, "```\nend", "again", more="metadata: {key: '${ACME_API_KEY}'}")
+    session = talk(zeus, "greet sk-very-secret-value-123", "two")
+    zeus("sessions", "rollback", session, "--to", "5")
+    whole = zeus("sessions", "export", session).json
+    assert (whole["format"], whole["session"], whole["state"]) == (1, session, "rolled-back")
+    assert [each["set_aside"] for each in whole["messages"]] == [False] * 5 + [True]
+    assert [each["reason"] for each in whole["snapshots"]][-1] == "manual"
+    assert (whole["rollbacks"][0]["kept_seq"], whole["rollbacks"][0]["last_seq"]) == (5, 6)
+
+    assert zeus("sessions", "export", session, "--format", "markdown", "-o", "talk.md").exit_code == 0
+    text = (project.folder / "talk.md").read_text("utf-8")
+    assert "## 3 · Tool `echo`" in text
+    assert "· set aside" in text
+    assert "Calls `echo`:\n\n```json" in text
+    for shown in (text, json.dumps(whole)):
+        assert "sk-very-secret" not in shown
+
+
+def test_the_list_says_how_the_last_turn_went(zeus: Zeus, project: Project) -> None:
+    project.agent("fine", '{"raise": "auth"}')
+    session = talk(zeus, "one")
+    assert zeus("run", "zeus.yaml", "two", "--session", session).exit_code != 0
+    assert zeus("sessions", "list", "--json").json[0]["state"] == "error"
+    assert "  error  " in zeus("sessions", "list").out
+    assert "its last turn failed" in zeus("sessions", "show").err

@@ -1,0 +1,173 @@
+"""The second wall on PostgreSQL: what a role that owns nothing sees and changes by SQL of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg.errors import InsufficientPrivilege
+from zeus_plugins.vector_stores.pgvector.store import PgVectorStore
+
+from tests.support.databases import execute
+from tests.support.least_rights import as_agent
+from tests.support.memory import service
+from zeus_runtime.memory.items import ROLES, VISIBILITIES, Caller, MemorySettings
+from zeus_runtime.memory.permissions import may
+from zeus_runtime.store.row_security import SECURED
+
+SETTINGS = MemorySettings(duplicate_threshold=1, related_threshold=1, related_words=1)
+
+
+@pytest.fixture
+async def filled(postgres_url: str, tmp_path: Path) -> Any:
+    """A database with memories of ann and bob in every scope and visibility, each changed once; and its items."""
+    execute(postgres_url, "CREATE EXTENSION vector")
+    first = service(tmp_path, Caller("ann"), settings=SETTINGS, url=postgres_url, open_vectors=PgVectorStore)
+    items = []
+    for number, (user, scope, visibility) in enumerate(
+        product(("ann", "bob"), ("user", "project", "session"), VISIBILITIES)
+    ):
+        memory = first.for_caller(Caller(user, "apollo", "editor", f"session of {user}"))
+        saved = await memory.add_explicit_memory(
+            f"word{number} is what word{number} says", scope=scope, visibility=visibility
+        )
+        assert saved.item is not None
+        items.append(await memory.update_memory(saved.item.id, confidence=0.8))
+    await first.aclose()
+    execute(
+        postgres_url,
+        *(
+            "INSERT INTO user_profile SELECT (jsonb_populate_record(NULL::user_profile, jsonb_object_agg(column_name,"
+            f" CASE WHEN data_type IN ('integer', 'bigint') THEN '1' ELSE '{user}' END))).*"
+            " FROM information_schema.columns WHERE table_name = 'user_profile'"
+            for user in ("ann", "bob")
+        ),
+        "INSERT INTO project_profile SELECT (jsonb_populate_record(NULL::project_profile,"
+        " jsonb_object_agg(column_name,"
+        " CASE WHEN data_type IN ('integer', 'bigint') THEN '1' ELSE 'apollo' END))).*"
+        " FROM information_schema.columns WHERE table_name = 'project_profile'",
+    )
+    with as_agent(postgres_url) as restricted:
+        yield restricted, items
+
+
+@contextmanager
+def acting(url: str, user: str = "", project: str = "", role: str = "") -> Iterator[psycopg.Connection[Any]]:
+    with psycopg.connect(url) as connection:
+        for name, value in (("user_id", user), ("project_id", project), ("role", role)):
+            if value:
+                connection.execute("SELECT set_config(%s, %s, true)", [f"zeus.{name}", value])
+        yield connection
+        connection.rollback()
+
+
+def ids(connection: psycopg.Connection[Any], table: str = "memory_item", column: str = "id") -> set[str]:
+    return {row[0] for row in connection.execute(f"SELECT {column} FROM {table} WHERE true OR 1 = 1")}  # type: ignore[arg-type]
+
+
+async def test_who_says_nothing_sees_nothing(filled: Any) -> None:
+    url, _ = filled
+    with acting(url) as connection:
+        for table in SECURED:
+            assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # type: ignore[arg-type]
+    assert {"memory_item", "memory_history", "memory_vector_pg", "user_profile", "project_profile"} == set(
+        SECURED
+    )
+
+
+async def test_another_user_sees_nothing_whatever_the_query_says(filled: Any) -> None:
+    url, items = filled
+    anns = {item.id for item in items if item.created_by == "ann"}
+    with acting(url, "eve") as connection:
+        for table in SECURED:
+            assert connection.execute(f"SELECT * FROM {table}").fetchall() == [], table  # type: ignore[arg-type]
+        assert connection.execute("UPDATE memory_item SET created_by = 'eve'").rowcount == 0
+        assert connection.execute("DELETE FROM memory_item").rowcount == 0
+        assert connection.execute("DELETE FROM memory_vector_pg").rowcount == 0
+        assert connection.execute("UPDATE memory_history SET content = 'x'").rowcount == 0
+    with acting(url, "ann") as connection:
+        assert ids(connection) == ids(connection, "memory_vector_pg") == anns
+        assert ids(connection, "memory_history", "item") == anns
+        assert ids(connection, "user_profile", "user_id") == {"ann"}
+        assert ids(connection, "project_profile", "project_id") == set()
+
+
+async def test_a_setting_ends_with_its_transaction(filled: Any) -> None:
+    url, _ = filled
+    with acting(url, "ann") as connection:
+        assert ids(connection)
+        connection.commit()
+        assert ids(connection) == set()
+
+
+async def test_the_wall_lets_nothing_through_that_the_permissions_do_not_and_all_that_they_do(
+    filled: Any,
+) -> None:
+    url, items = filled
+    for user, role in product(("ann", "bob", "eve"), (*ROLES, None)):
+        caller = Caller(user, "apollo", role, f"session of {user}")
+        project = {item.id for item in items if item.scope == "project"}
+        for operation, statement in (
+            ("see", "SELECT id FROM memory_item"),
+            ("edit", "UPDATE memory_item SET confidence = 0.5 RETURNING id"),
+            ("delete", "DELETE FROM memory_item RETURNING id"),
+        ):
+            with acting(url, user, "apollo", role or "") as connection:
+                done = {row[0] for row in connection.execute(statement)}
+            allowed = {item.id for item in items if may(caller, operation, item)}  # type: ignore[arg-type]
+            own = {item.id for item in items if item.created_by == user} if operation == "see" else set()
+            assert done - own == allowed - own, (user, role, operation)
+            assert done - project == allowed - project
+            assert allowed <= done
+
+
+async def test_rows_are_made_in_one_s_own_name_and_place_only(filled: Any) -> None:
+    url, _ = filled
+    copy = "INSERT INTO memory_item (SELECT (jsonb_populate_record(memory_item, %s::jsonb)).* FROM memory_item LIMIT 1)"
+    for changes in (
+        '{"key": 900, "id": "x", "created_by": "bob"}',
+        '{"key": 900, "id": "x", "scope": "user", "scope_id": "bob"}',
+        '{"key": 900, "id": "x", "scope": "project", "scope_id": "gemini"}',
+        '{"key": 900, "id": "x", "scope": "project", "scope_id": "apollo"}',
+    ):
+        with acting(url, "ann", "apollo", "viewer") as connection, pytest.raises(InsufficientPrivilege):
+            connection.execute(copy, [changes])
+    with acting(url, "ann", "apollo", "editor") as connection:
+        connection.execute(copy, ['{"key": 900, "id": "x", "scope": "project", "scope_id": "apollo"}'])
+        assert "x" in ids(connection)
+    with acting(url, "ann") as connection, pytest.raises(InsufficientPrivilege):
+        connection.execute(
+            "INSERT INTO memory_history (item, version, action, by, at_ms, content)"
+            " VALUES ('m', 1, 'stored', 'bob', 1, '')"
+        )
+
+
+async def test_a_project_s_profile_is_its_members(filled: Any) -> None:
+    url, _ = filled
+    for role in ROLES:
+        with acting(url, "ann", "apollo", role) as connection:
+            assert ids(connection, "project_profile", "project_id") == {"apollo"}
+            changed = connection.execute("UPDATE project_profile SET project_goal = 'x'").rowcount
+            assert changed == (role != "viewer")
+        with acting(url, "ann", "gemini", role) as connection:
+            assert ids(connection, "project_profile", "project_id") == set()
+
+
+async def test_the_service_leaves_no_setting_behind(filled: Any, tmp_path: Path) -> None:
+    url, _ = filled
+    memory = service(tmp_path, Caller("ann"), url=url, open_vectors=PgVectorStore)
+    assert len(await memory.list_memories()) == 3
+    assert await memory.for_caller(Caller("eve")).list_memories() == []
+    operations = await memory._shared.operations()
+    assert (
+        await operations.read(
+            lambda connection: connection.exec_driver_sql("SELECT id FROM memory_item").all()
+        )
+        == []
+    )
+    await memory.aclose()

@@ -1,0 +1,30 @@
+"""A role that may do with a PostgreSQL database what docs/deployment.md grants to agents, and no more."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import make_url
+
+from tests.support.databases import execute
+
+GRANTS = (
+    "GRANT USAGE ON SCHEMA public TO {role}",
+    "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}",
+    "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}",
+)
+
+
+@contextmanager
+def as_agent(url: str) -> Iterator[str]:
+    """The URL of a database, whose tables are there already, for a role that owns nothing."""
+    role, password = f"zeus_agent_{secrets.token_hex(4)}", secrets.token_hex(8)
+    execute(
+        url, f"CREATE ROLE {role} LOGIN PASSWORD '{password}'", *(each.format(role=role) for each in GRANTS)
+    )
+    try:
+        yield make_url(url).set(username=role, password=password).render_as_string(hide_password=False)
+    finally:
+        execute(url, f"DROP OWNED BY {role}", f"DROP ROLE {role}")
