@@ -139,22 +139,22 @@ class MemorySource:
         directory: where a relative SQLite path starts.
         open_vectors: makes the vector store.
         open_embedder: makes the embedding model; None for words alone.
-        open_chosen: makes the embedding model that a user chose, of (user id, choice); None: users have no choice.
         settings: thresholds.
         now: the clock, UTC.
         new_id: of a memory.
         derived: told of every deletion.
+        open_chosen: makes the embedding model that a user chose, of (user id, choice); None: users have no choice.
     """
 
     url: str
     directory: Path
     open_vectors: Callable[[], VectorStore]
     open_embedder: Callable[[], Embedder] | None = None
-    open_chosen: Callable[[str, Ref], Embedder] | None = None
     settings: MemorySettings = field(default_factory=MemorySettings)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_id: Callable[[], str] = lambda: f"mem_{secrets.token_hex(8)}"
     derived: Sequence[Derived] = ()
+    open_chosen: Callable[[str, Ref], Embedder] | None = None
 
 
 class MemoryService:
