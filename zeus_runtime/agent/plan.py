@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.fixed import ToolCounts
     from zeus_runtime.context.tokens import Counter
     from zeus_runtime.events import Notice
+    from zeus_runtime.memory.embedding import Embedder
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plugins import Kind, Plugin, Registered
@@ -257,10 +258,41 @@ def _service(checked: Checked, planned: PlannedMemory, build: Build) -> MemorySe
         checked.directory,
         open_vectors=lambda: planned.vector_store.create(build),
         open_embedder=lambda: planned.embeddings.create(build),
+        open_chosen=lambda user, choice: _chosen_embedder(checked, user, choice, build),
         settings=settings.overridden(checked.environ),
     )
     project = config.memory.project
     return MemoryService(source, Caller(config.memory.user, project, config.memory.role if project else None))
+
+
+def _chosen_embedder(checked: Checked, user: str, choice: Ref, build: Build) -> Embedder:
+    """The embedding model that a user chose, which the database keeps and no YAML."""
+    from zeus_runtime.config import Secret
+    from zeus_runtime.errors import OptionsError
+    from zeus_runtime.memory.choice import create_embeddings
+
+    config = checked.config.memory
+    ref = create_embeddings(
+        user,
+        choices={user: choice},
+        configured=None if config is None else config.embeddings,
+        environ=checked.environ,
+    )
+    remedy = "Choose another one, or none to use the YAML's memory.embeddings"
+    whose = f"the embedding model {ref.name!r} that {user!r} chose"
+    try:
+        planned = planned_component(checked, "embedding", ref, ("memory", "embeddings"))
+    except ConfigError as error:
+        why = "; ".join(each.message for each in error.diagnostics)
+        raise OptionsError(f"{whose} has wrong options: {why}", remedy=remedy) from None
+    for each in vars(planned.value or planned).values():
+        if isinstance(each, Secret):
+            raise OptionsError(
+                f"{whose} has a key among its options, which the database would keep for anyone to read",
+                remedy="Leave the key out and set the provider's variable in the environment or in .env",
+            )
+    made: Embedder = planned.create(build)
+    return made
 
 
 def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> PlannedComponent:

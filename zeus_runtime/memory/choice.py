@@ -1,12 +1,21 @@
-"""Which embedding model a user's memories are compared by."""
+"""Which embedding model a user's memories are compared by, and where the user's own choice is kept."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config.ref import Ref
-from zeus_runtime.errors import OptionsError
+from zeus_runtime.errors import OptionsError, UsageError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sqlalchemy import Connection
+
+SETTING: Final = "embeddings"
+"""The name of the choice among a user's settings."""
 
 KEY: Final = "OPENAI_API_KEY"
 """With it the default model of ``litellm`` (text-embedding-3-small) can be asked."""
@@ -43,6 +52,67 @@ def create_embeddings(
     return Ref("litellm" if environ.get(KEY, "").strip() else "static")
 
 
+def as_stored(ref: Ref) -> str:
+    """A choice as it is kept: the JSON of ``{name: {options}}``.
+
+    Raises:
+        UsageError: the options are no JSON.
+    """
+    try:
+        return json.dumps({ref.name: dict(ref.options)}, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"the options of the embedding model {ref.name!r} cannot be stored: {error}"
+        ) from None
+
+
+def stored_choice(connection: Connection, user_id: str) -> str | None:
+    """The JSON that is kept for the user, inside a transaction; None without a choice."""
+    from sqlalchemy import select
+
+    from zeus_runtime.store.memory_tables import USER_SETTING
+
+    query = select(USER_SETTING.c.value).where(
+        USER_SETTING.c.user_id == user_id, USER_SETTING.c.name == SETTING
+    )
+    found: str | None = connection.execute(query).scalar_one_or_none()
+    return found
+
+
+def store_choice(connection: Connection, user_id: str, stored: str | None, at: datetime) -> None:
+    """Keep the JSON for the user, or nothing any more, inside a transaction that may write."""
+    from sqlalchemy import delete, insert
+
+    from zeus_runtime.memory.records import lock, to_ms
+    from zeus_runtime.store.memory_tables import USER_SETTING
+
+    lock(connection, f"settings of {user_id}")
+    connection.execute(
+        delete(USER_SETTING).where(USER_SETTING.c.user_id == user_id, USER_SETTING.c.name == SETTING)
+    )
+    if stored is not None:
+        row = {
+            "user_id": user_id,
+            "name": SETTING,
+            "value": stored,
+            "secret": False,
+            "updated_ms": to_ms(at),
+        }
+        connection.execute(insert(USER_SETTING).values(row))
+
+
+def chosen_ref(stored: str, user_id: str) -> Ref:
+    """The choice that ``as_stored`` made JSON of.
+
+    Raises:
+        OptionsError: it is none.
+    """
+    try:
+        return _ref(json.loads(stored), user_id)
+    except ValueError:
+        raise _unusable(user_id) from None
+
+
 def _ref(stored: Ref | str | Mapping[str, Any], user_id: str) -> Ref:
     if isinstance(stored, Ref):
         return stored
@@ -52,7 +122,11 @@ def _ref(stored: Ref | str | Mapping[str, Any], user_id: str) -> Ref:
         ((name, options),) = stored.items()
         if name and (options is None or isinstance(options, Mapping)):
             return Ref(name, dict(options or {}))
-    raise OptionsError(
+    raise _unusable(user_id)
+
+
+def _unusable(user_id: str) -> OptionsError:
+    return OptionsError(
         f"the embedding model stored for the user {user_id!r} is neither a name nor {{name: options}}",
         remedy="Store it again, or remove it to use the YAML's memory.embeddings",
     )

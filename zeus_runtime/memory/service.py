@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection
 
+    from zeus_runtime.config.ref import Ref
     from zeus_runtime.memory.operations import Derived, Embedded, Operations
     from zeus_runtime.memory.permissions import Reach
     from zeus_runtime.memory.profiles import ProfileField, ProfileKind
@@ -142,6 +143,7 @@ class MemorySource:
         now: the clock, UTC.
         new_id: of a memory.
         derived: told of every deletion.
+        open_chosen: makes the embedding model that a user chose, of (user id, choice); None: users have no choice.
     """
 
     url: str
@@ -152,6 +154,7 @@ class MemorySource:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
     new_id: Callable[[], str] = lambda: f"mem_{secrets.token_hex(8)}"
     derived: Sequence[Derived] = ()
+    open_chosen: Callable[[str, Ref], Embedder] | None = None
 
 
 class MemoryService:
@@ -253,15 +256,20 @@ class MemoryService:
         if isinstance(passed, Rejected):
             return _rejected(passed)
         operations = await self._shared.operations()
-        embedder = self._shared.embedder
-        embedded = None
-        if passed.trust != "quarantined" and embedder is not None and embedder.quick:
-            embedded = await self._shared.embed(passed.content, "memory")
+        embedded = await self._quickly(passed)
         item = self._item(draft, passed, operations.time())
         written = await operations.add(self._caller, passed, item, embedded, explicit=explicit)
         if written.item is not None and written.item.embedding is None and passed.trust != "quarantined":
             self._shared.backfill_soon(self._caller)
         return _saved(written.decision, written.item)
+
+    async def _quickly(self, passed: Passed) -> Embedded | None:
+        """The vector of a text that is about to be written, if the write can wait for it and it may have one."""
+        embedder = await self._shared.embedder(self._caller.user_id)
+        if embedder is None or not embedder.quick or passed.trust == "quarantined":
+            return None
+        (found,) = await _embedded(embedder, [passed.content], "memory")
+        return found
 
     def _validated(self, draft: _Draft) -> Passed | Rejected:
         passed = validate(
@@ -322,9 +330,7 @@ class MemoryService:
         if isinstance(passed, Rejected):
             return passed
         operations = await self._shared.operations()
-        embedder = self._shared.embedder
-        quick = embedder is not None and embedder.quick
-        embedded = await self._shared.embed(passed.content, "memory") if quick else None
+        embedded = await self._quickly(passed)
         return await operations.decide(self._caller, passed, cast(Scope, scope), embedded)
 
     async def check_rate_limit(self) -> RateLimit:
@@ -362,8 +368,9 @@ class MemoryService:
         top_k = self.settings.top_k if k is None else k
         if not text or top_k <= 0:
             return []
+        embedder = await self._shared.embedder(self._caller.user_id)
         try:
-            embedded = await self._shared.embed(text, "query")
+            embedded = None if embedder is None else await _embedded_query(embedder, text)
         except EmbeddingUnavailableError as error:
             if mode == "vector":
                 raise
@@ -373,7 +380,7 @@ class MemoryService:
             raise EmbeddingUnavailableError(
                 "there is no embedding model", remedy="Name one under memory.embeddings, or search by words."
             )
-        measure: Measure = BareCosine() if mode == "vector" else self._shared.fused(text)
+        measure: Measure = BareCosine() if mode == "vector" else _fused(embedder, text)
         found = await operations.search(
             self._caller, text, embedded, measure, top_k=top_k, memory_type=memory_type, scope=scope
         )
@@ -596,7 +603,7 @@ class MemoryService:
         """Figures of all that the caller may read."""
         operations = await self._shared.operations()
         by = await operations.figures(self._caller)
-        embedder = self._shared.embedder
+        embedder = await self._shared.embedder(self._caller.user_id)
         waiting = 0
         if embedder is not None:
             _, waiting = await operations.without_vector(
@@ -639,9 +646,7 @@ class MemoryService:
             raise UsageError(passed.message)
         if content is not None:
             wanted |= {"content": passed.content, "trust": passed.trust}
-        embedder = self._shared.embedder
-        quick = embedder is not None and embedder.quick and passed.trust != "quarantined"
-        embedded = await self._shared.embed(passed.content, "memory") if quick else None
+        embedded = await self._quickly(passed)
         changed = _known(await operations.change(self._caller, memory_id, wanted, embedded), memory_id)
         if changed.embedding is None:
             self._shared.backfill_soon(self._caller)
@@ -686,6 +691,42 @@ class MemoryService:
         return Imported(outcomes, rejections)
 
     # Embedding
+
+    async def chosen_embeddings(self) -> Ref | None:
+        """The embedding model that the caller's user chose; None for the config's.
+
+        Raises:
+            OptionsError: what is stored is no choice.
+        """
+        from zeus_runtime.memory.choice import chosen_ref
+
+        stored = await self._shared.choice(self._caller.user_id)
+        return None if stored is None else chosen_ref(stored, self._caller.user_id)
+
+    async def choose_embeddings(self, ref: Ref | None) -> None:
+        """Embed what this user writes and asks from now on by a model of the user's own; None: by the config's again.
+
+        Memories keep the vectors that they have, which are compared with nothing then: they are found by their words
+        until ``reindex`` embeds them anew. An agent that has its memory open elsewhere takes the choice up when it
+        opens it again.
+
+        Args:
+            ref: secrets do not belong in its options, they are read from the environment.
+
+        Raises:
+            MissingError: there is no such component, or its key or a package of it is missing; nothing is stored.
+            OptionsError: the options do not fit it; nothing is stored.
+            UsageError: memory without a config has no choice, or the options cannot be stored.
+        """
+        from zeus_runtime.memory.choice import as_stored, store_choice
+
+        user, stored = self._caller.user_id, None if ref is None else as_stored(ref)
+        operations = await self._shared.operations()
+        if stored is not None:
+            self._shared.made(user, stored)
+        now = operations.time()
+        await operations.write(lambda connection: store_choice(connection, user, stored, now), self._caller)
+        self._shared.choices[user] = stored
 
     async def backfill(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Embed the caller's memories that have no vector yet; how many were.
@@ -737,14 +778,15 @@ class _Shared:
 
     def __init__(self, source: MemorySource) -> None:
         self.source = source
-        self.embedder: Embedder | None = None
+        self.choices: dict[str, str | None] = {}
+        self._embedders: dict[str | None, Embedder] = {}
         self._operations: Operations | None = None
         self._opening: asyncio.Lock | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._used: dict[str, datetime] = {}
         self._flushed: datetime | None = None
-        self._backfilling = False
+        self._backfilling: set[str | None] = set()
 
     async def operations(self) -> Operations:
         import asyncio
@@ -752,7 +794,7 @@ class _Shared:
         loop = asyncio.get_running_loop()
         if self._loop is not loop or self._opening is None:
             self._loop, self._opening = loop, asyncio.Lock()
-            self._tasks, self._backfilling = set(), False
+            self._tasks, self._backfilling = set(), set()
         if self._operations is None:
             async with self._opening:
                 if self._operations is None:
@@ -767,8 +809,6 @@ class _Shared:
         from zeus_runtime.store.database import Database
 
         source = self.source
-        if self.embedder is None and source.open_embedder is not None:
-            self.embedder = source.open_embedder()
         database = Database(source.url, directory=source.directory)
         operations = Operations(
             database,
@@ -796,76 +836,97 @@ class _Shared:
             await self._flush(operations)
         self._operations = None
         await operations.close()
-        if self.embedder is not None:
-            await self.embedder.close()
-            self.embedder = None
+        embedders, self._embedders, self.choices = self._embedders, {}, {}
+        for each in embedders.values():
+            await each.close()
 
-    async def embed(self, text: str, purpose: Purpose) -> Embedded | None:
-        """The vector of one text; None without a model, or for a query that it knows nothing of."""
-        if self.embedder is None:
+    async def choice(self, user_id: str) -> str | None:
+        """What the user chose, as it is stored; read once while the database is open."""
+        from zeus_runtime.memory.choice import stored_choice
+
+        operations = await self.operations()
+        if self.source.open_chosen is None:
             return None
-        (found,) = await self._embed([text], purpose)
-        return found if purpose == "memory" or found.vector.any() else None
-
-    async def _embed(self, texts: Sequence[str], purpose: Purpose) -> list[Embedded]:
-        from zeus_runtime.memory.operations import Embedded
-
-        embedder = self.embedder
-        assert embedder is not None
-        vectors = await embedder.embed(texts, purpose=purpose)
-        embedding = Embedding(embedder.model, embedder.dimension)
-        if vectors.shape != (len(texts), embedder.dimension):
-            raise EmbeddingUnavailableError(
-                f"the embedding model {embedder.model} gave vectors of shape {vectors.shape} for {len(texts)} texts",
-                remedy=f"It says that its dimension is {embedder.dimension}.",
+        if user_id not in self.choices:
+            self.choices[user_id] = await operations.read(
+                lambda connection: stored_choice(connection, user_id)
             )
-        return [Embedded(vector, embedding, embedder.calibration) for vector in vectors]
+        return self.choices[user_id]
 
-    def fused(self, query: str) -> Measure:
-        """How words and vectors count together for ``query``, which the model may know in part."""
-        from zeus_runtime.memory.fusion import Fusion
-        from zeus_runtime.memory.search import Fused
+    async def embedder(self, user_id: str) -> Embedder | None:
+        """The user's own embedding model, else the config's; None without one."""
+        return self.made(user_id, await self.choice(user_id))
 
-        embedder = self.embedder
-        if embedder is None:
-            return Fused(Fusion())
-        scale = embedder.calibration
-        trust = scale.trust * min(1.0, max(0.0, embedder.coverage(query)))
-        return Fused(Fusion(scale.cosine_zero, scale.cosine_one, dense_trust=trust))
+    def made(self, user_id: str, stored: str | None) -> Embedder | None:
+        """The model of a stored choice, made once for all users who chose it; None of ``stored`` is the config's."""
+        from zeus_runtime.memory.choice import chosen_ref
+
+        if stored in self._embedders:
+            return self._embedders[stored]
+        if stored is None:
+            if self.source.open_embedder is None:
+                return None
+            made = self.source.open_embedder()
+        elif self.source.open_chosen is None:
+            raise UsageError("the embedding model of this memory cannot be chosen")
+        else:
+            made = self.source.open_chosen(user_id, chosen_ref(stored, user_id))
+        self._embedders[stored] = made
+        return made
 
     async def embed_missing(
-        self, caller: Caller | None, *, any_model: bool, progress: Callable[[int, int], None] | None
+        self, caller: Caller, *, any_model: bool, progress: Callable[[int, int], None] | None
     ) -> int:
         operations = await self.operations()
-        embedder = self.embedder
-        if embedder is None:
-            raise EmbeddingUnavailableError(
-                "there is no embedding model", remedy="Name one under memory.embeddings."
-            )
+        embedder = await self._needed(caller.user_id)
         embedding = Embedding(embedder.model, embedder.dimension)
         done = 0
         while True:
             items, left = await operations.without_vector(caller, embedding, any_model=any_model, limit=BATCH)
             if not items:
                 return done
-            vectors = await self._embed([item.content for item in items], "memory")
-            done += await operations.put_vectors(list(zip(items, vectors, strict=True)))
+            done += await _put_vectors(operations, embedder, items)
             if progress is not None:
                 progress(done, done + max(0, left - len(items)))
 
+    async def _embed_everybodys(self) -> None:
+        """Embed what has no vector, each memory by its author's model."""
+        operations = await self.operations()
+        while True:
+            items, _ = await operations.without_vector(None, _NO_MODEL, any_model=False, limit=BATCH)
+            if not items:
+                return
+            by_author: dict[str, list[MemoryItem]] = {}
+            for item in items:
+                by_author.setdefault(item.created_by, []).append(item)
+            for author, written in by_author.items():
+                await _put_vectors(operations, await self._needed(author), written)
+
+    async def _needed(self, user_id: str) -> Embedder:
+        embedder = await self.embedder(user_id)
+        if embedder is None:
+            raise EmbeddingUnavailableError(
+                "there is no embedding model", remedy="Name one under memory.embeddings."
+            )
+        return embedder
+
     def backfill_soon(self, caller: Caller | None) -> None:
         """Embed in the background what was stored without a vector: the caller's, or with None everybody's."""
-        if self.embedder is None or self._backfilling:
+        user = None if caller is None else caller.user_id
+        if user in self._backfilling or not (self.source.open_embedder or self.source.open_chosen):
             return
-        self._backfilling = True
+        self._backfilling.add(user)
 
         async def work() -> None:
             try:
-                await self.embed_missing(caller, any_model=False, progress=None)
-            except EmbeddingUnavailableError as error:
+                if caller is None:
+                    await self._embed_everybodys()
+                elif await self.embedder(caller.user_id) is not None:
+                    await self.embed_missing(caller, any_model=False, progress=None)
+            except ZeusError as error:
                 _log.warning("memories wait for their vectors: %s", error.message)
             finally:
-                self._backfilling = False
+                self._backfilling.discard(user)
 
         self._begin(work())
 
@@ -893,6 +954,45 @@ class _Shared:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+_NO_MODEL: Final = Embedding("", 0)
+
+
+async def _embedded(embedder: Embedder, texts: Sequence[str], purpose: Purpose) -> list[Embedded]:
+    from zeus_runtime.memory.operations import Embedded
+
+    vectors = await embedder.embed(texts, purpose=purpose)
+    embedding = Embedding(embedder.model, embedder.dimension)
+    if vectors.shape != (len(texts), embedder.dimension):
+        raise EmbeddingUnavailableError(
+            f"the embedding model {embedder.model} gave vectors of shape {vectors.shape} for {len(texts)} texts",
+            remedy=f"It says that its dimension is {embedder.dimension}.",
+        )
+    return [Embedded(vector, embedding, embedder.calibration) for vector in vectors]
+
+
+async def _embedded_query(embedder: Embedder, query: str) -> Embedded | None:
+    """None for a query that the model knows nothing of."""
+    (found,) = await _embedded(embedder, [query], "query")
+    return found if found.vector.any() else None
+
+
+async def _put_vectors(operations: Operations, embedder: Embedder, items: Sequence[MemoryItem]) -> int:
+    vectors = await _embedded(embedder, [item.content for item in items], "memory")
+    return await operations.put_vectors(list(zip(items, vectors, strict=True)))
+
+
+def _fused(embedder: Embedder | None, query: str) -> Measure:
+    """How words and vectors count together for ``query``, which the model may know in part."""
+    from zeus_runtime.memory.fusion import Fusion
+    from zeus_runtime.memory.search import Fused
+
+    if embedder is None:
+        return Fused(Fusion())
+    scale = embedder.calibration
+    trust = scale.trust * min(1.0, max(0.0, embedder.coverage(query)))
+    return Fused(Fusion(scale.cosine_zero, scale.cosine_one, dense_trust=trust))
 
 
 def _query(query: str) -> str:
