@@ -121,7 +121,8 @@ def patience(purpose: Purpose) -> See:
                 await embedder(scene).embed(["a"], purpose=purpose)
         given = re.search(r"longer than [\d.]+ s", caught.value.message)
         assert given is not None, caught.value.message
-        return given[0], *told
+        (seconds,) = told
+        return given[0], seconds
 
     return see
 
@@ -150,7 +151,7 @@ async def words_embedded(scene: Scene) -> dict[str, list[str]]:
     """Which words a memory's and a query's vector of one text are made of."""
     _write_models(scene)
     made = embedder(scene)
-    found = {}
+    found: dict[str, list[str]] = {}
     for purpose in PURPOSES:
         (vector,) = await made.embed(["dark theme"], purpose=purpose)
         found[purpose] = [WORDS[place] for place in vector.nonzero()[0]]
