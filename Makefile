@@ -47,7 +47,7 @@ clean:
 # uv resolves in seconds what takes pip minutes; where uv cannot reach the index that pip is configured for, pip does it.
 define install
 	$(BIN)/pip install --quiet uv \
-	  && UV_HTTP_TIMEOUT=20 $(BIN)/uv pip install --quiet --system-certs --python $(BIN)/python --editable '$(1)' \
+	  && UV_HTTP_TIMEOUT=20 $(BIN)/uv pip install --quiet --compile-bytecode --system-certs --python $(BIN)/python --editable '$(1)' \
 	  || $(BIN)/pip install --quiet --editable '$(1)'
 	$(COMPILE)
 endef
