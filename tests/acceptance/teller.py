@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 Line = str | Mapping[str, Any]
-"""An answer, or the arguments of a tool call with the tool's name under ``call``; an argument ``id of: TEXT`` is the id of
-the memory with that text, as the model can read it in its prompt or in a tool's result."""
+"""An answer, or the arguments of a tool call with the tool's name under ``call``; an argument ``id of: TEXT`` is the id
+of the memory with that text, as the model can read it in its prompt or in a tool's result."""
 
 PLUGIN = """
 import json
