@@ -280,11 +280,15 @@ def rows(folder: Path, url: str | None) -> dict[str, list[dict[str, Any]]]:
     texts = {(row["thread"], row["digest"]): row["text"] for row in read["context_text"]}
     for row in read["context_step"]:
         step = json.loads(row["payload"])
-        # The scores in it are computed, so that its digest is another where their last digit is.
-        row["payload"] = json.dumps({**step, "fixed": json.loads(texts[row["thread"], step["fixed"]])})
+        fixed = json.loads(texts[row["thread"], step["fixed"]])
+        # Scores are computed, so that the digests of what holds them are others where their last digit is.
+        for name, digest in fixed.get("sources", {}).items():
+            fixed["sources"][name] = json.loads(texts[row["thread"], digest])
+        row["payload"] = json.dumps({**step, "fixed": fixed})
     read["context_text"] = [
         {"thread": thread, "text": text}
         for (thread, _), text in sorted(texts.items(), key=lambda each: (each[0][0], each[1]))
+        if "sources" not in text and "final_score" not in text
     ]
     return {
         name: [{key: plain(key, value) for key, value in row.items() if key not in UNTOLD} for row in found]

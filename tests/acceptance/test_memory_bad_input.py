@@ -114,7 +114,6 @@ def test_vectors_of_another_dimension_than_the_model_s_are_refused(zeus: Zeus, p
         ("{thresholds: {min_confidence: 2}}", "min_confidence"),
         ("{thresholds: {min_length: 50, max_length: 10}}", "max_length"),
         ("{thresholds: {top_k: -1}}", "top_k"),
-        ("{thresholds: {duplicate_threshold: 0.4, related_threshold: 0.9}}", "threshold"),
         ("{users: ann}", "user"),
         ("yes please", "memory"),
     ],
