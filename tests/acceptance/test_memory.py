@@ -65,7 +65,7 @@ def process(*words: str) -> Result:
 
 def test_saved_in_one_process_found_and_explained_in_others(project: Project, overlay: list[str]) -> None:
     save = {"call": "memory_save", "content": LIGHT, "memory_type": "preference"}
-    story = {"Remember my theme.": [save, "Noted."], "Which theme?": ["Light."]}
+    story: dict[str, Sequence[Line]] = {"Remember my theme.": [save, "Noted."], "Which theme?": ["Light."]}
     tell(project.folder, story, MEMORY)
     first = process("run", "zeus.yaml", *overlay, "Remember my theme.", "-o", "json")
     second = process("run", "zeus.yaml", *overlay, "Which theme?", "-o", "json")
@@ -396,7 +396,7 @@ def test_no_secret_is_remembered_and_what_was_said_of_it_goes_with_its_session(
     """A model, a user and a file try to have secrets kept; only the conversation itself ever had them."""
     folder = project.folder
     key, password = SECRETS
-    said = [
+    said: Sequence[Line] = [
         {"call": "memory_save", "content": f"The key of the service is {key}"},
         {"call": "memory_save", "content": f"The password is {password}", "scope": "project"},
         {"call": "memory_search", "query": f"what is reached with {key}"},

@@ -166,7 +166,7 @@ async def test_a_run_that_loses_its_server_at_a_save_goes_on_and_saves_once(
         seen = []
         async for each in agent.stream("Remember my theme."):
             seen.append(each)
-            if each.type == "tool_call" and stopping:  # type: ignore[union-attr]
+            if each.type == "tool_call" and stopping:
                 stopping.clear()
                 own_server.stop()
         ending = seen[-1]
