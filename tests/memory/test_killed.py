@@ -12,17 +12,25 @@ import threading
 from pathlib import Path
 from typing import Final
 
+from tests.support.databases import execute
+from tests.support.extracting import vectors_of
 from tests.support.memory import service
 from zeus_runtime.memory.items import Caller, MemorySettings
+from zeus_runtime.memory.service import MemoryService
 
-WRITES: Final = 200
+WRITES: Final = int(os.environ.get("ZEUS_KILLED_WRITES", "200"))
+"""Of each of the two processes; 5000 takes minutes."""
 KILLS: Final = 3
 SETTINGS: Final = MemorySettings(related_threshold=1, related_words=1, duplicate_threshold=1)
 
 
-async def writer(folder: Path, name: str, first: int) -> None:
+def opened(folder: Path, url: str) -> MemoryService:
+    return service(folder, Caller("ann"), settings=SETTINGS, url=url, open_vectors=vectors_of(url))
+
+
+async def writer(folder: Path, url: str, name: str, first: int) -> None:
     """Save a text per line of standard output; delete every fifth one, and say so."""
-    memory = service(folder, Caller("ann"), settings=SETTINGS)
+    memory = opened(folder, url)
     for number in range(first, WRITES):
         text = f"{name} notes number {number} word{number * 7919 % 1_000} {name}{number}"
         saved = await memory.add_explicit_memory(text)
@@ -38,8 +46,8 @@ async def writer(folder: Path, name: str, first: int) -> None:
 class Writer:
     """A process that writes, killed ``KILLS`` times while it does, and what it acknowledged."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder, self.name = folder, name
+    def __init__(self, folder: Path, url: str, name: str) -> None:
+        self.folder, self.url, self.name = folder, url, name
         self.kept: dict[str, str] = {}
         self.gone: set[str] = set()
         self.next = 0
@@ -50,7 +58,7 @@ class Writer:
         choose = random.Random(self.name)
         try:
             while self.next < WRITES:
-                process = start(self.folder, self.name, self.next)
+                process = start(self.folder, self.url, self.name, self.next)
                 assert process.stdout is not None
                 until = choose.randrange(10, 45) if self.kills < KILLS else WRITES * 2
                 done = False
@@ -74,8 +82,12 @@ class Writer:
         return words == ["done"]
 
 
-def test_no_acknowledged_memory_is_lost_and_no_deleted_one_is_found(tmp_path: Path) -> None:
-    writers = [Writer(tmp_path, name) for name in ("left", "right")]
+def test_no_acknowledged_memory_is_lost_and_no_deleted_one_is_found(
+    tmp_path: Path, database_url: str
+) -> None:
+    if database_url.startswith("postgres"):
+        execute(database_url, "CREATE EXTENSION vector")
+    writers = [Writer(tmp_path, database_url, name) for name in ("left", "right")]
     threads = [threading.Thread(target=writer) for writer in writers]
     for thread in threads:
         thread.start()
@@ -87,11 +99,11 @@ def test_no_acknowledged_memory_is_lost_and_no_deleted_one_is_found(tmp_path: Pa
     gone = writers[0].gone | writers[1].gone
     assert len(kept) > WRITES
     assert len(gone) > WRITES // 5
-    asyncio.run(check(tmp_path, kept, gone))
+    asyncio.run(check(tmp_path, database_url, kept, gone))
 
 
-async def check(folder: Path, kept: dict[str, str], gone: set[str]) -> None:
-    memory = service(folder, Caller("ann"), settings=SETTINGS)
+async def check(folder: Path, url: str, kept: dict[str, str], gone: set[str]) -> None:
+    memory = opened(folder, url)
     await memory.check()
     there = {item.id: item for item in await memory.list_memories(status=None)}
     assert not gone & there.keys()
@@ -109,10 +121,10 @@ async def check(folder: Path, kept: dict[str, str], gone: set[str]) -> None:
     await memory.aclose()
 
 
-def start(folder: Path, name: str, first: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.memory.test_killed", str(folder), name, str(first)]
+def start(folder: Path, url: str, name: str, first: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.memory.test_killed", str(folder), url, name, str(first)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
 
 
 if __name__ == "__main__":
-    asyncio.run(writer(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])))
+    asyncio.run(writer(Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])))

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.databases import execute
+from tests.support.extracting import vectors_of
 from tests.support.memory import Clock, HashingEmbedder, OutsideStore, numbered, service
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.embedding import EmbeddingUnavailableError
@@ -209,12 +211,14 @@ def test_one_text_saved_by_many_at_once_is_kept_once(tmp_path: Path) -> None:
     assert sorted(outcomes) == ["duplicate"] * 11 + ["stored"]
 
 
-async def filled(tmp_path: Path, count: int, seed: int = 1) -> tuple[MemoryService, HashingEmbedder]:
+async def filled(
+    tmp_path: Path, count: int, seed: int = 1, **where: Any
+) -> tuple[MemoryService, HashingEmbedder]:
     """A memory of several users, projects and sessions, half of it by words alone at first."""
     embedder = HashingEmbedder(256)
     choose = random.Random(seed)
     settings = MemorySettings(min_confidence=0, duplicate_threshold=1, related_threshold=1, related_words=1)
-    memory = service(tmp_path, ANN, embedder=embedder, settings=settings, new_id=numbered())
+    memory = service(tmp_path, ANN, embedder=embedder, settings=settings, new_id=numbered(), **where)
     for _ in range(count):
         caller = choose.choice((ANN, BOB, Caller("ann", "gemini", "owner", "s1")))
         await memory.for_caller(caller).add_explicit_memory(
@@ -234,8 +238,11 @@ async def everything(memory: MemoryService) -> list[Any]:
     return list(seen.values())
 
 
-async def test_ranking_is_brute_force_s_on_a_hundred_queries(tmp_path: Path) -> None:
-    memory, embedder = await filled(tmp_path, 250)
+async def test_ranking_is_brute_force_s_on_a_hundred_queries(tmp_path: Path, database_url: str) -> None:
+    if database_url.startswith("postgres"):
+        execute(database_url, "CREATE EXTENSION vector")
+    where = {"url": database_url, "open_vectors": vectors_of(database_url)}
+    memory, embedder = await filled(tmp_path, 250, **where)
     items = await everything(memory)
     choose = random.Random(9)
     found_any = 0

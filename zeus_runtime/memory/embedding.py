@@ -21,8 +21,9 @@ Purpose: TypeAlias = Literal["memory", "query"]
 
 
 class EmbeddingUnavailableError(ZeusError):
-    """The model cannot be asked now: no key, no network, too slow. What needs no vector goes on without."""
+    """The model cannot be asked now: no key, no network, too slow. What needs no vector goes on without (exit 4)."""
 
+    exit_code = 4
     code = "embedding-unavailable"
 
 

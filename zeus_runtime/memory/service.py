@@ -967,7 +967,7 @@ async def _embedded(embedder: Embedder, texts: Sequence[str], purpose: Purpose) 
     if vectors.shape != (len(texts), embedder.dimension):
         raise EmbeddingUnavailableError(
             f"the embedding model {embedder.model} gave vectors of shape {vectors.shape} for {len(texts)} texts",
-            remedy=f"It says that its dimension is {embedder.dimension}.",
+            remedy=f"It says that its dimension is {embedder.dimension}: correct memory.embeddings.",
         )
     return [Embedded(vector, embedding, embedder.calibration) for vector in vectors]
 

@@ -58,12 +58,12 @@ def with_memory(
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.store.database import sqlite_file
 
+    service = make_plan(checked).build.memory
+    assert service is not None, "read_remembering saw to it"
     url = checked.config.storage.url
     file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
     if looks and file is not None and not file.exists():
         return None
-    service = make_plan(checked).build.memory
-    assert service is not None, "read_remembering saw to it"
     memory = service.for_session(session) if session else service
 
     async def run() -> T:
