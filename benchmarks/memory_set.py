@@ -1,9 +1,8 @@
-"""The questions of ``benchmarks.memory_quality``, as they were made: ``python -m benchmarks.memory_set TRAJECTORIES OWN…``.
+"""How the questions of ``benchmarks.memory_quality`` were made: ``python -m benchmarks.memory_set TRAJECTORIES OWN…``.
 
 Two sources: sentences and questions written for the purpose (``memory | question | question``, or a sentence alone,
 which is there to distract), and facts of the passengers in recorded airline sessions (tau-bench, MIT), asked for in
-other words. What passengers said themselves is there to distract too. The answers' places are in the file; nothing of it
-was changed after a result was seen.
+other words. What passengers said themselves is there to distract too. Nothing of it was changed after a result was seen.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ _CITIES = dict(
         "PHX=Phoenix SEA=Seattle SFO=San-Francisco"
     ).split()
 )
+# ruff: noqa: E501
 _ABOUT_PERSONS = (
     ("{name} lives at {street} in {city}", "Where is {first}'s home?"),
     ("{name} was born on {born}", "When is {first}'s birthday?"),
