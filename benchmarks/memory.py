@@ -87,6 +87,10 @@ class Prepared(Embedder):
     def coverage(self, text: str) -> float:
         return self._model.coverage(text)
 
+    def known(self, text: str) -> Any:
+        """The vector of a text that was prepared."""
+        return self._known[text]
+
     async def prepare(self, texts: Sequence[str]) -> Any:
         vectors = await self._model.embed(texts, purpose="memory")
         self._known |= zip(texts, vectors, strict=True)
@@ -115,14 +119,17 @@ def user(number: int, scopes: int) -> str:
     return f"user_{number % scopes}"
 
 
-async def fill(folder: Path, count: int, scopes: int = 1) -> Filled:
-    """A memory of so many items, dealt out to so many users and written without the gate."""
+async def fill(folder: Path, texts: Sequence[str], scopes: int = 1, *, alike: bool = False) -> Filled:
+    """A memory of these texts, dealt out to so many users and written without the gate.
+
+    Args:
+        alike: of one type and confidence.
+    """
     from zeus_runtime.memory import records
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.memory_tables import create_memory_tables
 
     embedder = Prepared(StaticEmbedder(characters=True))
-    texts = sentences(count)
     vectors = await embedder.prepare(texts)
     store = SqliteVectorStore()
     source = MemorySource("sqlite:///memory.db", folder, SqliteVectorStore, lambda: embedder)
@@ -132,12 +139,12 @@ async def fill(folder: Path, count: int, scopes: int = 1) -> Filled:
         MemoryItem(
             id=f"mem_{number}",
             content=text,
-            memory_type=MEMORY_TYPES[number % len(MEMORY_TYPES)],
+            memory_type="fact" if alike else MEMORY_TYPES[number % len(MEMORY_TYPES)],
             scope="user",
             scope_id=user(number, scopes),
             created_by=user(number, scopes),
             source="user",
-            confidence=0.7 + number % 4 / 10,
+            confidence=1.0 if alike else 0.7 + number % 4 / 10,
             embedding=embedding,
             created_at=now,
             updated_at=now,
@@ -257,7 +264,7 @@ async def bare(folder: Path, vectors: int) -> tuple[Times, Times]:
 
 async def measure(count: int, scopes: int) -> None:
     with tempfile.TemporaryDirectory() as name:
-        filled = await fill(Path(name), count, scopes)
+        filled = await fill(Path(name), sentences(count), scopes)
         choose = random.Random(2)
         queries = {
             "one rare word": [f"ticket {choose.randrange(1_000_000)}" for _ in range(TIMED)],
