@@ -97,6 +97,7 @@ class Prepared(Embedder):
         return vectors
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose) -> Any:
+        await self.prepare([text for text in texts if text not in self._known])
         return np.stack([self._known[text] for text in texts])
 
 

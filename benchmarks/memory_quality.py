@@ -15,11 +15,15 @@ import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
-from typing import Any
+
+import numpy as np
 
 from benchmarks.memory import Filled, fill
 from benchmarks.memory_set import DATA
+from zeus_runtime.memory.fusion import Fusion, corpus, lexical_similarity, search_tokens
+from zeus_runtime.memory.search import Fused
 
 _DEPTH = 10
 _NAMES = {
@@ -90,30 +94,32 @@ async def zeus(filled: Filled, mode: str) -> Search:
 
 
 async def fit(filled: Filled, questions: Sequence[Question], texts: Sequence[str]) -> None:
-    """What other constants of the fusion would give; today's come first."""
-    from zeus_runtime.memory import service
-    from zeus_runtime.memory.fusion import Fusion
-    from zeus_runtime.memory.search import Fused
-
+    """What other constants of the fusion would give, by brute force; today's come first."""
     scale = filled.embedder.calibration
-    shared = filled.memory._shared
-    search = await zeus(filled, "fused")
-    print("dense trust, lexical trust, cosine_zero: hit@5/10 of the even and of the odd half")
-    for dense in (scale.trust, 0.4, 0.8, 0.95):
-        for lexical in (0.9, 0.7, 0.5):
-            for zero in (scale.cosine_zero, 0.1, 0.3):
-
-                def fused(
-                    text: str, dense: float = dense, lexical: float = lexical, zero: float = zero
-                ) -> Any:
-                    trust = dense * filled.embedder.coverage(text)
-                    return Fused(Fusion(zero, scale.cosine_one, dense_trust=trust, lexical_trust=lexical))
-
-                shared.fused = fused  # type: ignore[method-assign]
-                found = await places(questions, texts, search)
-                halves = [lambda q, half=half: q.answer % 2 == half for half in (0, 1)]
-                print(dense, lexical, zero, *(f"{share(found, 5, h)}/{share(found, 10, h)}" for h in halves))
-    assert service
+    tokens = [search_tokens(text) for text in texts]
+    known = corpus(tokens)
+    asked = [search_tokens(question.text) for question in questions]
+    lexical = np.array([[lexical_similarity(query, text, known) for text in tokens] for query in asked])
+    queries = await filled.embedder.embed([question.text for question in questions], purpose="query")
+    cosines = queries @ filled.vectors.T
+    coverage = [filled.embedder.coverage(question.text) for question in questions]
+    print("dense trust, lexical trust, cosine_zero: hit@5/hit@10 of the even and of the odd half")
+    rows = []
+    zeros, trusts = (scale.cosine_zero, 0.0, 0.1, 0.3), (0.9, 0.7, 0.5, 0.3, 0.2, 0.1)
+    for constants in product((scale.trust, 0.4, 0.8, 0.95), trusts, zeros):
+        dense, words, zero = constants
+        found = {}
+        for row, question in enumerate(questions):
+            fusion = Fusion(zero, scale.cosine_one, dense_trust=dense * coverage[row], lexical_trust=words)
+            similarity = Fused(fusion)(cosines[row], lexical[row])
+            answer = similarity[question.answer]
+            before = int(np.count_nonzero(similarity > answer))
+            found[question] = before if fusion.relevant(float(answer)) else _DEPTH
+        halves = [lambda q, half=half: q.answer % 2 == half for half in (0, 1)]
+        rows.append([(share(found, 5, half), share(found, 10, half)) for half in halves] + [constants])
+    today, *others = rows
+    for even, odd, constants in [today, *sorted(others, key=lambda row: row[0], reverse=True)]:
+        print(*constants, "/".join(even), "/".join(odd))
 
 
 async def measure(*, fitting: bool) -> None:
