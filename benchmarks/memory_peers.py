@@ -68,8 +68,8 @@ class Mem0:
     def __init__(self, store: str, folder: Path, known: Prepared) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         os.environ["MEM0_DIR"] = str(folder)
-        from mem0 import Memory
-        from mem0.configs.base import MemoryConfig
+        from mem0 import Memory  # type: ignore[import-not-found,unused-ignore]
+        from mem0.configs.base import MemoryConfig  # type: ignore[import-not-found,unused-ignore]
 
         options: dict[str, Any] = {"collection_name": "bench", "path": str(folder / "vectors")}
         if store == "qdrant":
@@ -134,9 +134,9 @@ class LangGraph:
         from langgraph.store.sqlite import SqliteStore, base
 
         if not hasattr(sqlite3.Connection, "enable_load_extension"):
-            import pysqlite3
+            import pysqlite3  # type: ignore[import-not-found,unused-ignore]
 
-            base.sqlite3 = pysqlite3
+            base.sqlite3 = pysqlite3  # type: ignore[attr-defined]
         self._connection = SqliteStore.from_conn_string(str(folder / "store.db"), index=index)
         self._store = self._connection.__enter__()
         self._store.setup()
@@ -209,14 +209,16 @@ async def one(name: str, count: int, folder: Path) -> dict[str, Any]:
             store.fill(_USER, texts[block : block + _BLOCK])
 
         async def add(text: str) -> object:
-            return store.add(_USER, text)
+            store.add(_USER, text)
+            return None
 
         async def search(text: str) -> object:
             return store.search(_USER, text, 5)
 
         close = store.close
     filling = time.process_time() - start
-    await search(questions[0])
+    if not await search(questions[0]):
+        raise RuntimeError(f"{name} finds nothing")
     figures = {"search_ms": await _timed(search, questions), "add_ms": await _timed(add, new)}
     await (memory.aclose() if close is None else asyncio.to_thread(close))
     return {"name": name, "items": count, "fill_s": filling, **figures}
@@ -234,8 +236,7 @@ def _run(name: str, count: int) -> dict[str, Any]:
 
 def main() -> None:
     if len(sys.argv) > 1 and sys.argv[1] in NAMES:
-        name, count, folder = sys.argv[1:]
-        print(json.dumps(asyncio.run(one(name, int(count), Path(folder)))))
+        print(json.dumps(asyncio.run(one(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))))
         return
     for count in map(int, sys.argv[1:] or ("5000", "50000")):
         base: dict[str, Any] = {}

@@ -104,7 +104,7 @@ async def fit(filled: Filled, questions: Sequence[Question], texts: Sequence[str
     cosines = queries @ filled.vectors.T
     coverage = [filled.embedder.coverage(question.text) for question in questions]
     print("dense trust, lexical trust, cosine_zero: hit@5/hit@10 of the even and of the odd half")
-    rows = []
+    rows: list[tuple[str, str, tuple[float, float, float]]] = []
     zeros, trusts = (scale.cosine_zero, 0.0, 0.1, 0.3), (0.9, 0.7, 0.5, 0.3, 0.2, 0.1)
     for constants in product((scale.trust, 0.4, 0.8, 0.95), trusts, zeros):
         dense, words, zero = constants
@@ -116,10 +116,11 @@ async def fit(filled: Filled, questions: Sequence[Question], texts: Sequence[str
             before = int(np.count_nonzero(similarity > answer))
             found[question] = before if fusion.relevant(float(answer)) else _DEPTH
         halves = [lambda q, half=half: q.answer % 2 == half for half in (0, 1)]
-        rows.append([(share(found, 5, half), share(found, 10, half)) for half in halves] + [constants])
+        even, odd = (f"{share(found, 5, half)}/{share(found, 10, half)}" for half in halves)
+        rows.append((even, odd, constants))
     today, *others = rows
     for even, odd, constants in [today, *sorted(others, key=lambda row: row[0], reverse=True)]:
-        print(*constants, "/".join(even), "/".join(odd))
+        print(*constants, even, odd)
 
 
 async def measure(*, fitting: bool) -> None:
