@@ -41,6 +41,9 @@ bench: $(VENV)/.installed-bench  ## Measure beside peers, and evaluate the defau
 	$(BIN)/python -m benchmarks.tokens
 	$(BIN)/python -m zeus_runtime.testing.evals default --window 16000
 	$(BIN)/python -m benchmarks.context
+	$(BIN)/python -m benchmarks.memory
+	$(BIN)/python -m benchmarks.memory_quality
+	$(BIN)/python -m benchmarks.memory_peers
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

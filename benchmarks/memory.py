@@ -1,22 +1,24 @@
-"""How long memory takes with many items in one scope: ``python -m benchmarks.memory [--postgres] [ITEMS]``.
+"""How long memory takes with many items: ``python -m benchmarks.memory [--postgres] [ITEMS] [SCOPES]``.
 
-50,000 made-up sentences, English and Chinese, of one user, embedded by the bundled table; vectors of queries and of
-new texts are made beforehand, so what is timed is everything else: checks, transaction, both indexes, ranking. The
-results are compared with ranking everything by brute force. For scale, one product of the same matrix with a vector.
+50,000 made-up sentences, English and Chinese, of so many users, embedded by the bundled table; vectors of queries and
+of new texts are made beforehand, so what is timed is everything else: checks, transaction, both indexes, ranking. The
+results are compared with ranking everything by brute force. For scale, one product of the same matrix with a vector,
+and the bare SQL of a search and of an add with nothing around it. CPU time is that of the whole process.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from zeus_plugins.embeddings.static.embedder import StaticEmbedder
@@ -85,12 +87,17 @@ class Prepared(Embedder):
     def coverage(self, text: str) -> float:
         return self._model.coverage(text)
 
+    def known(self, text: str) -> Any:
+        """The vector of a text that was prepared."""
+        return self._known[text]
+
     async def prepare(self, texts: Sequence[str]) -> Any:
         vectors = await self._model.embed(texts, purpose="memory")
         self._known |= zip(texts, vectors, strict=True)
         return vectors
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose) -> Any:
+        await self.prepare([text for text in texts if text not in self._known])
         return np.stack([self._known[text] for text in texts])
 
 
@@ -103,15 +110,27 @@ class Filled:
     items: Sequence[MemoryItem]
     vectors: Any
 
+    def of(self, user: str) -> MemoryService:
+        """The memory on behalf of ``user``."""
+        return self.memory.for_caller(Caller(user, session_id=f"session of {user}"))
 
-async def fill(folder: Path, count: int) -> Filled:
-    """A memory of so many items, written without the gate."""
+
+def user(number: int, scopes: int) -> str:
+    """Whose memory the item of this number is."""
+    return f"user_{number % scopes}"
+
+
+async def fill(folder: Path, texts: Sequence[str], scopes: int = 1, *, alike: bool = False) -> Filled:
+    """A memory of these texts, dealt out to so many users and written without the gate.
+
+    Args:
+        alike: of one type and confidence.
+    """
     from zeus_runtime.memory import records
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.memory_tables import create_memory_tables
 
     embedder = Prepared(StaticEmbedder(characters=True))
-    texts = sentences(count)
     vectors = await embedder.prepare(texts)
     store = SqliteVectorStore()
     source = MemorySource("sqlite:///memory.db", folder, SqliteVectorStore, lambda: embedder)
@@ -121,12 +140,12 @@ async def fill(folder: Path, count: int) -> Filled:
         MemoryItem(
             id=f"mem_{number}",
             content=text,
-            memory_type=MEMORY_TYPES[number % len(MEMORY_TYPES)],
+            memory_type="fact" if alike else MEMORY_TYPES[number % len(MEMORY_TYPES)],
             scope="user",
-            scope_id="ann",
-            created_by="ann",
+            scope_id=user(number, scopes),
+            created_by=user(number, scopes),
             source="user",
-            confidence=0.7 + number % 4 / 10,
+            confidence=1.0 if alike else 0.7 + number % 4 / 10,
             embedding=embedding,
             created_at=now,
             updated_at=now,
@@ -138,9 +157,12 @@ async def fill(folder: Path, count: int) -> Filled:
         records.begin_write(connection)
         create_memory_tables(connection)
         store.prepare(connection)
-        place = records.changed(connection, records.lock_place(connection, "user", "ann"))
+        users = [user(number, scopes) for number in range(scopes)]
+        places = {
+            each: records.changed(connection, records.lock_place(connection, "user", each)) for each in users
+        }
         for item in items:
-            records.write(connection, item, place)
+            records.write(connection, item, places[item.scope_id])
         store.put(
             connection, [Entry(item, embedding, each) for item, each in zip(items, vectors, strict=True)]
         )
@@ -149,52 +171,101 @@ async def fill(folder: Path, count: int) -> Filled:
     await database.run(write)
     await database.checkpoint()
     await database.close()
-    return Filled(MemoryService(source, Caller("ann", session_id="s1")), embedder, items, vectors)
+    return Filled(MemoryService(source, Caller(user(0, 1), session_id="s1")), embedder, items, vectors)
 
 
-async def timed(calls: Sequence[Callable[[], Awaitable[object]]]) -> list[float]:
-    """Milliseconds of each, sorted."""
-    found = []
+class Times(NamedTuple):
+    """Milliseconds of each call, sorted."""
+
+    wall: Sequence[float]
+    cpu: Sequence[float]
+
+
+async def timed(calls: Iterable[Callable[[], Awaitable[object]]]) -> Times:
+    wall, cpu = [], []
     for call in calls:
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         await call()
-        found.append((time.perf_counter() - start) * 1_000)
-    return sorted(found)
+        cpu.append((time.process_time() - busy) * 1_000)
+        wall.append((time.perf_counter() - start) * 1_000)
+    return Times(sorted(wall), sorted(cpu))
 
 
-def line(name: str, milliseconds: Sequence[float]) -> str:
-    p50, p95 = (milliseconds[int(len(milliseconds) * share)] for share in (0.5, 0.95))
-    return f"{name:<34}{p50:9.2f}{p95:9.2f}{milliseconds[0]:9.2f}"
+def line(name: str, times: Times) -> str:
+    figures = [each[int(len(each) * share)] for each in (times.cpu, times.wall) for share in (0.5, 0.95)]
+    return f"{name:<34}" + "".join(f"{figure:9.2f}" for figure in figures)
 
 
-async def wrong(filled: Filled, queries: Sequence[str]) -> int:
-    """Of so many queries, how many are not answered as brute force answers."""
-    tokens = [search_tokens(item.content) for item in filled.items]
-    known = corpus(tokens)
+async def wrong(filled: Filled, queries: Sequence[tuple[str, str]]) -> int:
+    """Of so many queries, each of a user, how many are not answered as brute force answers."""
     scale = filled.embedder.calibration
     count = 0
-    for query in queries:
+    for asking, query in queries:
+        own = [number for number, item in enumerate(filled.items) if item.scope_id == asking]
+        tokens = [search_tokens(filled.items[number].content) for number in own]
+        known = corpus(tokens)
         trust = scale.trust * filled.embedder.coverage(query)
         fusion = Fusion(scale.cosine_zero, scale.cosine_one, dense_trust=trust)
         (vector,) = await filled.embedder.embed([query], purpose="query")
-        cosines = filled.vectors @ vector
         asked = search_tokens(query)
         scored = [
-            (item, fusion.similarity(float(cosine), lexical_similarity(asked, words, known)))
-            for item, cosine, words in zip(filled.items, cosines, tokens, strict=True)
+            (filled.items[number], fusion.similarity(float(cosine), lexical_similarity(asked, words, known)))
+            for number, cosine, words in zip(own, filled.vectors[own] @ vector, tokens, strict=True)
         ]
         best = rank([each for each in scored if fusion.relevant(each[1])], 5)
-        found = await filled.memory.search_memories(query)
+        found = await filled.of(asking).search_memories(query)
         count += [round(each.final_score, 5) for each in found] != [
             round(each.final_score, 5) for each in best
         ]
     return count
 
 
-async def measure(count: int) -> None:
+async def bare(folder: Path, vectors: int) -> tuple[Times, Times]:
+    """The least that SQLite takes: reading five rows by id, and inserting a row with its words and its vector.
+
+    In a table of its own with as many indexes as the real one, in a transaction each, ``synchronous`` NORMAL.
+    """
+    raw = sqlite3.connect(folder / "memory.db", isolation_level=None)
+    raw.execute("PRAGMA synchronous=NORMAL")
+    raw.execute("PRAGMA wal_autocheckpoint=0")
+    raw.execute("CREATE TABLE bare AS SELECT * FROM memory_item WHERE key % 10 = 0")
+    for column in ("id", "place, changed", "digest", "place, status, updated_ms", "superseded_by"):
+        raw.execute(f"CREATE INDEX bare_{column.replace(', ', '_')} ON bare ({column})")
+    raw.execute("CREATE VIRTUAL TABLE bare_words USING fts5(words, content='')")
+    raw.execute("CREATE TABLE bare_vectors (key INTEGER PRIMARY KEY, vector BLOB)")
+    choose = random.Random(3)
+    blob = bytes(1_024)
+
+    async def read() -> None:
+        raw.execute("BEGIN")
+        ids = [f"mem_{choose.randrange(vectors)}" for _ in range(5)]
+        raw.execute("SELECT * FROM memory_item WHERE id IN (?, ?, ?, ?, ?)", ids).fetchall()
+        raw.execute("COMMIT")
+
+    async def write() -> None:
+        raw.execute("BEGIN IMMEDIATE")
+        raw.execute("UPDATE memory_place SET changes = changes WHERE key = 1")
+        key = raw.execute(
+            "INSERT INTO bare SELECT * FROM bare WHERE rowid = ?", (choose.randrange(1, vectors // 10),)
+        ).lastrowid
+        raw.execute(
+            "INSERT INTO bare_words (rowid, words) VALUES (?, ?)",
+            (key, " ".join(choose.choices(_SYLLABLES, k=14))),
+        )
+        raw.execute("INSERT INTO bare_vectors VALUES (?, ?)", (key, blob))
+        raw.execute("COMMIT")
+
+    try:
+        return await timed([read] * TIMED), await timed([write] * TIMED)
+    finally:
+        for table in ("bare", "bare_words", "bare_vectors"):
+            raw.execute(f"DROP TABLE {table}")
+        raw.close()
+
+
+async def measure(count: int, scopes: int) -> None:
     with tempfile.TemporaryDirectory() as name:
-        filled = await fill(Path(name), count)
-        memory = filled.memory
+        filled = await fill(Path(name), sentences(count), scopes)
         choose = random.Random(2)
         queries = {
             "one rare word": [f"ticket {choose.randrange(1_000_000)}" for _ in range(TIMED)],
@@ -208,36 +279,58 @@ async def measure(count: int) -> None:
         new = sentences(TIMED, seed=99)
         for texts in (*queries.values(), new):
             await filled.embedder.prepare(texts)
-        print(f"{count:,} items of {filled.embedder.dimension} dimensions in one scope: milliseconds")
-        print(f"{'':<34}{'p50':>9}{'p95':>9}{'best':>9}")
+
+        def calls(do: Callable[[MemoryService, str], Awaitable[object]], texts: Sequence[str]) -> Any:
+            memories = [filled.of(user(choose.randrange(scopes), scopes)) for _ in texts]
+            return (
+                lambda memory=memory, text=text: do(memory, text)
+                for memory, text in zip(memories, texts, strict=True)
+            )
+
+        def search(memory: MemoryService, text: str) -> Awaitable[object]:
+            return memory.search_memories(text)
+
+        def add(memory: MemoryService, text: str) -> Awaitable[object]:
+            return memory.add_explicit_memory(text)
+
+        print(f"{count:,} items of {filled.embedder.dimension} dimensions in {scopes} scopes: milliseconds")
+        print(f"{'':<34}{'CPU p50':>9}{'CPU p95':>9}{'p50':>9}{'p95':>9}")
+        matrix = filled.vectors[: count // scopes]
 
         async def product() -> None:
-            filled.vectors @ filled.vectors[0]
+            matrix @ filled.vectors[0]
 
         print(line("(one matrix-vector product)", await timed([product] * 50)))
-        cold = await timed([lambda: memory.search_memories(queries["a question"][0])])
-        print(f"{'first search of a process':<34}{cold[0]:9.2f}")
+        for kind, times in zip(("read", "insert"), await bare(Path(name), count), strict=True):
+            print(line(f"(bare SQL, {kind})", times))
+        cold = await timed(calls(search, queries["a question"][:1]))
+        print(line("first search of a process", cold))
+        firsts = [
+            lambda number=number: filled.of(user(number, scopes)).search_memories(queries["a question"][0])
+            for number in range(scopes)
+        ]
+        if scopes > 1:
+            print(line("first search of a scope", await timed(firsts)))
         for kind, texts in queries.items():
-            calls = [lambda text=text: memory.search_memories(text) for text in texts]
-            print(line(f"search: {kind}", await timed(calls)))  # type: ignore[arg-type]
-        bad = await wrong(filled, [texts[0] for texts in queries.values()] + queries["a question"][1:CHECKED])
-        adds = [lambda text=text: memory.add_explicit_memory(text) for text in new]
-        print(line("add", await timed(adds)))  # type: ignore[arg-type]
-        mixed = [lambda text=text: memory.search_memories(text) for text in new[:50]]
-        print(line("search after adds", await timed(mixed)))  # type: ignore[arg-type]
-        print(f"answers that differ from brute force: {bad} of {len(queries) + CHECKED - 1}")
-        await memory.check()
-        await memory.aclose()
+            print(line(f"search: {kind}", await timed(calls(search, texts))))
+        checked = [texts[0] for texts in queries.values()] + queries["a question"][1:CHECKED]
+        bad = await wrong(filled, [(user(number, scopes), text) for number, text in enumerate(checked)])
+        print(line("add", await timed(calls(add, new))))
+        print(line("search after adds", await timed(calls(search, new[:50]))))
+        print(f"answers that differ from brute force: {bad} of {len(checked)}")
+        await filled.memory.check()
+        await filled.memory.aclose()
 
 
 def main() -> None:
+    numbers = [int(each) for each in sys.argv[1:] if each.isdigit()]
     if "--postgres" in sys.argv:
         from benchmarks import memory_postgres
 
-        numbers = [int(each) for each in sys.argv[1:] if each.isdigit()]
         asyncio.run(memory_postgres.measure(numbers[0] if numbers else memory_postgres.ITEMS))
         return
-    asyncio.run(measure(int(sys.argv[1]) if len(sys.argv) > 1 else ITEMS))
+    for scopes in numbers[1:] or (50, 1):
+        asyncio.run(measure(numbers[0] if numbers else ITEMS, scopes))
 
 
 if __name__ == "__main__":

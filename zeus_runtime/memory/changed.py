@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.memory.normalise import duplicate_key
@@ -63,10 +64,13 @@ def compare(new: str, old: str, *, near: bool) -> Change:
     Args:
         near: whether the embedding model takes them for the same. Without it only what stands in the texts counts.
     """
-    if duplicate_key(new) == duplicate_key(old):
+    if _key(new) == _key(old):
         return Change("duplicate", "same words")
     ours, theirs = _aligned(state(new), state(old))
     return _told(ours, theirs, near=near) or _compared(ours, theirs, near=near)
+
+
+_key: Final = lru_cache(1_024)(duplicate_key)
 
 
 def _aligned(ours: Statement, theirs: Statement) -> tuple[Statement, Statement]:

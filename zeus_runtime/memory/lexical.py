@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 
 from zeus_runtime.memory.fusion import K1, B, search_tokens
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, MemoryType
@@ -131,7 +131,7 @@ class Shelf:
     """
 
     def __init__(self, scope: str, scope_id: str) -> None:
-        self._where = (PLACE.c.scope == scope, PLACE.c.scope_id == scope_id)
+        self._where = {"scope": scope, "scope_id": scope_id}
         self._clear()
 
     def _clear(self) -> None:
@@ -167,7 +167,7 @@ class Shelf:
 
     def refresh(self, connection: Connection) -> None:
         """Bring it up to date. Not after writing in the same transaction: what is rolled back would stay here."""
-        row = connection.execute(select(PLACE.c.key, PLACE.c.changes).where(*self._where)).first()
+        row = connection.execute(_PLACE, self._where).first()
         if row is None:
             self._clear()
             return
@@ -189,11 +189,9 @@ class Shelf:
         self._append([tuple(row) for row in connection.execute(query.order_by(ITEM.c.key))])
 
     def _catch_up(self, connection: Connection) -> None:
-        since = (ITEM.c.place == self._place, ITEM.c.changed > self._changes)
-        query = select(*_COLUMNS, ITEM.c.status, ITEM.c.trust, ITEM.c.content).where(*since)
-        rows = connection.execute(query.order_by(ITEM.c.key)).all()
-        gone = select(GONE.c.item).where(GONE.c.place == self._place, GONE.c.changed > self._changes)
-        for key in (*connection.execute(gone).scalars(), *(row[0] for row in rows)):
+        since = {"place": self._place, "since": self._changes}
+        rows = connection.execute(_CHANGED, since).all()
+        for key in (*connection.execute(_GONE, since).scalars(), *(row[0] for row in rows)):
             self._take_away(key)
         found = [tuple(row) for row in rows if row.status == "active" and row.trust != "quarantined"]
         first = self._taken
@@ -306,6 +304,17 @@ class Shelf:
         )
 
 
+_PLACE: Final = select(PLACE.c.key, PLACE.c.changes).where(
+    PLACE.c.scope == bindparam("scope"), PLACE.c.scope_id == bindparam("scope_id")
+)
+_CHANGED: Final = (
+    select(*_COLUMNS, ITEM.c.status, ITEM.c.trust, ITEM.c.content)
+    .where(ITEM.c.place == bindparam("place"), ITEM.c.changed > bindparam("since"))
+    .order_by(ITEM.c.key)
+)
+_GONE: Final = select(GONE.c.item).where(
+    GONE.c.place == bindparam("place"), GONE.c.changed > bindparam("since")
+)
 _SOMETHING: Final = 1e-12
 _ALWAYS: Final = (-(2**62), 2**62)
 _VISIBILITY: Final = {name: number for number, name in enumerate(VISIBILITIES)}

@@ -437,8 +437,12 @@ def count(connection: Connection, where: ColumnElement[bool]) -> int:
 
 def mark_used(connection: Connection, used: Mapping[str, datetime]) -> None:
     """Write when these items were last used; the items count as unchanged."""
-    for item_id, at in used.items():
-        connection.execute(update(ITEM).where(ITEM.c.id == item_id).values(last_used_ms=to_ms(at)))
+    if used:
+        rows = [{"which": item_id, "used_ms": to_ms(at)} for item_id, at in used.items()]
+        connection.execute(_MARK_USED, rows)
+
+
+_MARK_USED = update(ITEM).where(ITEM.c.id == bindparam("which")).values(last_used_ms=bindparam("used_ms"))
 
 
 def new_version(item: MemoryItem, at: datetime, **changes: Any) -> MemoryItem:

@@ -51,6 +51,8 @@ class SqliteVectorStore(VectorStore):
         self._copies: OrderedDict[tuple[str, str, Embedding], _Copy] = OrderedDict()
         self._words: dict[str, int] = {}
         self._written_in: object = None
+        self._read_in: object = None
+        self._fresh: set[tuple[str, str, Embedding]] = set()
 
     def prepare(self, connection: Connection) -> None:
         if connection.dialect.name != "sqlite":
@@ -121,6 +123,7 @@ class SqliteVectorStore(VectorStore):
 
     def close(self) -> None:
         self._copies.clear()
+        self._read_in = None
 
     def _asked(self, connection: Connection, query: VectorQuery) -> list[tuple[Reach, _Copy]]:
         return [(part, self._copy(connection, part, query.embedding)) for part in query.reach]
@@ -132,12 +135,29 @@ class SqliteVectorStore(VectorStore):
             copy = _Copy(part, embedding)
             copy.refresh(connection, self._number)
             return copy
+        if key in self._fresh and key in self._copies and self._same_state(connection):
+            return self._copies[key]
         copy = self._copies.pop(key) if key in self._copies else _Copy(part, embedding)
+        before = copy.shelf.size
         copy.refresh(connection, self._number)
         self._copies[key] = copy
-        while len(self._copies) > 1 and sum(each.shelf.size for each in self._copies.values()) > _BYTES_KEPT:
-            self._copies.popitem(last=False)
+        if copy.shelf.size > before:
+            self._make_room()
+        if not self._same_state(connection):
+            self._read_in = connection.get_transaction()
+            self._fresh.clear()
+        self._fresh.add(key)
         return copy
+
+    def _same_state(self, connection: Connection) -> bool:
+        """Whether this is the transaction that was read in last; all its statements see one state of the database."""
+        transaction = connection.get_transaction()
+        return transaction is not None and transaction is self._read_in and _raw(connection).in_transaction
+
+    def _make_room(self) -> None:
+        kept = sum(each.shelf.size for each in self._copies.values())
+        while len(self._copies) > 1 and kept > _BYTES_KEPT:
+            kept -= self._copies.popitem(last=False)[1].shelf.size
 
     def _number(self, word: str) -> int:
         return self._words.setdefault(word, len(self._words))
