@@ -110,6 +110,8 @@ class PseudoTerminal:
 
 def _take_terminal() -> None:
     import fcntl
+    import signal
     import termios
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # tests that run in the background have it ignored
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

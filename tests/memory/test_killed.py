@@ -18,7 +18,7 @@ from tests.support.memory import service
 from zeus_runtime.memory.items import Caller, MemorySettings
 from zeus_runtime.memory.service import MemoryService
 
-WRITES: Final = int(os.environ.get("ZEUS_KILLED_WRITES", "200"))
+WRITES: Final = int(os.environ.get("ZEUS_KILLED_WRITES", "120"))
 """Of each of the two processes; 5000 takes minutes."""
 KILLS: Final = 3
 SETTINGS: Final = MemorySettings(related_threshold=1, related_words=1, duplicate_threshold=1)
