@@ -26,8 +26,9 @@ from benchmarks.memory import TIMED, Filled, Prepared, line, sentences, timed, w
 from tests.support.databases import GIVEN, LocalServer, database_on, execute
 from zeus_runtime.memory import records
 from zeus_runtime.memory.items import MEMORY_TYPES, Caller, Embedding, MemoryItem
+from zeus_runtime.memory.opened import MemorySource
 from zeus_runtime.memory.permissions import reach
-from zeus_runtime.memory.service import MemoryService, MemorySource
+from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.memory.vectors import Entry, VectorQuery
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database

@@ -65,11 +65,11 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.items import MemoryItem as MemoryItem
     from zeus_runtime.memory.items import MemoryType as MemoryType
     from zeus_runtime.memory.items import Scope as Scope
+    from zeus_runtime.memory.outcomes import Saved as Saved
+    from zeus_runtime.memory.outcomes import UnknownMemoryError as UnknownMemoryError
     from zeus_runtime.memory.permissions import Reach as Reach
     from zeus_runtime.memory.ranking import Ranked as Ranked
     from zeus_runtime.memory.service import MemoryService as MemoryService
-    from zeus_runtime.memory.service import Saved as Saved
-    from zeus_runtime.memory.service import UnknownMemoryError as UnknownMemoryError
     from zeus_runtime.memory.vectors import Entry as Entry
     from zeus_runtime.memory.vectors import VectorQuery as VectorQuery
     from zeus_runtime.memory.vectors import VectorStore as VectorStore
@@ -186,7 +186,7 @@ _ROOMS = {
     "RunError": "errors",
     "RunResult": "agent.agent",
     "Secret": "config.secrets",
-    "Saved": "memory.service",
+    "Saved": "memory.outcomes",
     "Scope": "memory.items",
     "Section": "prompt.sections",
     "SourcedText": "prompt.sections",
@@ -203,7 +203,7 @@ _ROOMS = {
     "Transactions": "store.transactions",
     "TruncateArguments": "context.edits",
     "Turn": "agent.middleware",
-    "UnknownMemoryError": "memory.service",
+    "UnknownMemoryError": "memory.outcomes",
     "Usage": "models.interface",
     "VectorQuery": "memory.vectors",
     "VectorStore": "memory.vectors",

@@ -44,7 +44,8 @@ def test_a_service_that_is_not_used_yet_loads_neither_database_nor_event_loop() 
 from pathlib import Path
 from zeus_runtime.memory.choice import create_embeddings
 from zeus_runtime.memory.items import Caller
-from zeus_runtime.memory.service import MemoryService, MemorySource
+from zeus_runtime.memory.opened import MemorySource
+from zeus_runtime.memory.service import MemoryService
 create_embeddings("ann", choices={}, configured=None, environ={})
 MemoryService(MemorySource("sqlite:///memory.db", Path(), lambda: None), Caller("ann")).for_session("s1")
 """

@@ -17,8 +17,9 @@ from tests.support.databases import execute
 from tests.support.least_rights import as_agent
 from tests.support.memory import service
 from zeus_runtime.memory.items import ROLES, VISIBILITIES, Caller, MemorySettings, Role, Visibility
+from zeus_runtime.memory.outcomes import UnknownMemoryError
 from zeus_runtime.memory.permissions import Operation
-from zeus_runtime.memory.service import MemoryService, UnknownMemoryError
+from zeus_runtime.memory.service import MemoryService
 
 SETTINGS = MemorySettings(duplicate_threshold=1, related_threshold=1, related_words=1)
 EVERY = "public members owner_only"

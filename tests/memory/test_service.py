@@ -19,9 +19,10 @@ from zeus_runtime.memory.embedding import EmbeddingUnavailableError
 from zeus_runtime.memory.fusion import Fusion, corpus, lexical_similarity, search_tokens
 from zeus_runtime.memory.gate import Duplicate, Passed, Rejected, Stored
 from zeus_runtime.memory.items import MEMORY_TYPES, Caller, Embedding, MemorySettings
+from zeus_runtime.memory.outcomes import UnknownMemoryError
 from zeus_runtime.memory.permissions import may
 from zeus_runtime.memory.ranking import final_score, rank
-from zeus_runtime.memory.service import MemoryService, UnknownMemoryError
+from zeus_runtime.memory.service import MemoryService
 
 ANN = Caller("ann", "apollo", "editor", "s1")
 BOB = Caller("bob", "apollo", "editor", "s2")

@@ -244,7 +244,8 @@ def _vectors_beside(url: str) -> str:
 
 def _service(checked: Checked, planned: PlannedMemory, build: Build) -> MemoryService:
     from zeus_runtime.memory.items import Caller, MemorySettingError, MemorySettings
-    from zeus_runtime.memory.service import MemoryService, MemorySource
+    from zeus_runtime.memory.opened import MemorySource
+    from zeus_runtime.memory.service import MemoryService
 
     config = checked.config
     assert config.memory is not None

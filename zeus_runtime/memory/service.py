@@ -7,25 +7,16 @@ is short (``operations``). Importing this module loads neither database nor nump
 from __future__ import annotations
 
 import logging
-import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from zeus_runtime.errors import UsageError, ZeusError
-from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError, Purpose
-from zeus_runtime.memory.gate import (
-    Decision,
-    Duplicate,
-    Passed,
-    Rejected,
-    Stored,
-    Superseded,
-    validate,
-)
+from zeus_runtime.errors import UsageError
+from zeus_runtime.memory.drafts import Draft, draft_of
+from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError
+from zeus_runtime.memory.gate import Decision, Passed, Rejected, validate
 from zeus_runtime.memory.items import (
-    STATUSES,
     VISIBILITIES,
     Caller,
     Embedding,
@@ -37,124 +28,35 @@ from zeus_runtime.memory.items import (
     Status,
     Visibility,
 )
+from zeus_runtime.memory.opened import MemorySource, Opened, embedded_query, embedded_texts
+from zeus_runtime.memory.outcomes import (
+    Imported,
+    MemoryStats,
+    Outcome,
+    RateLimit,
+    Saved,
+    known,
+    rejected,
+    saved,
+    unknown,
+)
 from zeus_runtime.memory.ranking import PromptMemories, Ranked, format_memories_for_prompt
 
 if TYPE_CHECKING:
-    import asyncio
-    from pathlib import Path
-
-    from sqlalchemy import Connection
-
     from zeus_runtime.config.ref import Ref
-    from zeus_runtime.memory.operations import Derived, Embedded, Operations
-    from zeus_runtime.memory.permissions import Reach
+    from zeus_runtime.memory.operations import Embedded
     from zeus_runtime.memory.profiles import ProfileField, ProfileKind
+    from zeus_runtime.memory.profiling import AskModel
     from zeus_runtime.memory.records import Change
     from zeus_runtime.memory.search import Measure
-    from zeus_runtime.memory.vectors import VectorStore
     from zeus_runtime.prompt import SourcedText
 
 _log = logging.getLogger(__name__)
 
 SearchMode: TypeAlias = Literal["fused", "vector"]
-AskModel: TypeAlias = Callable[[str, str], Awaitable[str]]
-"""Asks a model: (system, user) to its answer."""
-Outcome: TypeAlias = Literal["stored", "duplicate", "superseded", "rejected"]
-
-BATCH: Final = 128
-"""Texts that are embedded at once by ``backfill`` and ``reindex``."""
-
-_USED_AT_ONCE: Final = 64
-_USED_EVERY: Final = timedelta(seconds=10)
 _CHANGEABLE: Final = frozenset(
     "memory_type confidence visibility status subject valid_from valid_until".split()
 )
-
-
-class UnknownMemoryError(UsageError):
-    """There is no such memory, or none that the caller may do this with: the two look the same."""
-
-    code = "unknown-memory"
-
-
-@dataclass(frozen=True)
-class Saved:
-    """What became of a text.
-
-    Args:
-        outcome: what the gate decided.
-        item: the memory that holds it now: the new one, or the one that said it already; None if rejected.
-        replaced: the memory that it took the place of.
-        code: why it was rejected, one of ``gate.REJECTIONS``.
-        message: one sentence for the model: what happened and, if rejected, what to do.
-    """
-
-    outcome: Outcome
-    item: MemoryItem | None
-    message: str
-    replaced: MemoryItem | None = None
-    code: str | None = None
-
-
-@dataclass(frozen=True)
-class RateLimit:
-    """How many memories this session may still save of its own accord within the window."""
-
-    used: int
-    allowed: int
-
-    @property
-    def remaining(self) -> int:
-        return max(0, self.allowed - self.used)
-
-
-@dataclass(frozen=True)
-class MemoryStats:
-    """Figures of all that the caller may read; those of ``by`` other than ``status`` count active memories.
-
-    Args:
-        by: ``status``, ``scope``, ``memory_type``, ``source``, ``trust``, ``embedding_model`` to value to number.
-        waiting: memories that have no vector of the present embedding model yet.
-    """
-
-    active: int
-    by: Mapping[str, Mapping[str, int]]
-    waiting: int
-
-
-@dataclass(frozen=True)
-class Imported:
-    """What became of the memories of an import, by outcome, and why those that were rejected were (code to number)."""
-
-    outcomes: Mapping[Outcome, int]
-    rejections: Mapping[str, int]
-
-
-@dataclass(frozen=True, eq=False)
-class MemorySource:
-    """Where a service's memories are and what embeds them.
-
-    Args:
-        url: of the database.
-        directory: where a relative SQLite path starts.
-        open_vectors: makes the vector store.
-        open_embedder: makes the embedding model; None for words alone.
-        settings: thresholds.
-        now: the clock, UTC.
-        new_id: of a memory.
-        derived: told of every deletion.
-        open_chosen: makes the embedding model that a user chose, of (user id, choice); None: users have no choice.
-    """
-
-    url: str
-    directory: Path
-    open_vectors: Callable[[], VectorStore]
-    open_embedder: Callable[[], Embedder] | None = None
-    settings: MemorySettings = field(default_factory=MemorySettings)
-    now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    new_id: Callable[[], str] = lambda: f"mem_{secrets.token_hex(8)}"
-    derived: Sequence[Derived] = ()
-    open_chosen: Callable[[str, Ref], Embedder] | None = None
 
 
 class MemoryService:
@@ -165,7 +67,7 @@ class MemoryService:
     """
 
     def __init__(self, source: MemorySource, caller: Caller) -> None:
-        self._shared = _Shared(source)
+        self._shared = Opened(source)
         self._caller = caller
 
     @property
@@ -219,7 +121,7 @@ class MemoryService:
             MissingError: the database or the vector store cannot be used.
             RunError: the database failed.
         """
-        draft = _Draft(
+        draft = Draft(
             content,
             memory_type,
             scope,
@@ -246,32 +148,32 @@ class MemoryService:
         subject: str | None = None,
     ) -> Saved:
         """Keep a text that the agent found worth keeping: at most ``max_extractions`` in a session's window."""
-        draft = _Draft(
+        draft = Draft(
             content, memory_type, scope, confidence, source, source_id, visibility, subject, None, None
         )
         return await self._save(draft, explicit=False)
 
-    async def _save(self, draft: _Draft, *, explicit: bool) -> Saved:
+    async def _save(self, draft: Draft, *, explicit: bool) -> Saved:
         passed = self._validated(draft)
         if isinstance(passed, Rejected):
-            return _rejected(passed)
+            return rejected(passed)
         operations = await self._shared.operations()
         embedded = await self._quickly(passed)
         item = self._item(draft, passed, operations.time())
         written = await operations.add(self._caller, passed, item, embedded, explicit=explicit)
         if written.item is not None and written.item.embedding is None and passed.trust != "quarantined":
             self._shared.backfill_soon(self._caller)
-        return _saved(written.decision, written.item)
+        return saved(written.decision, written.item)
 
     async def _quickly(self, passed: Passed) -> Embedded | None:
         """The vector of a text that is about to be written, if the write can wait for it and it may have one."""
         embedder = await self._shared.embedder(self._caller.user_id)
         if embedder is None or not embedder.quick or passed.trust == "quarantined":
             return None
-        (found,) = await _embedded(embedder, [passed.content], "memory")
+        (found,) = await embedded_texts(embedder, [passed.content], "memory")
         return found
 
-    def _validated(self, draft: _Draft) -> Passed | Rejected:
+    def _validated(self, draft: Draft) -> Passed | Rejected:
         passed = validate(
             draft.content,
             memory_type=draft.memory_type,
@@ -287,7 +189,7 @@ class MemoryService:
             _log.warning("a memory was %s by the rule %r", what, rule)
         return passed
 
-    def _item(self, draft: _Draft, passed: Passed, now: datetime) -> MemoryItem:
+    def _item(self, draft: Draft, passed: Passed, now: datetime) -> MemoryItem:
         scope = cast(Scope, draft.scope)
         scope_id = self._caller.scope_id(scope)
         assert scope_id is not None, "validated"
@@ -320,13 +222,13 @@ class MemoryService:
         source: Source = "user",
     ) -> Passed | Rejected:
         """Whether a text may be kept at all, whatever is kept already."""
-        return self._validated(_Draft(content, memory_type, scope, confidence, source))
+        return self._validated(Draft(content, memory_type, scope, confidence, source))
 
     async def check_duplicate(
         self, content: str, *, memory_type: str = "fact", scope: str = "user", source: Source = "user"
     ) -> Decision:
         """What saving a text would come to beside what is kept: nothing is written."""
-        passed = self._validated(_Draft(content, memory_type, scope, 1.0, source))
+        passed = self._validated(Draft(content, memory_type, scope, 1.0, source))
         if isinstance(passed, Rejected):
             return passed
         operations = await self._shared.operations()
@@ -370,7 +272,7 @@ class MemoryService:
             return []
         embedder = await self._shared.embedder(self._caller.user_id)
         try:
-            embedded = None if embedder is None else await _embedded_query(embedder, text)
+            embedded = None if embedder is None else await embedded_query(embedder, text)
         except EmbeddingUnavailableError as error:
             if mode == "vector":
                 raise
@@ -437,14 +339,9 @@ class MemoryService:
         Raises:
             UsageError: the caller belongs to no project.
         """
-        from zeus_runtime.memory import profile_rows
+        from zeus_runtime.memory import profiling
 
-        owner, parts = self._profiled(kind, "read")
-        operations, user = await self._shared.operations(), self._caller.user_id
-        now = operations.time()
-        return await operations.read(
-            lambda connection: profile_rows.shown(connection, kind, owner, parts, user, now), self._caller
-        )
+        return await profiling.shown(await self._shared.operations(), self._caller, kind)
 
     async def edit_profile(self, kind: ProfileKind, changes: Mapping[str, str]) -> None:
         """Write fields by hand; what a hand wrote stays until a hand changes it.
@@ -455,33 +352,15 @@ class MemoryService:
         Raises:
             UsageError: the caller may not edit it, or a field cannot hold this.
         """
-        from zeus_runtime.memory import profile_rows
-        from zeus_runtime.memory.profiles import written_value
+        from zeus_runtime.memory import profiling
 
-        owner, _ = self._profiled(kind, "edit")
-        values = {name: written_value(kind, name, text) for name, text in changes.items()}
-        operations = await self._shared.operations()
-        now = operations.time()
-
-        def work(connection: Connection) -> None:
-            former = profile_rows.stored(connection, kind, owner, held=True)
-            kept = replace(former, written={**former.written, **values})
-            profile_rows.keep(connection, kind, owner, kept, now)
-
-        await operations.write(work, self._caller)
+        await profiling.edit(await self._shared.operations(), self._caller, kind, changes)
 
     async def profile_news(self, kind: ProfileKind) -> int:
         """How many memories are new, changed or gone since the profile was drawn; 0 for who may not draw it."""
-        from zeus_runtime.memory import profile_rows
+        from zeus_runtime.memory import profiling
 
-        if not self._may_draw(kind):
-            return 0
-        owner, parts = self._profiled(kind, "read")
-        operations, user = await self._shared.operations(), self._caller.user_id
-        now = operations.time()
-        return await operations.read(
-            lambda connection: profile_rows.fresh(connection, kind, owner, parts, user, now), self._caller
-        )
+        return await profiling.news(await self._shared.operations(), self._caller, kind)
 
     async def draw_profile(self, kind: ProfileKind, ask: AskModel | None = None) -> int:
         """Draw the profile's lines anew from the memories: by rules, and by a model what the rules do not find.
@@ -497,58 +376,9 @@ class MemoryService:
         Raises:
             UsageError: the caller belongs to no project, or only reads it.
         """
-        from zeus_runtime.memory import profile_rows, records
-        from zeus_runtime.memory.profiles import lines_by_model, lines_by_rule, profile_question
+        from zeus_runtime.memory import profiling
 
-        if not self._may_draw(kind):
-            raise UsageError(f"the {kind}'s profile cannot be drawn by {self._caller.user_id!r}")
-        owner, parts = self._profiled(kind, "read")
-        operations, user = await self._shared.operations(), self._caller.user_id
-        now = operations.time()
-        items = await operations.read(
-            lambda connection: profile_rows.sources(connection, kind, owner, parts, user, now), self._caller
-        )
-        lines = lines_by_rule(items, kind)
-        if ask is not None and items:
-            try:
-                answer = await ask(*profile_question(items, kind, lines))
-                lines = [*lines_by_model(answer, items, kind), *lines]
-            except (ValueError, ZeusError) as error:
-                _log.warning("the %s profile is drawn by rules alone: %s", kind, error)
-
-        def work(connection: Connection) -> None:
-            former = profile_rows.stored(connection, kind, owner, held=True)
-            drawn_ms = max((records.to_ms(item.updated_at) for item in items), default=former.drawn_ms)
-            # A memory may have been deleted while the model was asked.
-            there = records.by_ids(connection, [item.id for item in items], parts, user)
-            gone = {item.id for item in items} - there.keys()
-            left = [kept for line in lines if (kept := line.without(gone)) is not None]
-            profile_rows.keep(connection, kind, owner, replace(former, lines=left, drawn_ms=drawn_ms), now)
-
-        await operations.write(work, self._caller)
-        return len(lines)
-
-    def _profiled(
-        self, kind: ProfileKind, operation: Literal["read", "edit"]
-    ) -> tuple[str, tuple[Reach, ...]]:
-        """Whose profile it is, and the part of the memories that it is about."""
-        from zeus_runtime.memory.permissions import reach
-
-        caller = self._caller
-        owner = caller.scope_id(kind)
-        if owner is None or (kind == "project" and caller.role is None):
-            raise UsageError("there is no project", remedy="Name one under memory.project.")
-        if kind == "project" and operation == "edit" and caller.role not in ("owner", "admin"):
-            raise UsageError(
-                f"a project's profile is edited by its owner or an admin, and {caller.user_id!r} is {caller.role}",
-                remedy="Ask one of them, or edit your own profile.",
-            )
-        return owner, reach(caller, "read", kind)
-
-    def _may_draw(self, kind: ProfileKind) -> bool:
-        from zeus_runtime.memory.permissions import reach
-
-        return bool(reach(self._caller, "create", kind))
+        return await profiling.draw(await self._shared.operations(), self._caller, kind, ask)
 
     async def get(self, memory_id: str) -> MemoryItem:
         """One memory.
@@ -557,7 +387,7 @@ class MemoryService:
             UnknownMemoryError: there is none that the caller may read.
         """
         operations = await self._shared.operations()
-        return _known(await operations.find(self._caller, memory_id, "read"), memory_id)
+        return known(await operations.find(self._caller, memory_id, "read"), memory_id)
 
     async def list_memories(
         self,
@@ -628,9 +458,9 @@ class MemoryService:
             UsageError: a change that cannot be made.
         """
         operations = await self._shared.operations()
-        item = _known(await operations.find(self._caller, memory_id, "edit"), memory_id)
-        if unknown := changes.keys() - _CHANGEABLE:
-            raise UsageError(f"a memory's {', '.join(sorted(unknown))} cannot be changed")
+        item = known(await operations.find(self._caller, memory_id, "edit"), memory_id)
+        if fixed := changes.keys() - _CHANGEABLE:
+            raise UsageError(f"a memory's {', '.join(sorted(fixed))} cannot be changed")
         _refuse_wrong(changes, item)
         wanted = dict(changes)
         passed = validate(
@@ -647,7 +477,7 @@ class MemoryService:
         if content is not None:
             wanted |= {"content": passed.content, "trust": passed.trust}
         embedded = await self._quickly(passed)
-        changed = _known(await operations.change(self._caller, memory_id, wanted, embedded), memory_id)
+        changed = known(await operations.change(self._caller, memory_id, wanted, embedded), memory_id)
         if changed.embedding is None:
             self._shared.backfill_soon(self._caller)
         return changed
@@ -661,7 +491,7 @@ class MemoryService:
         operations = await self._shared.operations()
         gone = await operations.delete(self._caller, memory_id)
         if gone is None:
-            raise _unknown(memory_id)
+            raise unknown(memory_id)
         self._shared.forget_used(gone)
 
     async def export_memories(self, *, status: Status | None = None) -> AsyncIterator[dict[str, Any]]:
@@ -684,10 +514,10 @@ class MemoryService:
         for number, entry in enumerate(entries, 1):
             if entry.get("status", "active") != "active":
                 continue
-            saved = await self._save(_draft(entry, number), explicit=True)
-            outcomes[saved.outcome] += 1
-            if saved.code is not None:
-                rejections[saved.code] = rejections.get(saved.code, 0) + 1
+            done = await self._save(draft_of(entry, number), explicit=True)
+            outcomes[done.outcome] += 1
+            if done.code is not None:
+                rejections[done.code] = rejections.get(done.code, 0) + 1
         return Imported(outcomes, rejections)
 
     # Embedding
@@ -759,230 +589,6 @@ class MemoryService:
         await (await self._shared.operations()).check()
 
 
-@dataclass(frozen=True)
-class _Draft:
-    content: str
-    memory_type: str
-    scope: str
-    confidence: float
-    source: Source
-    source_id: str | None = None
-    visibility: Visibility = "members"
-    subject: str | None = None
-    valid_from: datetime | None = None
-    valid_until: datetime | None = None
-
-
-class _Shared:
-    """What the services of one source hold open together."""
-
-    def __init__(self, source: MemorySource) -> None:
-        self.source = source
-        self.choices: dict[str, str | None] = {}
-        self._embedders: dict[str | None, Embedder] = {}
-        self._operations: Operations | None = None
-        self._opening: asyncio.Lock | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._used: dict[str, datetime] = {}
-        self._flushed: datetime | None = None
-        self._backfilling: set[str | None] = set()
-
-    async def operations(self) -> Operations:
-        import asyncio
-
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop or self._opening is None:
-            self._loop, self._opening = loop, asyncio.Lock()
-            self._tasks, self._backfilling = set(), set()
-        if self._operations is None:
-            async with self._opening:
-                if self._operations is None:
-                    self._operations = await self._open()
-                    if not self._operations.transactional:
-                        self.backfill_soon(None)
-        return self._operations
-
-    async def _open(self) -> Operations:
-        from zeus_runtime.memory.operations import Operations
-        from zeus_runtime.memory.profile_rows import ProfileLines
-        from zeus_runtime.store.database import Database
-
-        source = self.source
-        database = Database(source.url, directory=source.directory)
-        operations = Operations(
-            database,
-            source.open_vectors(),
-            source.settings,
-            now=source.now,
-            derived=(ProfileLines(), *source.derived),
-        )
-        try:
-            await operations.open()
-        except BaseException:
-            await database.close()
-            raise
-        return operations
-
-    async def close(self, caller: Caller) -> None:
-        operations = self._operations
-        if operations is None:
-            return
-        import asyncio
-
-        while self._tasks:
-            await asyncio.wait(self._tasks)
-        if self._used:
-            await self._flush(operations)
-        self._operations = None
-        await operations.close()
-        embedders, self._embedders, self.choices = self._embedders, {}, {}
-        for each in embedders.values():
-            await each.close()
-
-    async def choice(self, user_id: str) -> str | None:
-        """What the user chose, as it is stored; read once while the database is open."""
-        from zeus_runtime.memory.choice import stored_choice
-
-        operations = await self.operations()
-        if self.source.open_chosen is None:
-            return None
-        if user_id not in self.choices:
-            self.choices[user_id] = await operations.read(
-                lambda connection: stored_choice(connection, user_id)
-            )
-        return self.choices[user_id]
-
-    async def embedder(self, user_id: str) -> Embedder | None:
-        """The user's own embedding model, else the config's; None without one."""
-        return self.made(user_id, await self.choice(user_id))
-
-    def made(self, user_id: str, stored: str | None) -> Embedder | None:
-        """The model of a stored choice, made once for all users who chose it; None of ``stored`` is the config's."""
-        from zeus_runtime.memory.choice import chosen_ref
-
-        if stored in self._embedders:
-            return self._embedders[stored]
-        if stored is None:
-            if self.source.open_embedder is None:
-                return None
-            made = self.source.open_embedder()
-        elif self.source.open_chosen is None:
-            raise UsageError("the embedding model of this memory cannot be chosen")
-        else:
-            made = self.source.open_chosen(user_id, chosen_ref(stored, user_id))
-        self._embedders[stored] = made
-        return made
-
-    async def embed_missing(
-        self, caller: Caller, *, any_model: bool, progress: Callable[[int, int], None] | None
-    ) -> int:
-        operations = await self.operations()
-        embedder = await self._needed(caller.user_id)
-        embedding = Embedding(embedder.model, embedder.dimension)
-        done = 0
-        while True:
-            items, left = await operations.without_vector(caller, embedding, any_model=any_model, limit=BATCH)
-            if not items:
-                return done
-            done += await _put_vectors(operations, embedder, items)
-            if progress is not None:
-                progress(done, done + max(0, left - len(items)))
-
-    async def _embed_everybodys(self) -> None:
-        """Embed what has no vector, each memory by its author's model."""
-        operations = await self.operations()
-        while True:
-            items, _ = await operations.without_vector(None, _NO_MODEL, any_model=False, limit=BATCH)
-            if not items:
-                return
-            by_author: dict[str, list[MemoryItem]] = {}
-            for item in items:
-                by_author.setdefault(item.created_by, []).append(item)
-            for author, written in by_author.items():
-                await _put_vectors(operations, await self._needed(author), written)
-
-    async def _needed(self, user_id: str) -> Embedder:
-        embedder = await self.embedder(user_id)
-        if embedder is None:
-            raise EmbeddingUnavailableError(
-                "there is no embedding model", remedy="Name one under memory.embeddings."
-            )
-        return embedder
-
-    def backfill_soon(self, caller: Caller | None) -> None:
-        """Embed in the background what was stored without a vector: the caller's, or with None everybody's."""
-        user = None if caller is None else caller.user_id
-        if user in self._backfilling or not (self.source.open_embedder or self.source.open_chosen):
-            return
-        self._backfilling.add(user)
-
-        async def work() -> None:
-            try:
-                if caller is None:
-                    await self._embed_everybodys()
-                elif await self.embedder(caller.user_id) is not None:
-                    await self.embed_missing(caller, any_model=False, progress=None)
-            except ZeusError as error:
-                _log.warning("memories wait for their vectors: %s", error.message)
-            finally:
-                self._backfilling.discard(user)
-
-        self._begin(work())
-
-    def note_used(self, ids: Sequence[str]) -> None:
-        """Remember that memories were used; written for many at once, so that no search waits for it."""
-        now = self.source.now()
-        self._used |= dict.fromkeys(ids, now)
-        self._flushed = self._flushed or now
-        if len(self._used) >= _USED_AT_ONCE or now - self._flushed >= _USED_EVERY:
-            self._flushed = now
-            if self._operations is not None:
-                self._begin(self._flush(self._operations))
-
-    def forget_used(self, ids: Iterable[str]) -> None:
-        for each in ids:
-            self._used.pop(each, None)
-
-    async def _flush(self, operations: Operations) -> None:
-        used, self._used = self._used, {}
-        await operations.mark_used(used)
-
-    def _begin(self, work: Any) -> None:
-        import asyncio
-
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-
-_NO_MODEL: Final = Embedding("", 0)
-
-
-async def _embedded(embedder: Embedder, texts: Sequence[str], purpose: Purpose) -> list[Embedded]:
-    from zeus_runtime.memory.operations import Embedded
-
-    vectors = await embedder.embed(texts, purpose=purpose)
-    embedding = Embedding(embedder.model, embedder.dimension)
-    if vectors.shape != (len(texts), embedder.dimension):
-        raise EmbeddingUnavailableError(
-            f"the embedding model {embedder.model} gave vectors of shape {vectors.shape} for {len(texts)} texts",
-            remedy=f"It says that its dimension is {embedder.dimension}: correct memory.embeddings.",
-        )
-    return [Embedded(vector, embedding, embedder.calibration) for vector in vectors]
-
-
-async def _embedded_query(embedder: Embedder, query: str) -> Embedded | None:
-    """None for a query that the model knows nothing of."""
-    (found,) = await _embedded(embedder, [query], "query")
-    return found if found.vector.any() else None
-
-
-async def _put_vectors(operations: Operations, embedder: Embedder, items: Sequence[MemoryItem]) -> int:
-    vectors = await _embedded(embedder, [item.content for item in items], "memory")
-    return await operations.put_vectors(list(zip(items, vectors, strict=True)))
-
-
 def _fused(embedder: Embedder | None, query: str) -> Measure:
     """How words and vectors count together for ``query``, which the model may know in part."""
     from zeus_runtime.memory.fusion import Fusion
@@ -1001,44 +607,6 @@ def _query(query: str) -> str:
     return normalise(query)
 
 
-def _rejected(why: Rejected) -> Saved:
-    return Saved("rejected", None, why.message, code=why.code)
-
-
-def _saved(decision: Decision, item: MemoryItem | None) -> Saved:
-    if isinstance(decision, Rejected):
-        return _rejected(decision)
-    if isinstance(decision, Duplicate):
-        return Saved(
-            "duplicate", decision.of, f"This is kept already ({decision.reason}): there is nothing to do."
-        )
-    if isinstance(decision, Superseded):
-        return Saved(
-            "superseded",
-            item,
-            f"Saved in place of an older memory ({decision.reason}).",
-            replaced=decision.of,
-        )
-    assert isinstance(decision, Stored)
-    if item is not None and item.trust == "quarantined":
-        message = "Kept for a person to look at, and shown to no model: the text reads like an instruction."
-        return Saved("stored", item, message)
-    return Saved("stored", item, "Saved.")
-
-
-def _known(item: MemoryItem | None, memory_id: str) -> MemoryItem:
-    if item is None:
-        raise _unknown(memory_id)
-    return item
-
-
-def _unknown(memory_id: str) -> UnknownMemoryError:
-    return UnknownMemoryError(
-        f"there is no memory {memory_id!r} with which this could be done",
-        remedy="`zeus memory list` shows those there are.",
-    )
-
-
 def _refuse_wrong(changes: Mapping[str, Any], item: MemoryItem) -> None:
     if item.status == "superseded":
         raise UsageError(f"{item.id} was superseded by {item.superseded_by}", remedy="Change that one.")
@@ -1046,33 +614,3 @@ def _refuse_wrong(changes: Mapping[str, Any], item: MemoryItem) -> None:
         raise UsageError("a memory's status can be set to active or archived")
     if changes.get("visibility", "members") not in VISIBILITIES:
         raise UsageError(f"the visibilities are {', '.join(VISIBILITIES)}")
-
-
-def _draft(entry: Mapping[str, Any], number: int) -> _Draft:
-    try:
-        if (
-            entry.get("status", "active") not in STATUSES
-            or entry.get("visibility", "members") not in VISIBILITIES
-        ):
-            raise ValueError("an unknown status or visibility")
-        return _Draft(
-            content=str(entry["content"]),
-            memory_type=str(entry.get("memory_type", "fact")),
-            scope=str(entry.get("scope", "user")),
-            confidence=float(entry.get("confidence", 1.0)),
-            source=entry.get("source", "user"),
-            source_id=entry.get("source_id"),
-            visibility=entry.get("visibility", "members"),
-            subject=entry.get("subject"),
-            valid_from=_imported_time(entry.get("valid_from")),
-            valid_until=_imported_time(entry.get("valid_until")),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(
-            f"entry {number} is no memory: {type(error).__name__}: {error}",
-            remedy="Import what `zeus memory export` wrote: one JSON object per line, with at least a content.",
-        ) from None
-
-
-def _imported_time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)

@@ -271,7 +271,7 @@ def stats(
 ) -> None:
     """Count memories by status, scope, kind, source and embedding model."""
     from zeus_runtime.cli.memory.tables import stats_text
-    from zeus_runtime.memory.service import MemoryStats
+    from zeus_runtime.memory.outcomes import MemoryStats
 
     checked = read_remembering(process, config, env=env, sets=sets)
     found = with_memory(process, checked, lambda memory: memory.stats(), session=session, looks=True)

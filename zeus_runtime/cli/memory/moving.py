@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.memory.service import Imported, MemoryService
+    from zeus_runtime.memory.outcomes import Imported
+    from zeus_runtime.memory.service import MemoryService
 
 
 @click.command("export")

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from zeus_runtime.memory.items import MemoryItem
+    from zeus_runtime.memory.outcomes import MemoryStats
     from zeus_runtime.memory.profiles import ProfileField
     from zeus_runtime.memory.ranking import Ranked
     from zeus_runtime.memory.records import Change
-    from zeus_runtime.memory.service import MemoryStats
 
 _CONTENT_COLUMNS = 80
 

@@ -1,0 +1,274 @@
+"""What the services of one memory hold open together: database, vectors, embedding models, work in the background."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime.errors import UsageError, ZeusError
+from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError, Purpose
+from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings
+
+if TYPE_CHECKING:
+    import asyncio
+    from pathlib import Path
+
+    from zeus_runtime.config.ref import Ref
+    from zeus_runtime.memory.operations import Derived, Embedded, Operations
+    from zeus_runtime.memory.vectors import VectorStore
+
+_log = logging.getLogger(__name__)
+
+BATCH: Final = 128
+"""Texts that are embedded at once by ``backfill`` and ``reindex``."""
+
+_NO_MODEL: Final = Embedding("", 0)
+_USED_AT_ONCE: Final = 64
+_USED_EVERY: Final = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, eq=False)
+class MemorySource:
+    """Where a service's memories are and what embeds them.
+
+    Args:
+        url: of the database.
+        directory: where a relative SQLite path starts.
+        open_vectors: makes the vector store.
+        open_embedder: makes the embedding model; None for words alone.
+        settings: thresholds.
+        now: the clock, UTC.
+        new_id: of a memory.
+        derived: told of every deletion.
+        open_chosen: makes the embedding model that a user chose, of (user id, choice); None: users have no choice.
+    """
+
+    url: str
+    directory: Path
+    open_vectors: Callable[[], VectorStore]
+    open_embedder: Callable[[], Embedder] | None = None
+    settings: MemorySettings = field(default_factory=MemorySettings)
+    now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    new_id: Callable[[], str] = lambda: f"mem_{secrets.token_hex(8)}"
+    derived: Sequence[Derived] = ()
+    open_chosen: Callable[[str, Ref], Embedder] | None = None
+
+
+class Opened:
+    """What is open of one source; everything opens at first use.
+
+    Args:
+        source: where the memories are and what embeds them.
+    """
+
+    def __init__(self, source: MemorySource) -> None:
+        self.source = source
+        self.choices: dict[str, str | None] = {}
+        self._embedders: dict[str | None, Embedder] = {}
+        self._operations: Operations | None = None
+        self._opening: asyncio.Lock | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._used: dict[str, datetime] = {}
+        self._flushed: datetime | None = None
+        self._backfilling: set[str | None] = set()
+
+    async def operations(self) -> Operations:
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop or self._opening is None:
+            self._loop, self._opening = loop, asyncio.Lock()
+            self._tasks, self._backfilling = set(), set()
+        if self._operations is None:
+            async with self._opening:
+                if self._operations is None:
+                    self._operations = await self._open()
+                    if not self._operations.transactional:
+                        self.backfill_soon(None)
+        return self._operations
+
+    async def _open(self) -> Operations:
+        from zeus_runtime.memory.operations import Operations
+        from zeus_runtime.memory.profile_rows import ProfileLines
+        from zeus_runtime.store.database import Database
+
+        source = self.source
+        database = Database(source.url, directory=source.directory)
+        operations = Operations(
+            database,
+            source.open_vectors(),
+            source.settings,
+            now=source.now,
+            derived=(ProfileLines(), *source.derived),
+        )
+        try:
+            await operations.open()
+        except BaseException:
+            await database.close()
+            raise
+        return operations
+
+    async def close(self, caller: Caller) -> None:
+        operations = self._operations
+        if operations is None:
+            return
+        import asyncio
+
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        if self._used:
+            await self._flush(operations)
+        self._operations = None
+        await operations.close()
+        embedders, self._embedders, self.choices = self._embedders, {}, {}
+        for each in embedders.values():
+            await each.close()
+
+    async def choice(self, user_id: str) -> str | None:
+        """What the user chose, as it is stored; read once while the database is open."""
+        from zeus_runtime.memory.choice import stored_choice
+
+        operations = await self.operations()
+        if self.source.open_chosen is None:
+            return None
+        if user_id not in self.choices:
+            self.choices[user_id] = await operations.read(
+                lambda connection: stored_choice(connection, user_id)
+            )
+        return self.choices[user_id]
+
+    async def embedder(self, user_id: str) -> Embedder | None:
+        """The user's own embedding model, else the config's; None without one."""
+        return self.made(user_id, await self.choice(user_id))
+
+    def made(self, user_id: str, stored: str | None) -> Embedder | None:
+        """The model of a stored choice, made once for all users who chose it; None of ``stored`` is the config's."""
+        from zeus_runtime.memory.choice import chosen_ref
+
+        if stored in self._embedders:
+            return self._embedders[stored]
+        if stored is None:
+            if self.source.open_embedder is None:
+                return None
+            made = self.source.open_embedder()
+        elif self.source.open_chosen is None:
+            raise UsageError("the embedding model of this memory cannot be chosen")
+        else:
+            made = self.source.open_chosen(user_id, chosen_ref(stored, user_id))
+        self._embedders[stored] = made
+        return made
+
+    async def embed_missing(
+        self, caller: Caller, *, any_model: bool, progress: Callable[[int, int], None] | None
+    ) -> int:
+        operations = await self.operations()
+        embedder = await self._needed(caller.user_id)
+        embedding = Embedding(embedder.model, embedder.dimension)
+        done = 0
+        while True:
+            items, left = await operations.without_vector(caller, embedding, any_model=any_model, limit=BATCH)
+            if not items:
+                return done
+            done += await _put_vectors(operations, embedder, items)
+            if progress is not None:
+                progress(done, done + max(0, left - len(items)))
+
+    async def _embed_everybodys(self) -> None:
+        """Embed what has no vector, each memory by its author's model."""
+        operations = await self.operations()
+        while True:
+            items, _ = await operations.without_vector(None, _NO_MODEL, any_model=False, limit=BATCH)
+            if not items:
+                return
+            by_author: dict[str, list[MemoryItem]] = {}
+            for item in items:
+                by_author.setdefault(item.created_by, []).append(item)
+            for author, written in by_author.items():
+                await _put_vectors(operations, await self._needed(author), written)
+
+    async def _needed(self, user_id: str) -> Embedder:
+        embedder = await self.embedder(user_id)
+        if embedder is None:
+            raise EmbeddingUnavailableError(
+                "there is no embedding model", remedy="Name one under memory.embeddings."
+            )
+        return embedder
+
+    def backfill_soon(self, caller: Caller | None) -> None:
+        """Embed in the background what was stored without a vector: the caller's, or with None everybody's."""
+        user = None if caller is None else caller.user_id
+        if user in self._backfilling or not (self.source.open_embedder or self.source.open_chosen):
+            return
+        self._backfilling.add(user)
+
+        async def work() -> None:
+            try:
+                if caller is None:
+                    await self._embed_everybodys()
+                elif await self.embedder(caller.user_id) is not None:
+                    await self.embed_missing(caller, any_model=False, progress=None)
+            finally:
+                self._backfilling.discard(user)
+
+        self._begin(work(), "memories wait for their vectors")
+
+    def note_used(self, ids: Sequence[str]) -> None:
+        """Remember that memories were used; written for many at once, so that no search waits for it."""
+        now = self.source.now()
+        self._used |= dict.fromkeys(ids, now)
+        self._flushed = self._flushed or now
+        if len(self._used) >= _USED_AT_ONCE or now - self._flushed >= _USED_EVERY:
+            self._flushed = now
+            if self._operations is not None:
+                self._begin(self._flush(self._operations), "when memories were used is not written")
+
+    def forget_used(self, ids: Iterable[str]) -> None:
+        for each in ids:
+            self._used.pop(each, None)
+
+    async def _flush(self, operations: Operations) -> None:
+        used, self._used = self._used, {}
+        await operations.mark_used(used)
+
+    def _begin(self, work: Coroutine[Any, Any, None], failed: str) -> None:
+        """Work in the background; what fails there is said in the log and stops nobody."""
+        import asyncio
+
+        async def heard() -> None:
+            try:
+                await work
+            except ZeusError as error:
+                _log.warning("%s: %s", failed, error.message)
+
+        task = asyncio.get_running_loop().create_task(heard())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def embedded_texts(embedder: Embedder, texts: Sequence[str], purpose: Purpose) -> list[Embedded]:
+    from zeus_runtime.memory.operations import Embedded
+
+    vectors = await embedder.embed(texts, purpose=purpose)
+    embedding = Embedding(embedder.model, embedder.dimension)
+    if vectors.shape != (len(texts), embedder.dimension):
+        raise EmbeddingUnavailableError(
+            f"the embedding model {embedder.model} gave vectors of shape {vectors.shape} for {len(texts)} texts",
+            remedy=f"It says that its dimension is {embedder.dimension}: correct memory.embeddings.",
+        )
+    return [Embedded(vector, embedding, embedder.calibration) for vector in vectors]
+
+
+async def embedded_query(embedder: Embedder, query: str) -> Embedded | None:
+    """None for a query that the model knows nothing of."""
+    (found,) = await embedded_texts(embedder, [query], "query")
+    return found if found.vector.any() else None
+
+
+async def _put_vectors(operations: Operations, embedder: Embedder, items: Sequence[MemoryItem]) -> int:
+    vectors = await embedded_texts(embedder, [item.content for item in items], "memory")
+    return await operations.put_vectors(list(zip(items, vectors, strict=True)))

@@ -1,0 +1,114 @@
+"""What became of what was asked of memory, and the words in which a model is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from zeus_runtime.errors import UsageError
+from zeus_runtime.memory.gate import Decision, Duplicate, Rejected, Stored, Superseded
+from zeus_runtime.memory.items import MemoryItem
+
+Outcome: TypeAlias = Literal["stored", "duplicate", "superseded", "rejected"]
+
+
+class UnknownMemoryError(UsageError):
+    """There is no such memory, or none that the caller may do this with: the two look the same."""
+
+    code = "unknown-memory"
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What became of a text.
+
+    Args:
+        outcome: what the gate decided.
+        item: the memory that holds it now: the new one, or the one that said it already; None if rejected.
+        replaced: the memory that it took the place of.
+        code: why it was rejected, one of ``gate.REJECTIONS``.
+        message: one sentence for the model: what happened and, if rejected, what to do.
+    """
+
+    outcome: Outcome
+    item: MemoryItem | None
+    message: str
+    replaced: MemoryItem | None = None
+    code: str | None = None
+
+
+@dataclass(frozen=True)
+class RateLimit:
+    """How many memories this session may still save of its own accord within the window."""
+
+    used: int
+    allowed: int
+
+    @property
+    def remaining(self) -> int:
+        return max(0, self.allowed - self.used)
+
+
+@dataclass(frozen=True)
+class MemoryStats:
+    """Figures of all that the caller may read; those of ``by`` other than ``status`` count active memories.
+
+    Args:
+        by: ``status``, ``scope``, ``memory_type``, ``source``, ``trust``, ``embedding_model`` to value to number.
+        waiting: memories that have no vector of the present embedding model yet.
+    """
+
+    active: int
+    by: Mapping[str, Mapping[str, int]]
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What became of the memories of an import, by outcome, and why those that were rejected were (code to number)."""
+
+    outcomes: Mapping[Outcome, int]
+    rejections: Mapping[str, int]
+
+
+def rejected(why: Rejected) -> Saved:
+    """What a rejection by the gate comes to."""
+    return Saved("rejected", None, why.message, code=why.code)
+
+
+def saved(decision: Decision, item: MemoryItem | None) -> Saved:
+    """What a decision of the gate came to; ``item`` is the new memory, if one was written."""
+    if isinstance(decision, Rejected):
+        return rejected(decision)
+    if isinstance(decision, Duplicate):
+        return Saved(
+            "duplicate", decision.of, f"This is kept already ({decision.reason}): there is nothing to do."
+        )
+    if isinstance(decision, Superseded):
+        return Saved(
+            "superseded",
+            item,
+            f"Saved in place of an older memory ({decision.reason}).",
+            replaced=decision.of,
+        )
+    assert isinstance(decision, Stored)
+    if item is not None and item.trust == "quarantined":
+        message = "Kept for a person to look at, and shown to no model: the text reads like an instruction."
+        return Saved("stored", item, message)
+    return Saved("stored", item, "Saved.")
+
+
+def known(item: MemoryItem | None, memory_id: str) -> MemoryItem:
+    """The memory, or the error that there is none."""
+    if item is None:
+        raise unknown(memory_id)
+    return item
+
+
+def unknown(memory_id: str) -> UnknownMemoryError:
+    """The same words for a foreign memory and for one that is not there."""
+    return UnknownMemoryError(
+        f"there is no memory {memory_id!r} with which this could be done",
+        remedy="`zeus memory list` shows those there are.",
+    )

@@ -1,0 +1,128 @@
+"""The profiles of a caller: shown, edited by hand, drawn from memories."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from zeus_runtime.errors import UsageError, ZeusError
+from zeus_runtime.memory.items import Caller
+from zeus_runtime.memory.permissions import Reach, reach
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from zeus_runtime.memory.operations import Operations
+    from zeus_runtime.memory.profiles import ProfileField, ProfileKind
+
+_log = logging.getLogger(__name__)
+
+AskModel: TypeAlias = Callable[[str, str], Awaitable[str]]
+"""Asks a model: (system, user) to its answer."""
+
+
+async def shown(operations: Operations, caller: Caller, kind: ProfileKind) -> tuple[ProfileField, ...]:
+    """Every field, with who wrote it and the memories it comes from.
+
+    Raises:
+        UsageError: the caller belongs to no project.
+    """
+    from zeus_runtime.memory import profile_rows
+
+    owner, parts = _profiled(caller, kind, "read")
+    now = operations.time()
+    return await operations.read(
+        lambda connection: profile_rows.shown(connection, kind, owner, parts, caller.user_id, now), caller
+    )
+
+
+async def edit(operations: Operations, caller: Caller, kind: ProfileKind, changes: Mapping[str, str]) -> None:
+    """Write fields by hand.
+
+    Raises:
+        UsageError: the caller may not edit it, or a field cannot hold this.
+    """
+    from zeus_runtime.memory import profile_rows
+    from zeus_runtime.memory.profiles import written_value
+
+    owner, _ = _profiled(caller, kind, "edit")
+    values = {name: written_value(kind, name, text) for name, text in changes.items()}
+    now = operations.time()
+
+    def work(connection: Connection) -> None:
+        former = profile_rows.stored(connection, kind, owner, held=True)
+        kept = replace(former, written={**former.written, **values})
+        profile_rows.keep(connection, kind, owner, kept, now)
+
+    await operations.write(work, caller)
+
+
+async def news(operations: Operations, caller: Caller, kind: ProfileKind) -> int:
+    """How many memories are new, changed or gone since the profile was drawn; 0 for who may not draw it."""
+    from zeus_runtime.memory import profile_rows
+
+    if not _may_draw(caller, kind):
+        return 0
+    owner, parts = _profiled(caller, kind, "read")
+    now = operations.time()
+    return await operations.read(
+        lambda connection: profile_rows.fresh(connection, kind, owner, parts, caller.user_id, now), caller
+    )
+
+
+async def draw(operations: Operations, caller: Caller, kind: ProfileKind, ask: AskModel | None) -> int:
+    """Draw the lines anew: by rules, and by a model what the rules do not find; how many there are.
+
+    Raises:
+        UsageError: the caller belongs to no project, or only reads it.
+    """
+    from zeus_runtime.memory import profile_rows, records
+    from zeus_runtime.memory.profiles import lines_by_model, lines_by_rule, profile_question
+
+    if not _may_draw(caller, kind):
+        raise UsageError(f"the {kind}'s profile cannot be drawn by {caller.user_id!r}")
+    owner, parts = _profiled(caller, kind, "read")
+    user, now = caller.user_id, operations.time()
+    items = await operations.read(
+        lambda connection: profile_rows.sources(connection, kind, owner, parts, user, now), caller
+    )
+    lines = lines_by_rule(items, kind)
+    if ask is not None and items:
+        try:
+            answer = await ask(*profile_question(items, kind, lines))
+            lines = [*lines_by_model(answer, items, kind), *lines]
+        except (ValueError, ZeusError) as error:
+            _log.warning("the %s profile is drawn by rules alone: %s", kind, error)
+
+    def work(connection: Connection) -> int:
+        former = profile_rows.stored(connection, kind, owner, held=True)
+        drawn_ms = max((records.to_ms(item.updated_at) for item in items), default=former.drawn_ms)
+        # A memory may have been deleted while the model was asked.
+        there = records.by_ids(connection, [item.id for item in items], parts, user)
+        gone = {item.id for item in items} - there.keys()
+        left = [kept for line in lines if (kept := line.without(gone)) is not None]
+        profile_rows.keep(connection, kind, owner, replace(former, lines=left, drawn_ms=drawn_ms), now)
+        return len(left)
+
+    return await operations.write(work, caller)
+
+
+def _profiled(
+    caller: Caller, kind: ProfileKind, operation: Literal["read", "edit"]
+) -> tuple[str, tuple[Reach, ...]]:
+    """Whose profile it is, and the part of the memories that it is about."""
+    owner = caller.scope_id(kind)
+    if owner is None or (kind == "project" and caller.role is None):
+        raise UsageError("there is no project", remedy="Name one under memory.project.")
+    if kind == "project" and operation == "edit" and caller.role not in ("owner", "admin"):
+        raise UsageError(
+            f"a project's profile is edited by its owner or an admin, and {caller.user_id!r} is {caller.role}",
+            remedy="Ask one of them, or edit your own profile.",
+        )
+    return owner, reach(caller, "read", kind)
+
+
+def _may_draw(caller: Caller, kind: ProfileKind) -> bool:
+    return bool(reach(caller, "create", kind))
