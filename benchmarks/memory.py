@@ -25,10 +25,10 @@ from zeus_plugins.embeddings.static.embedder import StaticEmbedder
 from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
 
 from zeus_runtime.memory.embedding import Embedder, Purpose
-from zeus_runtime.memory.fusion import Fusion, corpus, lexical_similarity, search_tokens
 from zeus_runtime.memory.items import MEMORY_TYPES, Caller, Embedding, MemoryItem
 from zeus_runtime.memory.opened import MemorySource
-from zeus_runtime.memory.ranking import rank
+from zeus_runtime.memory.retrieval.fusion import Fusion, corpus, lexical_similarity, search_tokens
+from zeus_runtime.memory.retrieval.ranking import rank
 from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.memory.vectors import Entry
 

@@ -22,8 +22,8 @@ import numpy as np
 
 from benchmarks.memory import Filled, fill
 from benchmarks.memory_set import DATA
-from zeus_runtime.memory.fusion import Fusion, corpus, lexical_similarity, search_tokens
-from zeus_runtime.memory.search import Fused
+from zeus_runtime.memory.retrieval.fusion import Fusion, corpus, lexical_similarity, search_tokens
+from zeus_runtime.memory.retrieval.search import Fused
 
 _DEPTH = 10
 _NAMES = {

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.outcomes import Saved as Saved
     from zeus_runtime.memory.outcomes import UnknownMemoryError as UnknownMemoryError
     from zeus_runtime.memory.permissions import Reach as Reach
-    from zeus_runtime.memory.ranking import Ranked as Ranked
+    from zeus_runtime.memory.retrieval.ranking import Ranked as Ranked
     from zeus_runtime.memory.service import MemoryService as MemoryService
     from zeus_runtime.memory.vectors import Entry as Entry
     from zeus_runtime.memory.vectors import VectorQuery as VectorQuery
@@ -174,7 +174,7 @@ _ROOMS = {
     "OptionsError": "errors",
     "Pattern": "config.annotations",
     "Pin": "context.edits",
-    "Ranked": "memory.ranking",
+    "Ranked": "memory.retrieval.ranking",
     "Reach": "memory.permissions",
     "ReasoningDelta": "models.interface",
     "Recorder": "models.recorder",

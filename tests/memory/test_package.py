@@ -9,8 +9,8 @@ from pathlib import Path
 import zeus_runtime.memory as memory
 
 PURE = (
-    "items normalise permissions ranking fusion sensitive values wording statement changed gate "
-    "embedding vectors"
+    "items normalise permissions embedding vectors retrieval.ranking retrieval.fusion admission.sensitive "
+    "admission.values admission.wording admission.statement admission.changed admission.gate"
 ).split()
 
 

@@ -15,13 +15,13 @@ from tests.support.databases import execute
 from tests.support.extracting import vectors_of
 from tests.support.memory import Clock, HashingEmbedder, OutsideStore, numbered, service
 from zeus_runtime.errors import UsageError
+from zeus_runtime.memory.admission.gate import Duplicate, Passed, Rejected, Stored
 from zeus_runtime.memory.embedding import EmbeddingUnavailableError
-from zeus_runtime.memory.fusion import Fusion, corpus, lexical_similarity, search_tokens
-from zeus_runtime.memory.gate import Duplicate, Passed, Rejected, Stored
 from zeus_runtime.memory.items import MEMORY_TYPES, Caller, Embedding, MemorySettings
 from zeus_runtime.memory.outcomes import UnknownMemoryError
 from zeus_runtime.memory.permissions import may
-from zeus_runtime.memory.ranking import final_score, rank
+from zeus_runtime.memory.retrieval.fusion import Fusion, corpus, lexical_similarity, search_tokens
+from zeus_runtime.memory.retrieval.ranking import final_score, rank
 from zeus_runtime.memory.service import MemoryService
 
 ANN = Caller("ann", "apollo", "editor", "s1")

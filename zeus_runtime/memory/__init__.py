@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
-    from zeus_runtime.memory.changed import Change as Change
-    from zeus_runtime.memory.changed import compare as compare
+    from zeus_runtime.memory.admission.changed import Change as Change
+    from zeus_runtime.memory.admission.changed import compare as compare
+    from zeus_runtime.memory.admission.gate import Decision as Decision
+    from zeus_runtime.memory.admission.gate import Duplicate as Duplicate
+    from zeus_runtime.memory.admission.gate import Neighbour as Neighbour
+    from zeus_runtime.memory.admission.gate import Passed as Passed
+    from zeus_runtime.memory.admission.gate import Rejected as Rejected
+    from zeus_runtime.memory.admission.gate import Stored as Stored
+    from zeus_runtime.memory.admission.gate import Superseded as Superseded
+    from zeus_runtime.memory.admission.gate import decide as decide
+    from zeus_runtime.memory.admission.gate import validate as validate
+    from zeus_runtime.memory.admission.sensitive import injection_rule as injection_rule
+    from zeus_runtime.memory.admission.sensitive import secret_rule as secret_rule
     from zeus_runtime.memory.embedding import Calibration as Calibration
     from zeus_runtime.memory.embedding import Embedder as Embedder
     from zeus_runtime.memory.embedding import EmbeddingUnavailableError as EmbeddingUnavailableError
-    from zeus_runtime.memory.fusion import Fusion as Fusion
-    from zeus_runtime.memory.fusion import search_tokens as search_tokens
-    from zeus_runtime.memory.gate import Decision as Decision
-    from zeus_runtime.memory.gate import Duplicate as Duplicate
-    from zeus_runtime.memory.gate import Neighbour as Neighbour
-    from zeus_runtime.memory.gate import Passed as Passed
-    from zeus_runtime.memory.gate import Rejected as Rejected
-    from zeus_runtime.memory.gate import Stored as Stored
-    from zeus_runtime.memory.gate import Superseded as Superseded
-    from zeus_runtime.memory.gate import decide as decide
-    from zeus_runtime.memory.gate import validate as validate
     from zeus_runtime.memory.items import Caller as Caller
     from zeus_runtime.memory.items import Embedding as Embedding
     from zeus_runtime.memory.items import MemoryItem as MemoryItem
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.permissions import Reach as Reach
     from zeus_runtime.memory.permissions import may as may
     from zeus_runtime.memory.permissions import reach as reach
-    from zeus_runtime.memory.ranking import PromptMemories as PromptMemories
-    from zeus_runtime.memory.ranking import Ranked as Ranked
-    from zeus_runtime.memory.ranking import format_memories_for_prompt as format_memories_for_prompt
-    from zeus_runtime.memory.ranking import rank as rank
-    from zeus_runtime.memory.sensitive import injection_rule as injection_rule
-    from zeus_runtime.memory.sensitive import secret_rule as secret_rule
+    from zeus_runtime.memory.retrieval.fusion import Fusion as Fusion
+    from zeus_runtime.memory.retrieval.fusion import search_tokens as search_tokens
+    from zeus_runtime.memory.retrieval.ranking import PromptMemories as PromptMemories
+    from zeus_runtime.memory.retrieval.ranking import Ranked as Ranked
+    from zeus_runtime.memory.retrieval.ranking import format_memories_for_prompt as format_memories_for_prompt
+    from zeus_runtime.memory.retrieval.ranking import rank as rank
     from zeus_runtime.memory.vectors import Entry as Entry
     from zeus_runtime.memory.vectors import VectorQuery as VectorQuery
     from zeus_runtime.memory.vectors import VectorStore as VectorStore
@@ -50,39 +50,39 @@ if TYPE_CHECKING:
 _ROOMS = {
     "Calibration": "embedding",
     "Caller": "items",
-    "Change": "changed",
-    "Decision": "gate",
-    "Duplicate": "gate",
+    "Change": "admission.changed",
+    "Decision": "admission.gate",
+    "Duplicate": "admission.gate",
     "Embedder": "embedding",
     "Embedding": "items",
     "EmbeddingUnavailableError": "embedding",
     "Entry": "vectors",
-    "Fusion": "fusion",
+    "Fusion": "retrieval.fusion",
     "Grant": "permissions",
     "MemoryItem": "items",
     "MemorySettingError": "items",
     "MemorySettings": "items",
-    "Neighbour": "gate",
-    "Passed": "gate",
-    "PromptMemories": "ranking",
-    "Ranked": "ranking",
+    "Neighbour": "admission.gate",
+    "Passed": "admission.gate",
+    "PromptMemories": "retrieval.ranking",
+    "Ranked": "retrieval.ranking",
     "Reach": "permissions",
-    "Rejected": "gate",
-    "Stored": "gate",
-    "Superseded": "gate",
+    "Rejected": "admission.gate",
+    "Stored": "admission.gate",
+    "Superseded": "admission.gate",
     "VectorQuery": "vectors",
     "VectorStore": "vectors",
-    "compare": "changed",
-    "decide": "gate",
+    "compare": "admission.changed",
+    "decide": "admission.gate",
     "duplicate_key": "normalise",
-    "format_memories_for_prompt": "ranking",
-    "injection_rule": "sensitive",
+    "format_memories_for_prompt": "retrieval.ranking",
+    "injection_rule": "admission.sensitive",
     "may": "permissions",
-    "rank": "ranking",
+    "rank": "retrieval.ranking",
     "reach": "permissions",
-    "search_tokens": "fusion",
-    "secret_rule": "sensitive",
-    "validate": "gate",
+    "search_tokens": "retrieval.fusion",
+    "secret_rule": "admission.sensitive",
+    "validate": "admission.gate",
 }
 
 __all__ = sorted(_ROOMS)

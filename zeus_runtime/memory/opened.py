@@ -94,7 +94,7 @@ class Opened:
 
     async def _open(self) -> Operations:
         from zeus_runtime.memory.operations import Operations
-        from zeus_runtime.memory.profile_rows import ProfileLines
+        from zeus_runtime.memory.profile.rows import ProfileLines
         from zeus_runtime.store.database import Database
 
         source = self.source

@@ -15,13 +15,14 @@ from sqlalchemy import and_, func, or_, select
 from sqlalchemy.exc import DatabaseError
 
 from zeus_runtime.errors import RunError
-from zeus_runtime.memory import gate, records
-from zeus_runtime.memory.gate import Decision, Duplicate, Neighbour, Passed, Rejected, Superseded
+from zeus_runtime.memory import records
+from zeus_runtime.memory.admission import gate
+from zeus_runtime.memory.admission.gate import Decision, Duplicate, Neighbour, Passed, Rejected, Superseded
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
-from zeus_runtime.memory.lexical import Lexicon, indexed_words
 from zeus_runtime.memory.permissions import Operation, Reach, may, reach
-from zeus_runtime.memory.ranking import Ranked, rank
-from zeus_runtime.memory.search import BareCosine, Measure, best
+from zeus_runtime.memory.retrieval.lexical import Lexicon, indexed_words
+from zeus_runtime.memory.retrieval.ranking import Ranked, rank
+from zeus_runtime.memory.retrieval.search import BareCosine, Measure, best
 from zeus_runtime.memory.vectors import Entry, VectorQuery, VectorStore
 from zeus_runtime.store import schema
 from zeus_runtime.store.memory_tables import ITEM

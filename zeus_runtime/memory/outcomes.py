@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from zeus_runtime.errors import UsageError
-from zeus_runtime.memory.gate import Decision, Duplicate, Rejected, Stored, Superseded
+from zeus_runtime.memory.admission.gate import Decision, Duplicate, Rejected, Stored, Superseded
 from zeus_runtime.memory.items import MemoryItem
 
 Outcome: TypeAlias = Literal["stored", "duplicate", "superseded", "rejected"]

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 from sqlalchemy import and_, bindparam, delete, false, func, insert, or_, select, text, update
 
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemoryType, Scope, Status
-from zeus_runtime.memory.lexical import indexed_words, word_column
 from zeus_runtime.memory.normalise import duplicate_key
 from zeus_runtime.memory.permissions import Operation, Reach, reach
+from zeus_runtime.memory.retrieval.lexical import indexed_words, word_column
 from zeus_runtime.store.memory_tables import EXTRACTION, GONE, HISTORY, ITEM, PLACE, secures_deletes
 
 if TYPE_CHECKING:

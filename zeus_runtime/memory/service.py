@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.memory.admission.gate import Decision, Passed, Rejected, validate
 from zeus_runtime.memory.drafts import Draft, draft_of
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError
-from zeus_runtime.memory.gate import Decision, Passed, Rejected, validate
 from zeus_runtime.memory.items import (
     VISIBILITIES,
     Caller,
@@ -40,15 +40,15 @@ from zeus_runtime.memory.outcomes import (
     saved,
     unknown,
 )
-from zeus_runtime.memory.ranking import PromptMemories, Ranked, format_memories_for_prompt
+from zeus_runtime.memory.retrieval.ranking import PromptMemories, Ranked, format_memories_for_prompt
 
 if TYPE_CHECKING:
     from zeus_runtime.config.ref import Ref
     from zeus_runtime.memory.operations import Embedded
-    from zeus_runtime.memory.profiles import ProfileField, ProfileKind
-    from zeus_runtime.memory.profiling import AskModel
+    from zeus_runtime.memory.profile.drawing import AskModel
+    from zeus_runtime.memory.profile.fields import ProfileField, ProfileKind
     from zeus_runtime.memory.records import Change
-    from zeus_runtime.memory.search import Measure
+    from zeus_runtime.memory.retrieval.search import Measure
     from zeus_runtime.prompt import SourcedText
 
 _log = logging.getLogger(__name__)
@@ -263,7 +263,7 @@ class MemoryService:
         Raises:
             EmbeddingUnavailableError: in mode ``vector``, there is no embedding model or it does not answer.
         """
-        from zeus_runtime.memory.search import BareCosine
+        from zeus_runtime.memory.retrieval.search import BareCosine
 
         operations = await self._shared.operations()
         text = _query(query)
@@ -328,7 +328,7 @@ class MemoryService:
         Args:
             max_characters: of the lines; the last ones go first.
         """
-        from zeus_runtime.memory.profile_text import profile_section
+        from zeus_runtime.memory.profile.text import profile_section
 
         project = await self.profile("project") if self._caller.project_id and self._caller.role else ()
         return profile_section(await self.profile("user"), project, max_characters=max_characters)
@@ -339,9 +339,9 @@ class MemoryService:
         Raises:
             UsageError: the caller belongs to no project.
         """
-        from zeus_runtime.memory import profiling
+        from zeus_runtime.memory.profile import drawing
 
-        return await profiling.shown(await self._shared.operations(), self._caller, kind)
+        return await drawing.shown(await self._shared.operations(), self._caller, kind)
 
     async def edit_profile(self, kind: ProfileKind, changes: Mapping[str, str]) -> None:
         """Write fields by hand; what a hand wrote stays until a hand changes it.
@@ -352,15 +352,15 @@ class MemoryService:
         Raises:
             UsageError: the caller may not edit it, or a field cannot hold this.
         """
-        from zeus_runtime.memory import profiling
+        from zeus_runtime.memory.profile import drawing
 
-        await profiling.edit(await self._shared.operations(), self._caller, kind, changes)
+        await drawing.edit(await self._shared.operations(), self._caller, kind, changes)
 
     async def profile_news(self, kind: ProfileKind) -> int:
         """How many memories are new, changed or gone since the profile was drawn; 0 for who may not draw it."""
-        from zeus_runtime.memory import profiling
+        from zeus_runtime.memory.profile import drawing
 
-        return await profiling.news(await self._shared.operations(), self._caller, kind)
+        return await drawing.news(await self._shared.operations(), self._caller, kind)
 
     async def draw_profile(self, kind: ProfileKind, ask: AskModel | None = None) -> int:
         """Draw the profile's lines anew from the memories: by rules, and by a model what the rules do not find.
@@ -376,9 +376,9 @@ class MemoryService:
         Raises:
             UsageError: the caller belongs to no project, or only reads it.
         """
-        from zeus_runtime.memory import profiling
+        from zeus_runtime.memory.profile import drawing
 
-        return await profiling.draw(await self._shared.operations(), self._caller, kind, ask)
+        return await drawing.draw(await self._shared.operations(), self._caller, kind, ask)
 
     async def get(self, memory_id: str) -> MemoryItem:
         """One memory.
@@ -591,8 +591,8 @@ class MemoryService:
 
 def _fused(embedder: Embedder | None, query: str) -> Measure:
     """How words and vectors count together for ``query``, which the model may know in part."""
-    from zeus_runtime.memory.fusion import Fusion
-    from zeus_runtime.memory.search import Fused
+    from zeus_runtime.memory.retrieval.fusion import Fusion
+    from zeus_runtime.memory.retrieval.search import Fused
 
     if embedder is None:
         return Fused(Fusion())

@@ -14,7 +14,7 @@ from zeus_runtime.cli.streams import answer, complain
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.memory.profiles import ProfileKind
+    from zeus_runtime.memory.profile.fields import ProfileKind
 
 
 @click.group("profile")
@@ -34,7 +34,7 @@ def show(
 ) -> None:
     """Show each field, who wrote it (hand, rule or model), and the memories it comes from."""
     from zeus_runtime.cli.memory.tables import profile_json, profile_text
-    from zeus_runtime.memory.profiles import profile_fields
+    from zeus_runtime.memory.profile.fields import profile_fields
 
     kind = _kind(project)
     checked = read_remembering(process, config, env=env, sets=sets)

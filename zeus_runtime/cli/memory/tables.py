@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from zeus_runtime.memory.items import MemoryItem
     from zeus_runtime.memory.outcomes import MemoryStats
-    from zeus_runtime.memory.profiles import ProfileField
-    from zeus_runtime.memory.ranking import Ranked
+    from zeus_runtime.memory.profile.fields import ProfileField
     from zeus_runtime.memory.records import Change
+    from zeus_runtime.memory.retrieval.ranking import Ranked
 
 _CONTENT_COLUMNS = 80
 

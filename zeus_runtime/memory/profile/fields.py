@@ -14,9 +14,9 @@ from dataclasses import field as made_by_default
 from typing import Any, Final, Literal, TypeAlias
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.memory.admission.sensitive import injection_rule, secret_rule
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.normalise import duplicate_key, normalise
-from zeus_runtime.memory.sensitive import injection_rule, secret_rule
 
 ProfileKind: TypeAlias = Literal["user", "project"]
 Maker: TypeAlias = Literal["hand", "rule", "model"]

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.memory.items import SCOPES, MemoryItem, Scope, Status, Trust
-from zeus_runtime.memory.ranking import CLOSING, OPENING, final_score, format_memories_for_prompt, rank
+from zeus_runtime.memory.retrieval.ranking import (
+    CLOSING,
+    OPENING,
+    final_score,
+    format_memories_for_prompt,
+    rank,
+)
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
 from zeus_runtime.memory import records
-from zeus_runtime.memory.fusion import corpus, lexical_similarity, search_tokens
 from zeus_runtime.memory.items import Caller, MemoryItem
-from zeus_runtime.memory.lexical import Lexicon, indexed_words
 from zeus_runtime.memory.permissions import may, reach
+from zeus_runtime.memory.retrieval.fusion import corpus, lexical_similarity, search_tokens
+from zeus_runtime.memory.retrieval.lexical import Lexicon, indexed_words
 from zeus_runtime.store.memory_tables import create_memory_tables
 
 NOW = records.from_ms(1_000_000)
@@ -148,7 +148,7 @@ def test_what_is_held_in_memory_follows_every_change(connection: Connection) -> 
 def test_a_place_that_changed_much_is_read_anew(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zeus_runtime.memory.lexical._STALE", 3)
+    monkeypatch.setattr("zeus_runtime.memory.retrieval.lexical._STALE", 3)
     monkeypatch.setattr(records, "GONE_KEPT", 3)
     lexicon = Lexicon()
     items = [item(number, f"tea {number}") for number in range(9)]

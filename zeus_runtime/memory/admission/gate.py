@@ -192,7 +192,7 @@ def _sure(confidence: float, settings: MemorySettings) -> Rejected | None:
 
 
 def _harmless(content: str, source: Source) -> Passed | Rejected:
-    from zeus_runtime.memory.sensitive import injection_rule, secret_rule
+    from zeus_runtime.memory.admission.sensitive import injection_rule, secret_rule
 
     secret = secret_rule(content)
     if secret is not None:
@@ -268,7 +268,7 @@ def _beside(
     same = duplicate_key(content) == duplicate_key(item.content)
     if not same and not _related(neighbour, settings, calibration):
         return None
-    from zeus_runtime.memory.changed import compare
+    from zeus_runtime.memory.admission.changed import compare
 
     near = neighbour.cosine is not None and neighbour.cosine >= settings.duplicate_from(calibration)
     change = compare(content, item.content, near=near)

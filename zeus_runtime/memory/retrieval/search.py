@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import numpy as np
 
-from zeus_runtime.memory.fusion import Fusion
-from zeus_runtime.memory.lexical import Part
-from zeus_runtime.memory.ranking import CONFIDENCE_WEIGHT, SCOPE_WEIGHT, SIMILARITY_WEIGHT
+from zeus_runtime.memory.retrieval.fusion import Fusion
+from zeus_runtime.memory.retrieval.lexical import Part
+from zeus_runtime.memory.retrieval.ranking import CONFIDENCE_WEIGHT, SCOPE_WEIGHT, SIMILARITY_WEIGHT
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

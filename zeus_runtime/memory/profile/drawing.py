@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from zeus_runtime.memory.operations import Operations
-    from zeus_runtime.memory.profiles import ProfileField, ProfileKind
+    from zeus_runtime.memory.profile.fields import ProfileField, ProfileKind
 
 _log = logging.getLogger(__name__)
 
@@ -29,12 +29,12 @@ async def shown(operations: Operations, caller: Caller, kind: ProfileKind) -> tu
     Raises:
         UsageError: the caller belongs to no project.
     """
-    from zeus_runtime.memory import profile_rows
+    from zeus_runtime.memory.profile import rows
 
     owner, parts = _profiled(caller, kind, "read")
     now = operations.time()
     return await operations.read(
-        lambda connection: profile_rows.shown(connection, kind, owner, parts, caller.user_id, now), caller
+        lambda connection: rows.shown(connection, kind, owner, parts, caller.user_id, now), caller
     )
 
 
@@ -44,31 +44,31 @@ async def edit(operations: Operations, caller: Caller, kind: ProfileKind, change
     Raises:
         UsageError: the caller may not edit it, or a field cannot hold this.
     """
-    from zeus_runtime.memory import profile_rows
-    from zeus_runtime.memory.profiles import written_value
+    from zeus_runtime.memory.profile import rows
+    from zeus_runtime.memory.profile.fields import written_value
 
     owner, _ = _profiled(caller, kind, "edit")
     values = {name: written_value(kind, name, text) for name, text in changes.items()}
     now = operations.time()
 
     def work(connection: Connection) -> None:
-        former = profile_rows.stored(connection, kind, owner, held=True)
+        former = rows.stored(connection, kind, owner, held=True)
         kept = replace(former, written={**former.written, **values})
-        profile_rows.keep(connection, kind, owner, kept, now)
+        rows.keep(connection, kind, owner, kept, now)
 
     await operations.write(work, caller)
 
 
 async def news(operations: Operations, caller: Caller, kind: ProfileKind) -> int:
     """How many memories are new, changed or gone since the profile was drawn; 0 for who may not draw it."""
-    from zeus_runtime.memory import profile_rows
+    from zeus_runtime.memory.profile import rows
 
     if not _may_draw(caller, kind):
         return 0
     owner, parts = _profiled(caller, kind, "read")
     now = operations.time()
     return await operations.read(
-        lambda connection: profile_rows.fresh(connection, kind, owner, parts, caller.user_id, now), caller
+        lambda connection: rows.fresh(connection, kind, owner, parts, caller.user_id, now), caller
     )
 
 
@@ -78,15 +78,16 @@ async def draw(operations: Operations, caller: Caller, kind: ProfileKind, ask: A
     Raises:
         UsageError: the caller belongs to no project, or only reads it.
     """
-    from zeus_runtime.memory import profile_rows, records
-    from zeus_runtime.memory.profiles import lines_by_model, lines_by_rule, profile_question
+    from zeus_runtime.memory import records
+    from zeus_runtime.memory.profile import rows
+    from zeus_runtime.memory.profile.fields import lines_by_model, lines_by_rule, profile_question
 
     if not _may_draw(caller, kind):
         raise UsageError(f"the {kind}'s profile cannot be drawn by {caller.user_id!r}")
     owner, parts = _profiled(caller, kind, "read")
     user, now = caller.user_id, operations.time()
     items = await operations.read(
-        lambda connection: profile_rows.sources(connection, kind, owner, parts, user, now), caller
+        lambda connection: rows.sources(connection, kind, owner, parts, user, now), caller
     )
     lines = lines_by_rule(items, kind)
     if ask is not None and items:
@@ -97,13 +98,13 @@ async def draw(operations: Operations, caller: Caller, kind: ProfileKind, ask: A
             _log.warning("the %s profile is drawn by rules alone: %s", kind, error)
 
     def work(connection: Connection) -> int:
-        former = profile_rows.stored(connection, kind, owner, held=True)
+        former = rows.stored(connection, kind, owner, held=True)
         drawn_ms = max((records.to_ms(item.updated_at) for item in items), default=former.drawn_ms)
         # A memory may have been deleted while the model was asked.
         there = records.by_ids(connection, [item.id for item in items], parts, user)
         gone = {item.id for item in items} - there.keys()
         left = [kept for line in lines if (kept := line.without(gone)) is not None]
-        profile_rows.keep(connection, kind, owner, replace(former, lines=left, drawn_ms=drawn_ms), now)
+        rows.keep(connection, kind, owner, replace(former, lines=left, drawn_ms=drawn_ms), now)
         return len(left)
 
     return await operations.write(work, caller)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zeus_runtime.memory.changed import compare
+from zeus_runtime.memory.admission.changed import compare
 from zeus_runtime.memory.normalise import normalise
 
 PAIRS = [

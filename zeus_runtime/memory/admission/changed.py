@@ -15,10 +15,9 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from zeus_runtime.memory.normalise import duplicate_key
-from zeus_runtime.memory.statement import Statement, Word, state, stem
-from zeus_runtime.memory.values import Value, agree
-from zeus_runtime.memory.wording import (
+from zeus_runtime.memory.admission.statement import Statement, Word, state, stem
+from zeus_runtime.memory.admission.values import Value, agree
+from zeus_runtime.memory.admission.wording import (
     COPULAS,
     DETERMINERS,
     EMPTY,
@@ -33,6 +32,7 @@ from zeus_runtime.memory.wording import (
     ZH_LIMITS,
     ZH_MANY,
 )
+from zeus_runtime.memory.normalise import duplicate_key
 
 Verdict: TypeAlias = Literal["duplicate", "superseded", "different"]
 

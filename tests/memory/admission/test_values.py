@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.memory.values import agree, values
+from zeus_runtime.memory.admission.values import agree, values
 
 
 def forms(text: str) -> list[tuple[str, str]]:

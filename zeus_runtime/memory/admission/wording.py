@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from zeus_runtime.memory.values import ZH_MEASURES
+from zeus_runtime.memory.admission.values import ZH_MEASURES
 
 
 def _words(text: str) -> frozenset[str]:

@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zeus_runtime.memory.embedding import Calibration
-from zeus_runtime.memory.gate import (
+from zeus_runtime.memory.admission.gate import (
     REJECTIONS,
     Duplicate,
     Neighbour,
@@ -22,6 +21,7 @@ from zeus_runtime.memory.gate import (
     decide,
     validate,
 )
+from zeus_runtime.memory.embedding import Calibration
 from zeus_runtime.memory.items import (
     DOCUMENTS,
     MEMORY_TYPES,

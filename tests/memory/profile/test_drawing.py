@@ -14,7 +14,7 @@ from tests.support.memory import START, Clock, OutsideStore, service
 from zeus_runtime import MemoryService, ModelError, UnknownMemoryError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import Caller, MemoryItem
-from zeus_runtime.memory.profiles import (
+from zeus_runtime.memory.profile.fields import (
     KeyDecision,
     Line,
     ProjectProfile,

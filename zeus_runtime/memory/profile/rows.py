@@ -12,7 +12,14 @@ from sqlalchemy import and_, func, insert, or_, select, update
 from zeus_runtime.memory import records
 from zeus_runtime.memory.items import MemoryItem
 from zeus_runtime.memory.permissions import Reach
-from zeus_runtime.memory.profiles import Line, ProfileField, ProfileKind, field_names, line_of, profile_fields
+from zeus_runtime.memory.profile.fields import (
+    Line,
+    ProfileField,
+    ProfileKind,
+    field_names,
+    line_of,
+    profile_fields,
+)
 from zeus_runtime.store.memory_tables import ITEM, PLACE, PROJECT_PROFILE, USER_PROFILE
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from zeus_runtime.memory.profiles import HAND_ONLY, ProfileField
-from zeus_runtime.memory.ranking import one_line
+from zeus_runtime.memory.profile.fields import HAND_ONLY, ProfileField
+from zeus_runtime.memory.retrieval.ranking import one_line
 from zeus_runtime.prompt.sections import SourcedText
 
 OPENING: Final = (

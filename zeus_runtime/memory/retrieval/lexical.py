@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 from sqlalchemy import bindparam, select
 
-from zeus_runtime.memory.fusion import K1, B, search_tokens
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, MemoryType
 from zeus_runtime.memory.permissions import Grant, Reach
-from zeus_runtime.memory.ranking import SCOPE_PRIORITY
+from zeus_runtime.memory.retrieval.fusion import K1, B, search_tokens
+from zeus_runtime.memory.retrieval.ranking import SCOPE_PRIORITY
 from zeus_runtime.store.memory_tables import GONE, ITEM, PLACE
 
 if TYPE_CHECKING:

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.memory.fusion import Corpus, Fusion, bm25, corpus, lexical_similarity, search_tokens
+from zeus_runtime.memory.retrieval.fusion import (
+    Corpus,
+    Fusion,
+    bm25,
+    corpus,
+    lexical_similarity,
+    search_tokens,
+)
 
 SHARE = st.floats(0, 1)
 COSINE = st.floats(-1, 1)

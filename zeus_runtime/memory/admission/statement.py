@@ -9,10 +9,8 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from zeus_runtime.memory.fusion import CJK
-from zeus_runtime.memory.normalise import normalise
-from zeus_runtime.memory.values import Value, values
-from zeus_runtime.memory.wording import (
+from zeus_runtime.memory.admission.values import Value, values
+from zeus_runtime.memory.admission.wording import (
     COPULAS,
     DENYING,
     DETERMINERS,
@@ -35,6 +33,8 @@ from zeus_runtime.memory.wording import (
     ZH_SAME,
     ZH_SUBJECTS,
 )
+from zeus_runtime.memory.normalise import normalise
+from zeus_runtime.memory.retrieval.fusion import CJK
 
 Kind: TypeAlias = Literal["word", "name", "value", "character"]
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zeus_runtime.errors import MissingError
-from zeus_runtime.memory import sensitive
+from zeus_runtime.memory.admission import sensitive
+from zeus_runtime.memory.admission.sensitive import injection_rule, library_rule, pattern_rule, secret_rule
 from zeus_runtime.memory.normalise import normalise
-from zeus_runtime.memory.sensitive import injection_rule, library_rule, pattern_rule, secret_rule
 
 SECRETS = {
     "private key": "-----BEGIN RSA " + "PRIVATE KEY-----",
