@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.middleware import Turn as Turn
     from zeus_runtime.agent.misfits import Misfit as Misfit
     from zeus_runtime.agent.misfits import Surroundings as Surroundings
+    from zeus_runtime.bridges.langchain import from_langchain_middleware as from_langchain_middleware
+    from zeus_runtime.bridges.langchain import from_langchain_tool as from_langchain_tool
     from zeus_runtime.config.annotations import Alias as Alias
     from zeus_runtime.config.annotations import Doc as Doc
     from zeus_runtime.config.annotations import Maximum as Maximum
@@ -220,6 +222,8 @@ _ROOMS = {
     "counter_for": "context.tokens",
     "counter_with": "context.tokens",
     "from_chat": "models.messages",
+    "from_langchain_middleware": "bridges.langchain",
+    "from_langchain_tool": "bridges.langchain",
     "from_payload": "models.messages",
     "hookimpl": "plugins.hookspecs",
     "kept_from": "context.keeping",

@@ -1,0 +1,135 @@
+"""LangChain tools run as Zeus tools, or are refused when they are made."""
+
+from typing import Annotated, Any
+
+import pytest
+from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolException, tool
+from langgraph.prebuilt import InjectedState, InjectedStore, ToolRuntime
+from langgraph.types import Command, interrupt
+from pydantic import BaseModel, Field
+
+from zeus_runtime import from_langchain_tool
+from zeus_runtime.agent.run import ToolRunView
+from zeus_runtime.bridges.langchain import UnsupportedError
+from zeus_runtime.tools import Tool, ToolResult, invoke, validate_arguments
+
+RUN = ToolRunView("session_1", "call_7", "agent", "run_1", "hello", {})
+
+
+async def called(given: Tool, **arguments: Any) -> ToolResult:
+    checked = validate_arguments(given, arguments)
+    assert not isinstance(checked, str), checked
+    return await invoke(given, checked, RUN)
+
+
+class Place(BaseModel):
+    city: str
+    days: int = Field(2, ge=1, description="how many days")
+
+
+@tool(args_schema=Place)
+def forecast(city: str, days: int = 2) -> str:
+    """Tell the weather of a city."""
+    return f"{city}: sun for {days} days"
+
+
+async def test_a_tool_keeps_its_name_description_and_schema() -> None:
+    made = from_langchain_tool(forecast, access="read", timeout_seconds=3)
+    assert (made.name, made.description) == ("forecast", "Tell the weather of a city.")
+    assert made.parameters["required"] == ["city"]
+    assert made.parameters["properties"]["days"]["minimum"] == 1
+    assert (made.access, made.category, made.timeout_seconds) == ("read", "custom", 3)
+    assert (await called(made, city="Oslo", days="3")).content == "Oslo: sun for 3 days"
+
+
+async def test_wrong_arguments_are_told_before_the_tool_is_called() -> None:
+    problem = validate_arguments(from_langchain_tool(forecast), {"days": 0})
+    assert isinstance(problem, str)
+    assert "missing: city" in problem
+
+
+async def test_an_asynchronous_tool_gets_the_call_s_id() -> None:
+    @tool
+    async def whoami(call_id: Annotated[str, InjectedToolCallId]) -> str:
+        """Tell the call."""
+        return f"I am {call_id}"
+
+    made = from_langchain_tool(whoami)
+    assert made.parameters.get("properties", {}) == {}
+    assert (await called(made)).content == "I am call_7"
+
+
+async def test_a_tool_exception_that_is_handled_is_an_error_result() -> None:
+    def broken() -> str:
+        raise ToolException("the API is down")
+
+    handled = StructuredTool.from_function(broken, name="broken", description="b", handle_tool_error=True)
+    assert await called(from_langchain_tool(handled)) == ToolResult("the API is down", is_error=True)
+    plain = StructuredTool.from_function(broken, name="broken", description="b")
+    failed = await called(from_langchain_tool(plain))
+    assert failed.is_error
+    assert "the API is down" in failed.content
+
+
+async def test_content_blocks_and_an_artifact_that_is_no_json_are_kept_as_what_can_be_read() -> None:
+    class Found:
+        def __str__(self) -> str:
+            return "a find"
+
+    @tool(response_format="content_and_artifact")
+    def look() -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        """Look."""
+        blocks = [{"type": "text", "text": "seen"}, {"type": "image", "base64": "AAAA"}]
+        return blocks, {"place": Place(city="Rome"), "thing": Found()}
+
+    result = await called(from_langchain_tool(look))
+    assert result.content == "seen\n[image]"
+    assert result.artifact == {"place": {"city": "Rome", "days": 2}, "thing": "a find"}
+
+
+async def test_a_command_or_an_interrupt_is_an_error_that_the_model_reads() -> None:
+    @tool
+    def jump() -> Command[Any]:
+        """Jump."""
+        return Command(update={"x": 1})
+
+    @tool
+    def ask() -> str:
+        """Ask."""
+        return str(interrupt("may I?"))
+
+    for given in (jump, ask):
+        result = await called(from_langchain_tool(given))
+        assert result.is_error, given.name
+
+
+@pytest.mark.parametrize("marker", [InjectedState, InjectedState("messages"), InjectedStore()])
+def test_arguments_from_langgraph_are_refused(marker: Any) -> None:
+    @tool
+    def peek(x: int, inside: Annotated[Any, marker]) -> str:
+        """Peek."""
+        return ""
+
+    with pytest.raises(UnsupportedError, match="'peek' wants 'inside' from LangGraph"):
+        from_langchain_tool(peek)
+
+
+def test_langgraph_s_runtime_is_refused() -> None:
+    @tool
+    def peek(x: int, runtime: ToolRuntime) -> str:
+        """Peek."""
+        return ""
+
+    with pytest.raises(UnsupportedError, match="ToolRuntime"):
+        from_langchain_tool(peek)
+
+
+def test_a_result_that_ends_the_run_is_refused() -> None:
+    @tool(return_direct=True)
+    def last() -> str:
+        """Last."""
+        return ""
+
+    with pytest.raises(UnsupportedError, match="return_direct") as refused:
+        from_langchain_tool(last)
+    assert refused.value.exit_code == 3

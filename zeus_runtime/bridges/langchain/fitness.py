@@ -1,0 +1,138 @@
+"""What of a LangChain tool or middleware Zeus cannot honour: found before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin, get_type_hints
+
+from zeus_runtime.errors import OptionsError
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware import AgentMiddleware
+    from langchain_core.tools import BaseTool
+
+INSTEAD: Final[Mapping[str, str]] = {
+    "SummarizationMiddleware": "summarization",
+    "HumanInTheLoopMiddleware": "approve",
+    "TodoListMiddleware": "the tool component `todos`",
+    "ModelCallLimitMiddleware": "limits.max_steps",
+}
+"""LangChain's own middlewares that rewrite or keep state, and what of Zeus does the same."""
+
+HONOURED_STATE: Final = frozenset({"messages", "jump_to", "structured_response"})
+
+
+class UnsupportedError(OptionsError):
+    """A LangChain component relies on something that Zeus does not have (exit 3)."""
+
+    code = "langchain_unsupported"
+
+
+def refuse_tool(tool: BaseTool) -> None:
+    """Raise for the first thing that Zeus cannot honour.
+
+    Raises:
+        UnsupportedError: the result ends the run, or an argument is injected from LangGraph's state or store.
+    """
+    if tool.return_direct:
+        raise UnsupportedError(
+            f"the LangChain tool {tool.name!r} has return_direct, which ends a LangChain agent with its result",
+            remedy="Drop return_direct: in Zeus the model reads every result.",
+        )
+    for name, kind in injected(tool).items():
+        if kind != "InjectedToolCallId":
+            raise UnsupportedError(
+                f"the LangChain tool {tool.name!r} wants {name!r} from LangGraph ({kind})",
+                remedy="Write it with @tool from zeus_runtime and a parameter `run`, or drop the argument.",
+            )
+
+
+def injected(tool: BaseTool) -> Mapping[str, str]:
+    """The arguments that the model does not give, each with the name of its marker."""
+    from langchain_core.tools import InjectedToolArg
+
+    function = getattr(tool, "coroutine", None) or getattr(tool, "func", None) or type(tool)._run
+    hints = {**_hints(function)}
+    if isinstance(tool.args_schema, type):
+        hints.update(_hints(tool.args_schema))
+    found: dict[str, str] = {}
+    for name, hint in hints.items():
+        if name == "return":
+            continue
+        marks = [*get_args(hint)[1:], get_args(hint)[0]] if get_origin(hint) is Annotated else [hint]
+        for mark in marks:
+            kind = mark if isinstance(mark, type) else get_origin(mark) or type(mark)
+            directly = any(each.__name__ == "_DirectlyInjectedToolArg" for each in kind.__mro__)
+            if issubclass(kind, InjectedToolArg) or directly:
+                found[name] = kind.__name__
+                break
+    return found
+
+
+def _hints(thing: Any) -> Mapping[str, Any]:
+    try:
+        return get_type_hints(thing, include_extras=True)
+    except (NameError, TypeError):
+        return getattr(thing, "__annotations__", {})
+
+
+def refuse_middleware(given: AgentMiddleware[Any, Any, Any]) -> None:
+    """Raise with everything that Zeus cannot honour.
+
+    Raises:
+        UnsupportedError: hooks around the agent, state of its own, jumps, stream transformers, no hook at all.
+    """
+    problems = list(_problems(given))
+    if not problems:
+        return
+    bases = [each.__name__ for each in type(given).__mro__]
+    instead = next((INSTEAD[each] for each in bases if each in INSTEAD), None)
+    raise UnsupportedError(
+        f"the LangChain middleware {given.name!r} cannot run in Zeus: {'; '.join(problems)}",
+        remedy=f"Use Zeus's own instead: {instead}."
+        if instead
+        else "docs/langchain.md says what is honoured.",
+    )
+
+
+def _problems(given: AgentMiddleware[Any, Any, Any]) -> Iterator[str]:
+    if any(each.__name__ == "SummarizationMiddleware" for each in type(given).__mro__):
+        yield "it rewrites the history, which is append-only in Zeus"
+    for hook in ("before_agent", "after_agent"):
+        if has(given, hook):
+            yield f"it has {hook}, and a Zeus run has no such place"
+    own = sorted(set(get_type_hints(given.state_schema)) - HONOURED_STATE)
+    if own:
+        yield f"it keeps state of its own ({', '.join(own)}), and a Zeus checkpoint holds none"
+    if given.transformers:
+        yield "it registers stream transformers"
+    for hook, allowed in (("before_model", {"end"}), ("after_model", set[str]())):
+        refused = sorted(jumps(given, hook) - allowed)
+        if refused:
+            yield f"its {hook} may jump to {', '.join(refused)}"
+    if not any(has(given, hook) for hook in HOOKS) and not getattr(given, "tools", ()):
+        yield f"it has none of {', '.join(HOOKS)} and no tools"
+
+
+HOOKS: Final = ("wrap_model_call", "wrap_tool_call", "before_model", "after_model")
+
+
+def has(given: AgentMiddleware[Any, Any, Any], hook: str) -> bool:
+    """Whether it overrides a hook, in its sync or its async form."""
+    return overrides(given, hook) or overrides(given, f"a{hook}")
+
+
+def overrides(given: AgentMiddleware[Any, Any, Any], method: str) -> bool:
+    """Whether it has this very method of its own."""
+    from langchain.agents.middleware import AgentMiddleware
+
+    return getattr(type(given), method) is not getattr(AgentMiddleware, method)
+
+
+def jumps(given: AgentMiddleware[Any, Any, Any], hook: str) -> set[str]:
+    """Where a hook says that it may jump to."""
+    return {
+        target
+        for method in (hook, f"a{hook}")
+        for target in getattr(getattr(type(given), method), "__can_jump_to__", ())
+    }

@@ -1,0 +1,199 @@
+"""A LangChain ``AgentMiddleware`` as a Zeus middleware: its four hooks around model and tool calls."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
+
+from zeus_runtime.agent.middleware import CallModel, CallTool, Middleware
+from zeus_runtime.bridges.langchain.fitness import UnsupportedError, has, overrides, refuse_middleware
+from zeus_runtime.bridges.langchain.requests import (
+    FailedCallError,
+    ModelCalls,
+    ToolCalls,
+    identified,
+    updated,
+)
+from zeus_runtime.bridges.langchain.tools import from_langchain_tool
+from zeus_runtime.errors import MissingError
+from zeus_runtime.tools.threads import in_thread
+
+if TYPE_CHECKING:
+    from langchain.agents.middleware import AgentMiddleware
+    from langchain_core.messages import BaseMessage
+
+    from zeus_runtime.models import ModelRequest, ModelResponse
+    from zeus_runtime.tools import Tool, ToolCall, ToolResult
+    from zeus_runtime.tools.tool import Access
+
+Errors: TypeAlias = Literal["message", "raise"]
+T = TypeVar("T")
+
+_INSTALL: Final = "pip install 'zeus-runtime[langchain]'"
+
+
+def from_langchain_middleware(
+    given: AgentMiddleware[Any, Any, Any],
+    *,
+    tool_access: Access | Mapping[str, Access] = "write",
+    tool_errors: Errors = "message",
+) -> Middleware:
+    """A Zeus middleware that calls a LangChain middleware's hooks, in the place of its line in the YAML.
+
+    ``before_model`` and ``after_model`` run around this middleware's own ``wrap_model_call``. What they or it change
+    of the messages holds for that one request: the thread's history is append-only. ``state`` is the messages of the
+    request (in ``wrap_tool_call``: of the step's model call), ``runtime`` has neither context nor store.
+
+    Args:
+        given: a new instance for each run: make it in your component's ``create``.
+        tool_access: the access class of its own tools, for all or by name (``write`` where a name is missing).
+        tool_errors: how ``wrap_tool_call`` learns of a failed call: as a ``ToolMessage`` with status ``error``, or as
+            an exception of the handler, which LangChain's retry middleware waits for.
+
+    Raises:
+        UnsupportedError: it has a hook, state or jump that Zeus does not have.
+        MissingError: langchain is not installed.
+    """
+    try:
+        import langchain.agents.middleware  # noqa: F401 - whether it is there
+    except ImportError as error:
+        raise MissingError("langchain is not installed", remedy=_INSTALL) from error
+    refuse_middleware(given)
+    return _Bridged(given, tool_access, tool_errors)
+
+
+class _Bridged(Middleware):
+    def __init__(
+        self,
+        given: AgentMiddleware[Any, Any, Any],
+        tool_access: Access | Mapping[str, Access],
+        tool_errors: Errors,
+    ) -> None:
+        self._given = given
+        self._access = tool_access
+        self._errors = tool_errors
+        self._seen: Sequence[BaseMessage] = ()
+
+    def tools(self) -> Sequence[Tool]:
+        return [
+            from_langchain_tool(each, access=self._access_of(each.name))
+            for each in getattr(self._given, "tools", ())
+        ]
+
+    def _access_of(self, name: str) -> Access:
+        return self._access if isinstance(self._access, str) else self._access.get(name, "write")
+
+    async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
+        if request.purpose != "turn":
+            return await call_next(request)
+        request, ended = await self._before(request)
+        response = ended or await self._around_model(request, call_next)
+        self._seen = (*request.messages, response.message)
+        return await self._after(request, response)
+
+    async def wrap_tool_call(self, call: ToolCall, call_next: CallTool) -> ToolResult:
+        if not has(self._given, "wrap_tool_call"):
+            return await call_next(call)
+        raises = self._errors == "raise"
+        calls = ToolCalls(self._given, call, call_next, self._seen, raises=raises)
+        try:
+            answer = await self._wrapped("wrap_tool_call", calls.request, calls.handle)
+        except FailedCallError as error:
+            return error.result
+        return calls.result(answer)
+
+    async def _around_model(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
+        if not has(self._given, "wrap_model_call"):
+            return await call_next(request)
+        calls = ModelCalls(self._given, request, call_next)
+        answer = await self._wrapped("wrap_model_call", calls.request, calls.handle)
+        return calls.response(answer)
+
+    async def _before(self, request: ModelRequest) -> tuple[ModelRequest, ModelResponse | None]:
+        if not has(self._given, "before_model"):
+            return request, None
+        from langchain_core.messages import AIMessage
+
+        from zeus_runtime.models import ModelResponse
+
+        shown = identified(request.messages)
+        update = await self._hook("before_model", shown)
+        if not update:
+            return request, None
+        messages = updated(request.messages, shown, update)
+        if update.get("jump_to") == "end":
+            answer = messages[-1] if messages else None
+            if not isinstance(answer, AIMessage) or answer.tool_calls:
+                raise self._unsupported(
+                    "before_model jumped to the end without an answer as its last message"
+                )
+            return request, ModelResponse(answer)
+        return request.override(messages=messages), None
+
+    async def _after(self, request: ModelRequest, response: ModelResponse) -> ModelResponse:
+        if not has(self._given, "after_model"):
+            return response
+        from langchain_core.messages import AIMessage
+
+        before = identified([*request.messages, response.message])
+        update = await self._hook("after_model", before)
+        if not update:
+            return response
+        messages = updated(before, before, update)
+        if len(messages) != len(before) or any(
+            new.id != old.id for new, old in zip(messages, before, strict=True)
+        ):
+            raise self._unsupported("after_model added or removed messages; it may only replace the answer")
+        answer = messages[-1]
+        if not isinstance(answer, AIMessage):
+            raise self._unsupported("after_model replaced the answer with a message of another kind")
+        return replace(response, message=answer.model_copy(update={"id": response.message.id}))
+
+    async def _hook(self, name: str, messages: Sequence[BaseMessage]) -> Mapping[str, Any] | None:
+        from langgraph.runtime import Runtime
+
+        state: dict[str, Any] = {"messages": list(messages)}
+        if overrides(self._given, f"a{name}"):
+            update = await getattr(self._given, f"a{name}")(state, Runtime())
+        else:
+            update = await in_thread(partial(getattr(self._given, name), state, Runtime()))
+        if update is None:
+            return None
+        if not isinstance(update, Mapping) or update.keys() - {"messages", "jump_to"}:
+            raise self._unsupported(f"{name} returned more than messages and a jump")
+        return update
+
+    async def _wrapped(self, name: str, request: Any, handle: Callable[[Any], Awaitable[T]]) -> Any:
+        if overrides(self._given, f"a{name}"):
+            return await getattr(self._given, f"a{name}")(request, handle)
+        loop = asyncio.get_running_loop()
+        asked: list[Future[T]] = []
+
+        async def call(changed: Any) -> T:
+            return await handle(changed)
+
+        def from_its_thread(changed: Any) -> T:
+            future = asyncio.run_coroutine_threadsafe(call(changed), loop)
+            asked.append(future)
+            return future.result()
+
+        try:
+            return await in_thread(partial(getattr(self._given, name), request, from_its_thread))
+        finally:
+            for future in asked:
+                future.cancel()
+
+    def _unsupported(self, what: str) -> UnsupportedError:
+        return unsupported(self._given, what)
+
+
+def unsupported(given: AgentMiddleware[Any, Any, Any], what: str) -> UnsupportedError:
+    """What a LangChain middleware did while it ran that Zeus cannot honour."""
+    return UnsupportedError(
+        f"the LangChain middleware {given.name!r} cannot go on: {what}",
+        remedy="docs/langchain.md says what is honoured.",
+    )

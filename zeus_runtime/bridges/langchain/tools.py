@@ -1,0 +1,83 @@
+"""A LangChain tool as a Zeus tool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.bridges.langchain.fitness import refuse_tool
+from zeus_runtime.models.content import text_of
+from zeus_runtime.tools import Tool, ToolResult, ToolRun
+
+if TYPE_CHECKING:
+    from langchain_core.tools import BaseTool
+
+    from zeus_runtime.tools.tool import Access, Category
+
+
+def from_langchain_tool(
+    given: BaseTool,
+    *,
+    access: Access = "write",
+    category: Category = "custom",
+    replayable_result: bool = False,
+    timeout_seconds: float | None = None,
+) -> Tool:
+    """A Zeus tool that calls a LangChain tool: its name, description and schema, its errors as error results.
+
+    Args:
+        given: any ``BaseTool``; ``InjectedToolCallId`` is honoured, other injected arguments are not.
+        access: ``read`` when it changes nothing outside the thread.
+        category: the row of the mode table that rules it.
+        replayable_result: the same call fetches the same result again.
+        timeout_seconds: how long one call may take.
+
+    Raises:
+        UnsupportedError: it relies on LangGraph's state, store or runtime, or ends the run with its result.
+    """
+    from langchain_core.utils.function_calling import convert_to_openai_tool
+
+    refuse_tool(given)
+    shown = convert_to_openai_tool(given)["function"]
+
+    async def call(run: ToolRun, **arguments: Any) -> ToolResult:
+        from langgraph.errors import GraphBubbleUp
+
+        try:
+            answer = await given.ainvoke(
+                {"type": "tool_call", "id": run.call_id, "name": given.name, "args": arguments}
+            )
+        except GraphBubbleUp:
+            return ToolResult(
+                f"{given.name} wanted to interrupt the graph, which it cannot do here; nothing more was done.",
+                is_error=True,
+            )
+        return result_of(given.name, answer)
+
+    return Tool(
+        name=shown["name"],
+        description=shown.get("description", ""),
+        parameters=shown.get("parameters", {"type": "object", "properties": {}}),
+        function=call,
+        category=category,
+        access=access,
+        replayable_result=replayable_result,
+        takes_run=True,
+        timeout_seconds=timeout_seconds,
+    )
+
+
+def result_of(name: str, answer: Any) -> ToolResult:
+    """What a LangChain tool gave back, as Zeus writes it; an artifact that is no JSON becomes its text."""
+    from langchain_core.messages import ToolMessage
+    from pydantic_core import to_jsonable_python
+
+    if not isinstance(answer, ToolMessage):
+        return ToolResult(
+            f"{name} returned a {type(answer).__name__}, which changes a LangGraph state that Zeus does not have.",
+            is_error=True,
+        )
+    return ToolResult(
+        content=text_of(answer, name_others=True),
+        is_error=answer.status == "error",
+        artifact=None if answer.artifact is None else to_jsonable_python(answer.artifact, fallback=str),
+    )
