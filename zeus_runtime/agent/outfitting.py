@@ -14,6 +14,7 @@ from zeus_runtime.prompt import time_section
 from zeus_runtime.tools import Tool
 
 if TYPE_CHECKING:
+    from zeus_runtime.agent.approvals import Desk
     from zeus_runtime.agent.build import Build
     from zeus_runtime.agent.middleware import Middleware
     from zeus_runtime.agent.plan import Plan
@@ -27,7 +28,7 @@ def open_model(plan: Plan) -> Model:
     return with_retry(model, plan.config.retry)
 
 
-def fresh_outfit(plan: Plan, model: Model, session: str) -> Outfit:
+def fresh_outfit(plan: Plan, model: Model, session: str, approvals: Desk) -> Outfit:
     """What one run on ``session`` works with: shared parts, and middlewares of its own."""
     meter = Meter(plan.profile)
     tools: list[Tool] = [planned.tool for planned in plan.tools if planned.kind == "tool"]
@@ -46,6 +47,7 @@ def fresh_outfit(plan: Plan, model: Model, session: str) -> Outfit:
         counter=counter,
         memory=plan.build.memory and plan.build.memory.for_session(session),
         archive=archive,
+        approvals=approvals,
         tools=by_name,
     )
     middlewares: list[tuple[str, Middleware]] = []
@@ -68,6 +70,7 @@ def fresh_outfit(plan: Plan, model: Model, session: str) -> Outfit:
         counter=counter,
         tool_counts=plan.tool_counts,
         archive=archive,
+        approvals=approvals,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
@@ -149,16 +149,12 @@ async def approvals_of(log: ThreadLog, thread: Thread) -> list[PendingApproval]:
 
 async def withdraw(log: ThreadLog, thread: Thread) -> None:
     """Close what nobody decided: the conversation goes on without it."""
-    await log.owning(
-        thread,
-        "a withdrawal",
-        lambda connection: withdraw_in(connection, _family(connection, thread.session)),
-    )
+    await log.owning(thread, "a withdrawal", lambda connection: withdraw_in(connection, thread.session))
 
 
-def withdraw_in(connection: Connection, threads: Sequence[int]) -> None:
-    """``withdraw``, in a transaction that does more."""
-    _withdraw(connection, _approval.c.thread.in_(threads))
+def withdraw_in(connection: Connection, session: str) -> None:
+    """``withdraw``, in a transaction that does more: of a session and of its sub-agents."""
+    _withdraw(connection, _approval.c.thread.in_(_family(connection, session)))
 
 
 async def allow(log: ThreadLog, user: str, tool: str) -> bool:
