@@ -26,10 +26,9 @@ class ApprovalNeededError(ZeusError):
 
     def __init__(self, session: str, pending: Sequence[PendingApproval]) -> None:
         calls = ", ".join(f"{each.tool} ({each.id})" for each in pending)
-        decide = " ".join(f"--decide {each.id}=approve" for each in pending)
         super().__init__(
             f"{len(pending)} {'call waits' if len(pending) == 1 else 'calls wait'} for approval: {calls}",
-            remedy=f"Decide with `zeus resume {session} {decide}` (or reject, reject:REASON, approve:JSON).",
+            remedy=f"Decide and go on with `zeus resume {session} --decide ID=approve` or `--decide ID=reject:REASON`.",
         )
         self.pending = tuple(pending)
 
@@ -38,7 +37,7 @@ class Desk:
     """One run's ``Approvals``.
 
     Args:
-        log: where questions are written.
+        log: where questions are written; None for a simulation, in which nobody is asked.
         user: whose allowlist it is.
         redact: masks known secrets in a JSON value.
         emit: where events go.
@@ -47,14 +46,14 @@ class Desk:
 
     def __init__(
         self,
-        log: ThreadLog,
+        log: ThreadLog | None = None,
         *,
-        user: str,
-        redact: Callable[[Any], Any],
-        emit: Callable[[Event], None],
+        user: str = "",
+        redact: Callable[[Any], Any] = lambda value: value,
+        emit: Callable[[Event], None] = lambda _event: None,
         channel: ApprovalChannel | None = None,
     ) -> None:
-        self._log = log
+        self._given_log = log
         self._user = user
         self._redact = redact
         self._emit = emit
@@ -125,6 +124,11 @@ class Desk:
             yield
         finally:
             self._clock = None
+
+    @property
+    def _log(self) -> ThreadLog:
+        assert self._given_log is not None, "nobody is asked in a simulation"
+        return self._given_log
 
     async def _answered(self, pending: PendingApproval) -> PendingApproval:
         from zeus_runtime.store.approvals import allow, settle

@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.meter import Meter, Metered
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.context import Archive
@@ -14,7 +15,6 @@ from zeus_runtime.prompt import time_section
 from zeus_runtime.tools import Tool
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.approvals import Desk
     from zeus_runtime.agent.build import Build
     from zeus_runtime.agent.middleware import Middleware
     from zeus_runtime.agent.plan import Plan
@@ -28,8 +28,13 @@ def open_model(plan: Plan) -> Model:
     return with_retry(model, plan.config.retry)
 
 
-def fresh_outfit(plan: Plan, model: Model, session: str, approvals: Desk) -> Outfit:
-    """What one run on ``session`` works with: shared parts, and middlewares of its own."""
+def fresh_outfit(plan: Plan, model: Model, session: str, approvals: Desk | None = None) -> Outfit:
+    """What one run on ``session`` works with: shared parts, and middlewares of its own.
+
+    Args:
+        approvals: how its user is asked; None for a simulation.
+    """
+    approvals = approvals or Desk()
     meter = Meter(plan.profile)
     tools: list[Tool] = [planned.tool for planned in plan.tools if planned.kind == "tool"]
     by_name = {tool.name: tool for tool in tools}

@@ -109,13 +109,8 @@ async def decide(log: ThreadLog, session: str, decisions: Mapping[str, Decision]
 
     def work(connection: Connection) -> list[PendingApproval]:
         family = _family(connection, session)
-        known = {
-            each.id: each
-            for each in _all(connection, _rows().where(_approval.c.thread.in_(family)))
-        }
-        checked = [
-            _decidable(name, decision, known, session, now) for name, decision in decisions.items()
-        ]
+        known = {each.id: each for each in _all(connection, _rows().where(_approval.c.thread.in_(family)))}
+        checked = [_decidable(name, decision, known, session, now) for name, decision in decisions.items()]
         decided = []
         for pending, decision in zip(checked, decisions.values(), strict=True):
             undecided = update(_approval).where(_of(pending), _approval.c.verdict.is_(None))

@@ -173,8 +173,8 @@ class Approvals(Protocol):
         ...
 
 
-class ApprovalPending(BaseException):  # noqa: N818 - no error: the call waits, and its run ends until it is decided
-    """Nobody has decided yet. Like a cancellation it passes through ``except Exception``.
+class ApprovalPending(BaseException):
+    """Nobody has decided yet: no error, the call waits. Like a cancellation it passes through ``except Exception``.
 
     Args:
         pending: what waits for a decision.

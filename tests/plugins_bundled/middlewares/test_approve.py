@@ -118,8 +118,12 @@ async def test_reading_needs_no_approval_unless_the_yaml_says_so(folder: Path) -
 
 async def test_a_rejected_call_does_not_run_and_is_not_asked_again(folder: Path) -> None:
     same = calling(call("record", "c1", text="a"))
-    model = script(same, calling(call("record", "c2", text="a")), calling(call("record", "c3", text="b")), "done")
-    person = Person(lambda pending: APPROVE if pending.arguments["text"] == "b" else Decision("reject", "not today"))
+    model = script(
+        same, calling(call("record", "c2", text="a")), calling(call("record", "c3", text="b")), "done"
+    )
+    person = Person(
+        lambda pending: APPROVE if pending.arguments["text"] == "b" else Decision("reject", "not today")
+    )
     async with agent(folder, model) as living:
         events = await events_of(living.stream("go", approvals=person))
         session = events[-1].session  # type: ignore[union-attr]
@@ -170,7 +174,7 @@ async def test_several_calls_are_asked_separately_and_what_is_left_open_stays_op
         assert effects(folder) == ["a", "c", "d"]
         history = await living.history(session)
         assert_paired(history)
-        assert [text for kind, text in shape(history) if kind == "tool"][0] == "recorded: a"
+        assert next(text for kind, text in shape(history) if kind == "tool") == "recorded: a"
         assert len(model.requests) == 2, "no paid answer was asked again"
         assert await living.pending_approvals() == []
 
@@ -198,7 +202,7 @@ async def test_wrong_decisions_are_told_and_change_nothing(folder: Path, databas
     async with agent(folder, model, database_url) as living:
         ending = (await play(living, "go"))[-1]
         ids, session = pending_ids(ending), ending.session  # type: ignore[union-attr]
-        with pytest.raises(UsageError, match="nothing of .* waits .*'nonsense'"):
+        with pytest.raises(UsageError, match=r"nothing of .* waits .*'nonsense'"):
             await living.decide(session, {ids["a"]: APPROVE, "nonsense": APPROVE})
         assert len(await living.pending_approvals(session)) == 2, "all or none"
         await living.decide(session, {ids["a"]: APPROVE})
@@ -251,14 +255,16 @@ async def test_what_nobody_decides_in_time_is_decided_by_the_yaml(
         now[0] += 59_999
         assert pending_ids((await events_of(living.resume(session)))[-1]) == {"a": name}
         now[0] += 1
-        with pytest.raises(UsageError, match="time to decide .* is over"):
+        with pytest.raises(UsageError, match=r"time to decide .* is over"):
             await living.decide(session, {name: APPROVE})
         events = await events_of(living.resume(session))
     assert isinstance(events[-1], RunCompleted)
     assert effects(folder) == (["a"] if on_timeout == "approve" else [])
     assert of(events, ApprovalDecided)[0].by == "timeout"
     if on_timeout == "reject":
-        assert "Nobody approved this call of record within 60 seconds" in of(events, ToolCallResult)[0].content
+        assert (
+            "Nobody approved this call of record within 60 seconds" in of(events, ToolCallResult)[0].content
+        )
 
 
 async def test_without_a_timeout_a_question_waits_for_weeks(
@@ -328,9 +334,7 @@ async def test_a_cancelled_question_stays_open(folder: Path) -> None:
 
 
 async def test_always_is_remembered_for_the_user(folder: Path, database_url: str) -> None:
-    model = script(
-        calling(call("record", "c1", text="a")), calling(call("record", "c2", text="b")), "done"
-    )
+    model = script(calling(call("record", "c1", text="a")), calling(call("record", "c2", text="b")), "done")
     person = says(Decision("approve", always=True))
     async with agent(folder, model, database_url) as living:
         assert isinstance((await events_of(living.stream("go", approvals=person)))[-1], RunCompleted)
@@ -432,7 +436,9 @@ async def test_going_back_withdraws_what_was_asked(folder: Path) -> None:
         ({"on_timeout": "approve"}, "without timeout_seconds nothing ever times out"),
     ],
 )
-def test_rules_that_could_never_fit_are_refused(folder: Path, options: Mapping[str, Any], problem: str) -> None:
+def test_rules_that_could_never_fit_are_refused(
+    folder: Path, options: Mapping[str, Any], problem: str
+) -> None:
     with pytest.raises(ConfigError) as refused:
         agent(folder, script("x"), **options)
     assert problem in str(refused.value)

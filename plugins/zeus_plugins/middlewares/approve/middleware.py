@@ -112,7 +112,9 @@ def rejection(tool: str, decision: Decision, timeout_seconds: float | None) -> s
     match decision.by:
         case "timeout":
             waited = f" within {timeout_seconds:g} seconds" if timeout_seconds is not None else ""
-            said = f"Nobody approved this call of {tool}{waited}, so it was not run. {what}; go on without it."
+            said = (
+                f"Nobody approved this call of {tool}{waited}, so it was not run. {what}; go on without it."
+            )
         case "earlier":
             said = (
                 f"The user has rejected this very call of {tool} before{reason}. It was not run, and the user was not"

@@ -26,7 +26,9 @@ class Options:
     ] = "allowlist"
     allow: Annotated[
         tuple[Rule, ...],
-        Doc("Run without asking: a tool's name or pattern, or {name: {argument: pattern}}, all of which must fit."),
+        Doc(
+            "Run without asking: a tool's name or pattern, or {name: {argument: pattern}}, all of which must fit."
+        ),
     ] = ()
     ask: Annotated[tuple[Rule, ...], Doc("Ask, even if it is on the allowlist or an allow rule fits.")] = ()
     deny: Annotated[tuple[Rule, ...], Doc("Never run, in any mode, whatever other rules say.")] = ()
@@ -35,9 +37,13 @@ class Options:
         Doc("Tools that change nothing run unasked where no rule fits, or are asked for like others."),
     ] = "allow"
     timeout_seconds: Annotated[
-        float | None, Doc("How long the user may take, counted from the first asking; null: for ever."), Minimum(0.001)
+        float | None,
+        Doc("How long the user may take, counted from the first asking; null: for ever."),
+        Minimum(0.001),
     ] = None
-    on_timeout: Annotated[Literal["reject", "approve"], Doc("What holds when nobody decided in time.")] = "reject"
+    on_timeout: Annotated[Literal["reject", "approve"], Doc("What holds when nobody decided in time.")] = (
+        "reject"
+    )
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
         """Rules for tools or arguments that are not there, patterns that cannot be read, a timeout without seconds."""

@@ -46,9 +46,7 @@ class Rule:
     def __str__(self) -> str:
         if not self.arguments:
             return self.tool
-        shown = {
-            name: each[0] if len(each) == 1 else list(each) for name, each in self.arguments.items()
-        }
+        shown = {name: each[0] if len(each) == 1 else list(each) for name, each in self.arguments.items()}
         return f"{self.tool} {json.dumps(shown, ensure_ascii=False)}"
 
     @property
