@@ -50,7 +50,7 @@ class TerminalApprovals:
 
     async def ask(self, pending: PendingApproval) -> Decision | None:
         """Wait for ``answer``."""
-        future = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Decision | None] = asyncio.get_running_loop().create_future()
         self._open[pending.id] = pending, future
         try:
             return await future
@@ -149,13 +149,13 @@ async def read_line(prompt: str) -> str | None:
     sys.stderr.write(prompt)
     sys.stderr.flush()
     loop = asyncio.get_running_loop()
-    ready = loop.create_future()
+    ready = asyncio.Event()
     try:
-        loop.add_reader(sys.stdin.fileno(), lambda: ready.done() or ready.set_result(None))
+        loop.add_reader(sys.stdin.fileno(), ready.set)
     except NotImplementedError:  # Windows
         return await asyncio.to_thread(sys.stdin.readline) or None
     try:
-        await ready
+        await ready.wait()
     finally:
         loop.remove_reader(sys.stdin.fileno())
     return sys.stdin.readline() or None
