@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.build import Build as Build
     from zeus_runtime.agent.middleware import CallModel as CallModel
     from zeus_runtime.agent.middleware import CallRun as CallRun
+    from zeus_runtime.agent.middleware import CallTool as CallTool
     from zeus_runtime.agent.middleware import Middleware as Middleware
     from zeus_runtime.agent.middleware import Turn as Turn
     from zeus_runtime.agent.misfits import Misfit as Misfit
@@ -117,7 +118,14 @@ if TYPE_CHECKING:
     from zeus_runtime.store.row_security import secure_rows as secure_rows
     from zeus_runtime.store.transactions import Transactions as Transactions
     from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
+    from zeus_runtime.tools.approval import ApprovalChannel as ApprovalChannel
+    from zeus_runtime.tools.approval import ApprovalPending as ApprovalPending
+    from zeus_runtime.tools.approval import ApprovalRequest as ApprovalRequest
+    from zeus_runtime.tools.approval import Approvals as Approvals
+    from zeus_runtime.tools.approval import Decision as Decision
+    from zeus_runtime.tools.approval import PendingApproval as PendingApproval
     from zeus_runtime.tools.define import tool as tool
+    from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
     from zeus_runtime.tools.entries import FileEntry as FileEntry
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
     from zeus_runtime.tools.paths import printable as printable
@@ -132,6 +140,10 @@ __version__ = "0.1.0"
 _ROOMS = {
     "Agent": "agent.agent",
     "Alias": "config.annotations",
+    "ApprovalChannel": "tools.approval",
+    "ApprovalPending": "tools.approval",
+    "ApprovalRequest": "tools.approval",
+    "Approvals": "tools.approval",
     "Archive": "context.archive",
     "Budget": "context",
     "Build": "agent.build",
@@ -139,11 +151,13 @@ _ROOMS = {
     "Calibration": "memory.embedding",
     "CallModel": "agent.middleware",
     "CallRun": "agent.middleware",
+    "CallTool": "agent.middleware",
     "Cassette": "models.cassette",
     "Component": "plugins.component",
     "Config": "config.model",
     "ConfigError": "config.diagnostics",
     "Counter": "context.tokens",
+    "Decision": "tools.approval",
     "Diagnostic": "config.diagnostics",
     "Doc": "config.annotations",
     "DropBefore": "context",
@@ -175,6 +189,7 @@ _ROOMS = {
     "ModelResponse": "models.interface",
     "OptionsError": "errors",
     "Pattern": "config.annotations",
+    "PendingApproval": "tools.approval",
     "Pin": "context.edits",
     "Ranked": "memory.retrieval.ranking",
     "Reach": "memory.permissions",
@@ -244,6 +259,7 @@ _ROOMS = {
     "to_chat": "models.messages",
     "to_payload": "models.messages",
     "tool": "tools.define",
+    "validate_arguments": "tools.dispatch",
     "well_formed": "models.messages",
 }
 

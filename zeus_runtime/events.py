@@ -1,7 +1,8 @@
 """What a run tells the world: one stream of frozen events, exactly one of them terminal.
 
 The wire names are those of SPEC section 12: ``text``, ``tool_call_chunk``, ``tool_call``, ``tool_call_result``,
-``token_usage``, ``complete``, ``error``; ours besides: ``run_started``, ``reasoning``, ``model_retry``, ``notice``.
+``token_usage``, ``complete``, ``error``; ours besides: ``run_started``, ``reasoning``, ``model_retry``, ``notice``,
+``approval_requested``, ``approval_decided``.
 """
 
 from __future__ import annotations
@@ -112,6 +113,42 @@ class Notice(_Event):
 
 
 @dataclass(frozen=True)
+class ApprovalRequested(_Event):
+    """A call waits until somebody decides. ``id`` names it; it comes again whenever its run is taken up undecided.
+
+    ``session`` may be a sub-agent's. ``expires_ms`` is UTC milliseconds; None: it waits for ever.
+    """
+
+    type: ClassVar[str] = "approval_requested"
+    id: str
+    session: str
+    call_id: str
+    tool_name: str
+    parameters: Mapping[str, Any]
+    reason: str = ""
+    expires_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class ApprovalDecided(_Event):
+    """What was decided on a call, ``approve`` or ``reject``, by ``user``, ``timeout`` or an ``earlier`` rejection.
+
+    ``changed`` are the arguments that it runs with instead of ``parameters``.
+    """
+
+    type: ClassVar[str] = "approval_decided"
+    id: str
+    session: str
+    call_id: str
+    tool_name: str
+    parameters: Mapping[str, Any]
+    decision: str
+    by: str
+    reason: str = ""
+    changed: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
 class RunCompleted(_Event):
     """The run ended well. Terminal."""
 
@@ -146,6 +183,8 @@ Event: TypeAlias = (
     | TokenUsage
     | ModelRetry
     | Notice
+    | ApprovalRequested
+    | ApprovalDecided
     | RunCompleted
     | RunFailed
 )

@@ -23,6 +23,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from tests.acceptance import vectors_asked
+from tests.acceptance.approval_settings import APPROVALS
 from tests.acceptance.context_settings import (
     CACHED,
     CHEAP_TO_REREAD,
@@ -1203,6 +1204,7 @@ COMPONENTS = (
         {"memory": {"embeddings": "static", "vector_store": {"chroma": {}}}},
     ),
     *EMBEDDINGS,
+    *APPROVALS,
 )
 
 FLIPS = (*CORE, EXTENDS, *COMPONENTS)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.keeping import Keeper, Pruned
 from zeus_runtime.agent.outfitting import fresh_outfit, open_model
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
     from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.outfit import Outfit
     from zeus_runtime.config.model import Mode, Retention
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import SessionInfo, Thread, ThreadLog
+    from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
 
 
 @dataclass(frozen=True)
@@ -112,19 +115,22 @@ class Agent:
         """Exactly what runs."""
         return self._plan
 
-    async def run(self, prompt: str, *, session: str | None = None) -> RunResult:
+    async def run(
+        self, prompt: str, *, session: str | None = None, approvals: ApprovalChannel | None = None
+    ) -> RunResult:
         """One run from prompt to answer.
 
         Args:
             prompt: what the user says.
             session: an existing session to go on with; a new one by default.
+            approvals: who is asked what needs approval, as in ``stream``.
 
         Raises:
-            FailedRunError: the run failed, reached a limit or was cancelled.
+            FailedRunError: the run failed, reached a limit, needs approval or was cancelled.
             UsageError: there is no such session, or it is running.
         """
         ending: Event | None = None
-        async for event in self.stream(prompt, session=session):
+        async for event in self.stream(prompt, session=session, approvals=approvals):
             ending = event
         if isinstance(ending, RunFailed):
             raise FailedRunError(ending)
@@ -138,20 +144,56 @@ class Agent:
             ending.cost_usd,
         )
 
-    def stream(self, prompt: str, *, session: str | None = None) -> AsyncGenerator[Event, None]:
+    def stream(
+        self, prompt: str, *, session: str | None = None, approvals: ApprovalChannel | None = None
+    ) -> AsyncGenerator[Event, None]:
         """One run as its events; exactly one is terminal (``RunCompleted`` or ``RunFailed``) and it is the last.
 
         Closing the iterator early cancels the run; the session can go on.
-        """
-        return self._events(prompt, session)
 
-    def resume(self, session: str) -> AsyncGenerator[Event, None]:
+        Args:
+            prompt, session: as in ``run``.
+            approvals: who is asked what needs approval. Without anybody, or where that gives no answer, the run ends
+                with the code ``approval_needed``; ``decide`` and ``resume`` go on.
+        """
+        return self._events(prompt, session, approvals)
+
+    def resume(
+        self, session: str, *, approvals: ApprovalChannel | None = None
+    ) -> AsyncGenerator[Event, None]:
         """Take up the session's run that was cut off: no finished tool call repeats, no paid answer is asked again.
+
+        Args:
+            approvals: who is asked what still needs approval.
 
         Raises:
             UsageError: there is no such session. (That nothing is left to take up comes as a ``RunFailed``.)
         """
-        return self._events(None, session)
+        return self._events(None, session, approvals)
+
+    async def pending_approvals(self, session: str | None = None) -> Sequence[PendingApproval]:
+        """What nobody has decided yet, the oldest first: of a session and its sub-agents, or of the whole database."""
+        from zeus_runtime.store.approvals import open_approvals
+
+        return await open_approvals((await self._open()).log, session)
+
+    async def decide(self, session: str, decisions: Mapping[str, Decision]) -> None:
+        """Decide what a session waits for, all of it or none; ``resume`` then goes on.
+
+        Args:
+            decisions: ``PendingApproval.id`` to what is decided; what is not named stays open.
+
+        Raises:
+            UsageError: there is no such session or question, it is decided already or out of time, or changed
+                arguments do not fit.
+        """
+        from zeus_runtime.store.approvals import allow, decide
+
+        log = (await self._open()).log
+        await log.find(session)
+        for pending in await decide(log, session, decisions):
+            if pending.decision is not None and pending.decision.always and pending.may_remember:
+                await allow(log, self._plan.config.user, pending.tool)
 
     def cancel(self, session: str) -> bool:
         """Stop what runs on ``session``; its stream ends with a ``RunFailed`` of code ``cancelled``.
@@ -220,12 +262,11 @@ class Agent:
         live = await self._open()
         thread = await live.log.find(session)
         self._refuse_running(session)
-        outfit = fresh_outfit(self._plan, self._heard(live.model), session)
+        emit = self._emitter(lambda _event: None)
+        outfit = self._outfit(live, session, emit, None)
         give_back = await live.database.claim(session)
         try:
-            return await self._session(live, thread).compact(
-                self._plan.mode, outfit, self._emitter(lambda _event: None)
-            )
+            return await self._session(live, thread).compact(self._plan.mode, outfit, emit)
         finally:
             give_back()
 
@@ -309,19 +350,21 @@ class Agent:
     async def __aexit__(self, *_exc: object) -> None:
         await self.aclose()
 
-    async def _events(self, prompt: str | None, session: str | None) -> AsyncGenerator[Event, None]:
+    async def _events(
+        self, prompt: str | None, session: str | None, approvals: ApprovalChannel | None
+    ) -> AsyncGenerator[Event, None]:
         _refuse_broken_text(prompt or "")
         live = await self._open()
         name = session or new_session_id()
-        outfit = fresh_outfit(self._plan, self._heard(live.model), name)
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        emit = self._emitter(events.put_nowait)
+        outfit = self._outfit(live, name, emit, approvals)
         if session is None:
             thread = await live.log.open(name, agent=self._plan.config.name, title=prompt or "")
         else:
             thread = await live.log.find(session)
         self._refuse_running(name)
         give_back = await live.database.claim(name)
-        events: asyncio.Queue[Event | None] = asyncio.Queue()
-        emit = self._emitter(events.put_nowait)
         for notice in self._plan.notices:
             emit(notice)
         work = self._session(live, thread).run(prompt, self._plan.mode, outfit, emit)
@@ -361,6 +404,13 @@ class Agent:
         return Session(
             thread, log=live.log, database=live.database, saver=live.saver, graph=live.graph, upkeep=upkeep
         )
+
+    def _outfit(
+        self, live: _Live, session: str, emit: Callable[[Event], None], channel: ApprovalChannel | None
+    ) -> Outfit:
+        redact = self._checked.document.redactor.json
+        desk = Desk(live.log, user=self._plan.config.user, redact=redact, emit=emit, channel=channel)
+        return fresh_outfit(self._plan, self._heard(live.model), session, desk)
 
     def _keeper(self, live: _Live) -> Keeper:
         return Keeper(live.log, live.saver, self._running.__contains__)

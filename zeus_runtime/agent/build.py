@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models import Model, ModelProfile, ModelRequest
     from zeus_runtime.tools import Tool, WorkspaceFiles
+    from zeus_runtime.tools.approval import Approvals
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Build:
         memory: long-term memory on behalf of the config's user and project, and of the session where there is one; it
             opens itself at first use. None where the config has none.
         archive: the handles under which originals are kept; None while only planning.
+        approvals: how the run's user is asked before something is done; None while only planning. A tool asks through
+            its ``ToolRun``, since tools are made once for all runs.
         tools: every tool of the agent by name; while middlewares are created, those of ``tools:`` and of the lines
             above.
     """
@@ -56,4 +59,5 @@ class Build:
     counter: Counter | None = field(default=None, repr=False)
     memory: MemoryService | None = field(default=None, repr=False)
     archive: Archive | None = field(default=None, repr=False)
+    approvals: Approvals | None = field(default=None, repr=False)
     tools: Mapping[str, Tool] = field(default_factory=dict, repr=False)

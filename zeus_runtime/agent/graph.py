@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 os.environ.setdefault("LANGGRAPH_STRICT_MSGPACK", "true")
 
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import Command, Send
+from langgraph.types import Command, Interrupt, Send
 
 from zeus_runtime.agent.run import Run
 from zeus_runtime.models.content import calls_of
+from zeus_runtime.tools.approval import ApprovalPending
 
 if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -98,8 +99,14 @@ def build_graph(saver: BaseCheckpointSaver[Any]) -> CompiledStateGraph[Any, Any,
     async def tool(state: Dispatch, runtime: Runtime[RunContext]) -> State:
         answer, index = state["answer"], state["index"]
         seq = answer + 1 + index
+        run = runtime.context.run
         with _unspoken():
-            await runtime.context.run.result(answer, index, seq, state["run_id"])
+            try:
+                await run.result(answer, index, seq, state["run_id"])
+            except ApprovalPending as waits:
+                # The other calls of the answer finish, and the checkpoint keeps that this one is still to be made.
+                run.waiting.extend(waits.pending)
+                raise GraphInterrupt([Interrupt([each.id for each in waits.pending])]) from None
         return {"cursor": seq}
 
     graph: StateGraph[Any, Any, Any, Any] = StateGraph(State, context_schema=RunContext)

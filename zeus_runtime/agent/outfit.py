@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.meter import Meter
 from zeus_runtime.agent.middleware import Middleware
 from zeus_runtime.context import Archive
@@ -37,6 +38,7 @@ class Outfit:
         counter: counts tokens as the model's provider does.
         tool_counts: what the tools take, counted once for all runs.
         archive: where originals go before an edit.
+        approvals: how the run's user is asked.
     """
 
     model: Model
@@ -51,3 +53,4 @@ class Outfit:
     counter: Counter
     tool_counts: ToolCounts
     archive: Archive
+    approvals: Desk

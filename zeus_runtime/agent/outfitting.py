@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.meter import Meter, Metered
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.context import Archive
@@ -27,8 +28,13 @@ def open_model(plan: Plan) -> Model:
     return with_retry(model, plan.config.retry)
 
 
-def fresh_outfit(plan: Plan, model: Model, session: str) -> Outfit:
-    """What one run on ``session`` works with: shared parts, and middlewares of its own."""
+def fresh_outfit(plan: Plan, model: Model, session: str, approvals: Desk | None = None) -> Outfit:
+    """What one run on ``session`` works with: shared parts, and middlewares of its own.
+
+    Args:
+        approvals: how its user is asked; None for a simulation.
+    """
+    approvals = approvals or Desk()
     meter = Meter(plan.profile)
     tools: list[Tool] = [planned.tool for planned in plan.tools if planned.kind == "tool"]
     by_name = {tool.name: tool for tool in tools}
@@ -46,6 +52,7 @@ def fresh_outfit(plan: Plan, model: Model, session: str) -> Outfit:
         counter=counter,
         memory=plan.build.memory and plan.build.memory.for_session(session),
         archive=archive,
+        approvals=approvals,
         tools=by_name,
     )
     middlewares: list[tuple[str, Middleware]] = []
@@ -68,6 +75,7 @@ def fresh_outfit(plan: Plan, model: Model, session: str) -> Outfit:
         counter=counter,
         tool_counts=plan.tool_counts,
         archive=archive,
+        approvals=approvals,
     )
 
 

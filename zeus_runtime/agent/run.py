@@ -22,7 +22,9 @@ from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
+    from zeus_runtime.agent.approvals import Desk
     from zeus_runtime.config import Limits
+    from zeus_runtime.tools.approval import Approvals, PendingApproval
 
 
 @dataclass
@@ -34,6 +36,8 @@ class ToolRunView:
     mode: str
     run_id: str
     user_text: str = field(repr=False)
+    place: int
+    approvals: Approvals = field(repr=False)
     _state: Mapping[str, Any] = field(repr=False)
 
     def state(self, name: str) -> Any:
@@ -49,6 +53,9 @@ class Run:
         conversation: the thread's messages.
         emit: where events go.
         prune: drops the run's own intermediate checkpoints.
+
+    Attributes:
+        waiting: what must be decided before the run can go on.
     """
 
     def __init__(
@@ -69,11 +76,17 @@ class Run:
         self._asking = Asking(turn, outfit, conversation, emit)
         self._tools = {tool.name: tool for tool in outfit.tools}
         self._call_tool = chain(outfit.middlewares, "wrap_tool_call", self._dispatch)
+        self.waiting: list[PendingApproval] = []
 
     @property
     def totals(self) -> Totals:
         """What the run has used so far."""
         return self._outfit.meter.totals
+
+    @property
+    def approvals(self) -> Desk:
+        """How its user is asked."""
+        return self._outfit.approvals
 
     @property
     def limits(self) -> Limits:
@@ -119,7 +132,7 @@ class Run:
         if kept is not None:
             self._emit_result(call, text_of(kept), is_error=getattr(kept, "status", "") == "error")
             return
-        result = await self._run_call(call)
+        result = await self._run_call(call, seq)
         artifact = {
             **({"state": dict(result.state)} if result.state else {}),
             **({"artifact": result.artifact} if result.artifact is not None else {}),
@@ -131,22 +144,25 @@ class Run:
         )
         self._emit_result(call, result.content, is_error=result.is_error)
 
-    async def _run_call(self, call: Mapping[str, Any]) -> ToolResult:
+    async def _run_call(self, call: Mapping[str, Any], place: int) -> ToolResult:
         name, arguments = call["name"], call["args"]
+        is_whole = isinstance(arguments, dict)
+        asked = ToolCall(str(call["id"]), name, arguments if is_whole else {}, self.turn.session, place)
         self.emit(
             ToolCallStarted(
-                call_id=str(call["id"]),
+                call_id=asked.id,
                 tool_name=name,
-                parameters=arguments if isinstance(arguments, dict) else {"_invalid": arguments},
+                parameters=arguments if is_whole else {"_invalid": arguments},
+                requires_approval=is_whole and await self._outfit.approvals.requires(asked),
             )
         )
-        if not isinstance(arguments, dict):
+        if not is_whole:
             return ToolResult(
                 f"The arguments of this call are not valid JSON ({call.get('error') or 'unreadable'});"
                 " call the tool again with a JSON object.",
                 is_error=True,
             )
-        return await self._call_tool(ToolCall(str(call["id"]), name, arguments, self.turn.session))
+        return await self._call_tool(asked)
 
     async def _dispatch(self, call: ToolCall) -> ToolResult:
         tool = self._tools.get(call.name)
@@ -161,7 +177,14 @@ class Run:
             return ToolResult(arguments, is_error=True)
         turn = self.turn
         view = ToolRunView(
-            turn.session, call.id, turn.mode, turn.run_id, turn.user_text, self.conversation.state
+            session=turn.session,
+            call_id=call.id,
+            mode=turn.mode,
+            run_id=turn.run_id,
+            user_text=turn.user_text,
+            place=call.place,
+            approvals=self._outfit.approvals,
+            _state=self.conversation.state,
         )
         return await invoke(tool, arguments, view)
 

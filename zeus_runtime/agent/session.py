@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.agent.approvals import ApprovalNeededError
 from zeus_runtime.agent.chain import MiddlewareError, chain
 from zeus_runtime.agent.conversation import Conversation
 from zeus_runtime.agent.graph import RunContext, StepFailedError
@@ -113,6 +114,7 @@ class Session:
             start, run_id = await (
                 self._take_up(conversation) if prompt is None else self._begin(conversation, prompt, emit)
             )
+            outfit.approvals.begin(self._thread, run_id)
             turn = await self._turn(conversation, run_id, mode, prompt or "")
             run = Run(turn, outfit, conversation, emit, self._prune)
             emit(RunStarted(self._thread.session, outfit.model.name, mode, resumed=prompt is None))
@@ -129,6 +131,10 @@ class Session:
         except asyncio.CancelledError:
             reason = "interrupted"
             ending = interrupted(self._thread.session, _details(run))
+        except ApprovalNeededError as error:
+            reason = "approval"
+            pending = [each.as_json() for each in error.pending]
+            ending = _failure(error, self._thread.session, {**_details(run), "pending": pending})
         except ZeusError as error:
             ending = _failure(error, self._thread.session, _details(run))
         except Exception as error:  # noqa: BLE001 - the edge of a run: its stream must end with a terminal event
@@ -205,6 +211,11 @@ class Session:
     ) -> tuple[dict[str, Any], str]:
         from langchain_core.messages import HumanMessage
 
+        from zeus_runtime.store.approvals import withdraw
+
+        if conversation.last_whole < conversation.last:
+            # Before the calls are closed: whoever dies in between finds them open and comes here again.
+            await withdraw(self._log, self._thread)
         closed = await conversation.close_open_calls()
         if closed:
             emit(
@@ -272,11 +283,14 @@ class Session:
                 failure = error.failure
             if failure is not None:
                 raise failure
+            if run.waiting:
+                raise ApprovalNeededError(self._thread.session, run.waiting)
 
         call: Callable[[Turn], Awaitable[None]] = chain(run.middlewares, "wrap_run", steps)
         try:
             async with asyncio.timeout(limits.timeout_seconds) as clock:
-                await call(run.turn)
+                with run.approvals.watching(clock):
+                    await call(run.turn)
         except TimeoutError as error:
             if not clock.expired():
                 raise

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.cli.approving import TerminalApprovals
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.views import View
 
@@ -203,15 +204,21 @@ class Chat:
         return self._runner.run(work)
 
     def _say(self, prompt: str) -> int:
-        return self._follow(self._agent.stream(prompt, session=self._session))
+        asking = self._asking()
+        return self._follow(self._agent.stream(prompt, session=self._session, approvals=asking), asking)
 
-    def _follow(self, events: Any) -> int:
+    def _asking(self) -> TerminalApprovals | None:
+        from zeus_runtime.cli.approving import at_terminal
+
+        return at_terminal()
+
+    def _follow(self, events: Any, asking: TerminalApprovals | None) -> int:
         from zeus_runtime.cli.drive import drive
         from zeus_runtime.cli.views import view_for
         from zeus_runtime.events import RunFailed
 
         view: View = view_for("text", quiet=self._quiet)
-        ending = self._wait(drive(self._agent, events, view))
+        ending = self._wait(drive(self._agent, events, view, asking))
         self._session = ending.session or self._session
         return ending.exit_code if isinstance(ending, RunFailed) else 0
 
@@ -308,4 +315,5 @@ class Chat:
         if self._session is None:
             complain("no session yet: --continue or /session ID chooses one", "yellow")
             return 0
-        return self._follow(self._agent.resume(self._session))
+        asking = self._asking()
+        return self._follow(self._agent.resume(self._session, approvals=asking), asking)

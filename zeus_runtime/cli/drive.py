@@ -10,16 +10,19 @@ from contextlib import aclosing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from zeus_runtime.cli.streams import complain
-from zeus_runtime.events import Event, RunCompleted, RunFailed, RunStarted
+from zeus_runtime.events import ApprovalRequested, Event, RunCompleted, RunFailed, RunStarted
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
+    from zeus_runtime.cli.approving import TerminalApprovals
     from zeus_runtime.cli.views import View
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-async def drive(agent: Agent, events: AsyncIterator[Event], view: View) -> RunCompleted | RunFailed:
+async def drive(
+    agent: Agent, events: AsyncIterator[Event], view: View, approvals: TerminalApprovals | None = None
+) -> RunCompleted | RunFailed:
     """Show the events of one run and return the last.
 
     The first SIGINT or SIGTERM cancels the run, whose stream then ends by itself; the second ends the process at once,
@@ -29,6 +32,7 @@ async def drive(agent: Agent, events: AsyncIterator[Event], view: View) -> RunCo
         agent: whose run it is.
         events: its stream.
         view: where events go.
+        approvals: what the run asks its user by.
 
     Raises:
         UsageError: there is no such session.
@@ -51,6 +55,8 @@ async def drive(agent: Agent, events: AsyncIterator[Event], view: View) -> RunCo
                     elif isinstance(event, RunCompleted | RunFailed):
                         ending = event
                     view.show(event)
+                    if approvals is not None and isinstance(event, ApprovalRequested):
+                        await approvals.answer(event.id)
         except asyncio.CancelledError:
             if not interrupted():
                 raise

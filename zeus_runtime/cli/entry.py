@@ -19,10 +19,11 @@ EXIT_CODES: Final = {
     3: "the config is invalid",
     4: "a credential, dependency or plugin is missing",
     6: "a limit was reached: steps, seconds or money",
+    7: "an approval is needed and nobody is there to ask: `zeus resume` decides",
     130: "interrupted",
     141: "the reader of the output went away",
 }
-"""What a command's exit code means; 5 and 7 are kept for assertions and approvals."""
+"""What a command's exit code means; 5 is kept for assertions."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

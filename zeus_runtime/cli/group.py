@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 VERBS: Final[Mapping[str, str]] = {
     "run": "Run an agent: one prompt, or a conversation.",
     "chat": "Talk with an agent in the terminal.",
+    "resume": "Take up a session's run, deciding what it waits for.",
     "validate": "Check configs and report every problem with its position.",
     "plan": "Show exactly what will run and where each value comes from.",
     "init": "Write a zeus.yaml.",
@@ -27,6 +28,7 @@ VERBS: Final[Mapping[str, str]] = {
     "tools": "List the tools an agent has, mode by mode.",
     "plugins": "List plugins, what they bring and what is wrong with them.",
     "sessions": "List, show, roll back, archive or delete sessions.",
+    "approvals": "List what waits for a decision; list, extend or shorten your allowlist.",
     "memory": "List, search, add, delete, move or index memories; show and edit profiles.",
     "db": "Show or upgrade the schema of a database.",
     "context": "Show what the model saw, explain it, and test other policies on it.",

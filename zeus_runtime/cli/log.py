@@ -1,4 +1,4 @@
-"""The threads' log for a verb that only looks: opened, read, closed; a database that is not there is not made."""
+"""The threads' log for a verb: opened, used, closed; to look, a database that is not there is not made."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def with_log(process: Process, checked: Checked, work: Callable[[ThreadLog], Awaitable[T]]) -> T | None:
-    """What ``work`` gives; None where the database is a file that is not there."""
+def with_log(
+    process: Process,
+    checked: Checked,
+    work: Callable[[ThreadLog], Awaitable[T]],
+    *,
+    makes: bool = False,
+) -> T | None:
+    """What ``work`` gives; None where the database is a file that is not there, unless it ``makes`` one."""
     import asyncio
 
     from zeus_runtime.cli.start import prepared
@@ -23,7 +29,7 @@ def with_log(process: Process, checked: Checked, work: Callable[[ThreadLog], Awa
 
     url = checked.config.storage.url
     file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
-    if file is not None and not file.exists():
+    if file is not None and not file.exists() and not makes:
         return None
 
     async def run() -> T:

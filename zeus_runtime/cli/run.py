@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.views import View
     from zeus_runtime.errors import ZeusError
     from zeus_runtime.events import RunCompleted, RunFailed
+    from zeus_runtime.tools.approval import Decision
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Request:
         record: the cassette to write.
         output: ``text``, ``json`` or ``ndjson``.
         quiet: no journal but errors.
+        decide: a question's id to what is decided, before the run is taken up.
     """
 
     config: str | None
@@ -46,17 +48,32 @@ class Request:
     record: Path | None
     output: str
     quiet: bool
+    decide: Mapping[str, Decision] = field(default_factory=dict)
 
     @property
     def again(self) -> str:
         """The command that goes on with this agent's latest session."""
         import shlex
 
-        words = ["zeus", "run", *([self.config] if self.config else [])]
-        words += ["--env", self.env] if self.env else []
+        return shlex.join(
+            ["zeus", "run", *([self.config] if self.config else []), *self._laid_over, "--continue"]
+        )
+
+    def deciding(self, ending: RunFailed) -> str:
+        """The command that approves what the run ended for."""
+        import shlex
+
+        words = ["zeus", "resume", ending.session, *(["--config", self.config] if self.config else [])]
+        for each in ending.details["pending"]:
+            words += ["--decide", f"{each['id']}=approve"]
+        return shlex.join([*words, *self._laid_over])
+
+    @property
+    def _laid_over(self) -> list[str]:
+        words = ["--env", self.env] if self.env else []
         for each in self.sets:
             words += ["--set", each]
-        return shlex.join([*words, "--continue"])
+        return words
 
 
 @click.command("run")
@@ -149,7 +166,7 @@ def command(
     )
     if request.prompt is None and not continues:
         ctx.exit(_converse(ctx, process, request))
-    ctx.exit(_run(process, request))
+    ctx.exit(carry_out(process, request))
 
 
 def _prompt(
@@ -201,7 +218,8 @@ def _converse(ctx: click.Context, process: Process, request: Request) -> int:
     )
 
 
-def _run(process: Process, request: Request) -> int:
+def carry_out(process: Process, request: Request) -> int:
+    """Do one run and show it; the exit code."""
     import asyncio
 
     from zeus_runtime.cli.start import prepared
@@ -223,6 +241,8 @@ def _run(process: Process, request: Request) -> int:
         return 0
     if ending.exit_code in (6, 130) and ending.session and request.output == "text":
         complain(f"go on with: {request.again}")
+    if ending.details.get("pending") and request.output == "text":
+        complain(f"decide with: {request.deciding(ending)}")
     return ending.exit_code
 
 
@@ -231,6 +251,7 @@ async def _ending(process: Process, request: Request, view: View) -> RunComplete
 
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.cli.approving import at_terminal
     from zeus_runtime.cli.drive import drive
     from zeus_runtime.cli.options import read_config
 
@@ -243,10 +264,14 @@ async def _ending(process: Process, request: Request, view: View) -> RunComplete
         session = request.session
         if session is None and request.continues:
             session = await latest(agent)
+        asking = at_terminal() if request.output == "text" else None
         if request.prompt is not None:
-            return await drive(agent, agent.stream(request.prompt, session=session), view)
+            events = agent.stream(request.prompt, session=session, approvals=asking)
+            return await drive(agent, events, view, asking)
         assert session is not None
-        return await drive(agent, agent.resume(session), view)
+        if request.decide:
+            await agent.decide(session, request.decide)
+        return await drive(agent, agent.resume(session, approvals=asking), view, asking)
 
 
 async def latest(agent: Agent) -> str:

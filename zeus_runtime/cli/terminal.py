@@ -14,6 +14,8 @@ from rich.text import Text as RichText
 from zeus_runtime.cli.streams import printable
 from zeus_runtime.cli.views import Journal
 from zeus_runtime.events import (
+    ApprovalDecided,
+    ApprovalRequested,
     Event,
     ModelRetry,
     Notice,
@@ -64,7 +66,9 @@ class TerminalView:
             # What this call said so far is void; what is printed of it stays, and the line says so.
             self._growing = ""
             self._tell(event)
-        elif isinstance(event, ToolCallStarted | Notice | RunCompleted | RunFailed):
+        elif isinstance(
+            event, ToolCallStarted | Notice | ApprovalRequested | ApprovalDecided | RunCompleted | RunFailed
+        ):
             self._settle()
             self._tell(event)
         elif isinstance(event, ToolCallResult):

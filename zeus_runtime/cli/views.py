@@ -7,8 +7,17 @@ import sys
 from typing import Any, Protocol
 
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
-from zeus_runtime.cli.wording import Totals, call_line, ending_numbers, result_line, usage_line
+from zeus_runtime.cli.wording import (
+    Totals,
+    call_line,
+    decision_line,
+    ending_numbers,
+    result_line,
+    usage_line,
+)
 from zeus_runtime.events import (
+    ApprovalDecided,
+    ApprovalRequested,
     Event,
     ModelRetry,
     Notice,
@@ -61,6 +70,10 @@ class Journal:
             complain(f"trying again in {event.wait_seconds:.1f} s: {printable(event.reason)}", "yellow")
         elif isinstance(event, Notice):
             complain(f"note: {printable(event.message)}", "yellow")
+        elif isinstance(event, ApprovalRequested):
+            complain(f"? {printable(event.tool_name)} needs approval ({event.id})", "yellow")
+        elif isinstance(event, ApprovalDecided):
+            complain(f"! {decision_line(event)}", "dim" if event.decision == "approve" else "yellow")
         elif isinstance(event, RunCompleted | RunFailed):
             complain(usage_line(event, self._totals), "dim")
 
@@ -100,7 +113,14 @@ class StreamedView:
             answer(printable(event.text), end="")
             self._inside = not event.text.endswith("\n")
         elif self._inside and isinstance(
-            event, ToolCallStarted | ModelRetry | Notice | RunCompleted | RunFailed
+            event,
+            ToolCallStarted
+            | ModelRetry
+            | Notice
+            | ApprovalRequested
+            | ApprovalDecided
+            | RunCompleted
+            | RunFailed,
         ):
             self.close()
         self._journal.show(event)
@@ -165,8 +185,10 @@ class JsonView:
 
 def _error(ending: RunFailed) -> dict[str, Any]:
     error = {"code": ending.code, "message": ending.message}
-    diagnostics = ending.details.get("diagnostics")
-    return error if diagnostics is None else {**error, "diagnostics": diagnostics}
+    return {
+        **error,
+        **{name: ending.details[name] for name in ("diagnostics", "pending") if name in ending.details},
+    }
 
 
 def _complain_of(event: Event) -> None:
@@ -177,7 +199,7 @@ def _complain_of(event: Event) -> None:
 def _status(ending: RunCompleted | RunFailed) -> str:
     if isinstance(ending, RunCompleted):
         return "completed"
-    return {6: "limited", 130: "cancelled"}.get(ending.exit_code, "failed")
+    return {6: "limited", 7: "waiting", 130: "cancelled"}.get(ending.exit_code, "failed")
 
 
 def view_for(output: str, *, quiet: bool) -> View:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from zeus_runtime.cli.streams import printable
 from zeus_runtime.cli.table import shortened
-from zeus_runtime.events import RunCompleted, RunFailed, TokenUsage, ToolCallResult
+from zeus_runtime.events import ApprovalDecided, RunCompleted, RunFailed, TokenUsage, ToolCallResult
 
 LONGEST_ARGUMENT: Final = 60
 
@@ -49,6 +49,14 @@ def result_line(event: ToolCallResult, width: int) -> str:
         return "(nothing)"
     more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
     return shortened(lines[0], max(10, width - len(more))) + more
+
+
+def decision_line(event: ApprovalDecided) -> str:
+    """``record was approved, with changed arguments``, ``record was rejected because nobody decided in time``."""
+    done = "approved" if event.decision == "approve" else "rejected"
+    how = {"timeout": " because nobody decided in time", "earlier": " as it was before"}.get(event.by, "")
+    changed = "" if event.changed is None else ", with changed arguments"
+    return printable(f"{event.tool_name} was {done}{how}{changed}")
 
 
 def usage_line(ending: RunCompleted | RunFailed, totals: Totals) -> str:

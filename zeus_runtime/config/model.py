@@ -306,3 +306,8 @@ class Config:
     metadata: Annotated[Mapping[str, Any], Doc("The user's own; Zeus does not read it.")] = field(
         default_factory=dict
     )
+
+    @property
+    def user(self) -> str:
+        """On whose behalf the agent works: whose memories it has, whose allowlist holds."""
+        return self.memory.user if self.memory is not None else _ME

@@ -23,8 +23,9 @@ class SessionInfo:
 
     Args:
         messages: of its conversation; what a rollback set aside does not count, unless it is archived.
-        state: how its last turn went: ``complete``, ``error``, ``interrupted``; ``open`` while it runs or when it was
-            killed, ``rolled-back`` after a return to an earlier message, empty where that is not known.
+        state: how its last turn went: ``complete``, ``error``, ``interrupted``, ``approval`` (it waits for a decision);
+            ``open`` while it runs or when it was killed, ``rolled-back`` after a return to an earlier message, empty
+            where that is not known.
         archived_ms: since when it is archived; None if it is not.
     """
 

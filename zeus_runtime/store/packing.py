@@ -25,6 +25,10 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "context_text": ("digest", "text"),
     "thread_rollback": ("number", "kept_seq", "last_seq", "edits", "steps", "created_ms"),
     "session_state_snapshot": ("number", "at_seq", "edits", "run_id", "reason", "created_ms"),
+    "pending_approval": (
+        *("id", "run_id", "place", "digest", "created_ms", "expires_ms"),
+        *("request", "verdict", "decided_ms", "decision"),
+    ),
 }
 """Table to its columns but ``thread``, the first one its order. Without types: values are not converted."""
 

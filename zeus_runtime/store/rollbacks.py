@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, Table, func, insert, select
 
+from zeus_runtime.store.approvals import withdraw_in
 from zeus_runtime.store.line import Rollback
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import EditRow, MessageRow, RollbackRow, StepRow
@@ -51,6 +52,7 @@ async def roll_back(log: ThreadLog, thread: Thread, kept_seq: int) -> Rollback:
             log.now_ms(),
         )
         connection.execute(insert(_rollback), {"thread": thread.key, **vars(made)})
+        withdraw_in(connection, thread.session)
         log.touch_in(connection, thread)
         take_snapshot(connection, thread, "", "manual", made.created_ms)
         return made

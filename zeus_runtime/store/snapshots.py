@@ -17,7 +17,7 @@ _message = MessageRow.__table__  # type: ignore[attr-defined]
 _edit = EditRow.__table__  # type: ignore[attr-defined]
 _snapshot = SnapshotRow.__table__  # type: ignore[attr-defined]
 
-Reason: TypeAlias = Literal["turn-start", "complete", "interrupted", "error", "manual"]
+Reason: TypeAlias = Literal["turn-start", "complete", "interrupted", "error", "approval", "manual"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class Snapshot:
         at_seq: the last message that was written.
         edits: the last edit's number.
         run_id: whose moment it was.
-        reason: why it was taken down: a turn began or ended, or (``manual``) the user went back.
+        reason: why it was taken down: a turn began or ended (``approval``: until somebody decides), or (``manual``)
+            the user went back.
         created_ms: when, in UTC milliseconds.
     """
 

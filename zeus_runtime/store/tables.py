@@ -149,6 +149,60 @@ class UpkeepRow(SQLModel, table=True):
     taken_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
 
 
+class ParentRow(SQLModel, table=True):
+    """Which call of which run a sub-agent's session works for; ``place`` is where that call's result goes."""
+
+    __tablename__ = "thread_parent"
+
+    thread: int = Field(
+        sa_column=Column(
+            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
+        )
+    )
+    parent: int = Field(
+        sa_column=Column(Integer, ForeignKey("thread.key", ondelete="CASCADE"), nullable=False, index=True)
+    )
+    run_id: str = Field(sa_column=Column(Text, nullable=False))
+    place: int = Field(sa_column=Column(Integer, nullable=False))
+    agent: str = Field(sa_column=Column(Text, nullable=False))
+    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
+class ApprovalRow(SQLModel, table=True):
+    """What a person is asked, written before anybody is; ``verdict`` is null until it is decided.
+
+    ``request`` and ``decision`` are JSON. ``digest`` binds the decision to the tool and the arguments that were shown.
+    """
+
+    __tablename__ = "pending_approval"
+
+    thread: int = Field(
+        sa_column=Column(
+            Integer, ForeignKey("thread.key", ondelete="CASCADE"), primary_key=True, autoincrement=False
+        )
+    )
+    id: str = Field(sa_column=Column(Text, primary_key=True))
+    run_id: str = Field(sa_column=Column(Text, nullable=False))
+    place: str = Field(sa_column=Column(Text, nullable=False))
+    digest: str = Field(sa_column=Column(Text, nullable=False))
+    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+    expires_ms: int | None = Field(default=None, sa_column=Column(BigInteger, nullable=True))
+    request: str = Field(sa_column=Column(Text, nullable=False))
+    verdict: str | None = Field(default=None, sa_column=Column(Text, nullable=True))
+    decided_ms: int | None = Field(default=None, sa_column=Column(BigInteger, nullable=True))
+    decision: str | None = Field(default=None, sa_column=Column(Text, nullable=True))
+
+
+class AllowedRow(SQLModel, table=True):
+    """A tool that a user never wants to be asked about again."""
+
+    __tablename__ = "allowlist"
+
+    user: str = Field(sa_column=Column("user", Text, primary_key=True))
+    tool: str = Field(sa_column=Column(Text, primary_key=True))
+    created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
+
+
 TABLES: Final[tuple[Table, ...]] = tuple(
     SQLModel.metadata.tables[str(row.__tablename__)]
     for row in (
@@ -161,6 +215,9 @@ TABLES: Final[tuple[Table, ...]] = tuple(
         SnapshotRow,
         ArchiveRow,
         UpkeepRow,
+        ParentRow,
+        ApprovalRow,
+        AllowedRow,
     )
 )
 """Every table of the schema, each after those it refers to. What is new here needs a revision in ``migrations``."""

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
+    from zeus_runtime.tools.approval import Approvals
+
 Category: TypeAlias = Literal[
     "builtin",
     "filesystem",
@@ -46,6 +48,16 @@ class ToolRun(Protocol):
     @property
     def user_text(self) -> str:
         """The user's last message."""
+        ...
+
+    @property
+    def place(self) -> int:
+        """Where the call's result goes in the log; the same whenever the run is taken up."""
+        ...
+
+    @property
+    def approvals(self) -> Approvals:
+        """How the user is asked something before it is done."""
         ...
 
     def state(self, name: str) -> JSON:
@@ -117,9 +129,10 @@ class Tool:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """One call by the model, as it is dispatched."""
+    """One call by the model, as it is dispatched. ``place`` is where its result goes in the log."""
 
     id: str
     name: str
     arguments: Mapping[str, JSON]
     session: str = ""
+    place: int = 0

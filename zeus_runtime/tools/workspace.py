@@ -84,6 +84,19 @@ class WorkspaceFiles:
         """``path`` as an absolute virtual path; links are not resolved and the disk is not touched."""
         return join(self._parts(path))
 
+    def real(self, path: str) -> str:
+        """The virtual path that ``path`` leads to when links are followed, as far as it is there.
+
+        It holds for this moment: who must not be tricked opens files by the other methods, which refuse ways out.
+        """
+        parts = self._parts(path)
+        prefix, host = self._mount(parts)
+        base = os.path.realpath(host)
+        found = os.path.realpath(host.joinpath(*parts[len(prefix) :]))
+        if os.path.commonpath([base, found]) != base:
+            raise WorkspaceError(f"{printable(path)} leads out of the workspace.")
+        return join((*prefix, *Path(found).relative_to(base).parts))
+
     def entry(self, path: str) -> FileEntry:
         """What is at ``path``, links followed, with its size."""
         parts = self._parts(path)

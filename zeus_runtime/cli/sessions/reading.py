@@ -14,6 +14,7 @@ from zeus_runtime.cli.log import with_log
 from zeus_runtime.cli.options import env_option, read_owner, set_option
 from zeus_runtime.cli.sessions.options import config_option, json_option, session_argument
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
+from zeus_runtime.cli.wording import call_line
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -76,7 +77,7 @@ def show_session(
     as_object: bool,
 ) -> None:
     """Print a session's conversation, whole, as it was before any context policy; the last used one by default."""
-    from zeus_runtime.cli.sessions.stored import conversation
+    from zeus_runtime.cli.sessions.stored import conversation, decisions_as_json
 
     checked, stored = _read(process, session, config, env, sets)
     redact = checked.document.redactor
@@ -92,15 +93,20 @@ def show_session(
                     "session": stored.info.session,
                     "state": stored.info.state,
                     "messages": redact.json(messages),
+                    "approvals": redact.json(decisions_as_json(stored.approvals)),
                 }
             )
         )
         return
-    text = redact(conversation(shown))
+    text = redact(conversation(shown, stored.approvals))
     answer(printable(text) if is_terminal(sys.stdout) else text)
     hidden = len(stored.messages) - len(shown)
     if hidden:
         complain(f"({hidden} message(s) set aside by a rollback: --all shows them)")
+    for waiting in stored.approvals:
+        if waiting.is_open:
+            line = redact(call_line(waiting.tool, waiting.arguments, 200))
+            complain(f"(waits for approval, {waiting.id}: {line})")
     if stored.info.state in _UNFINISHED:
         complain(
             f"(its last turn {_UNFINISHED[stored.info.state]}:"
@@ -159,6 +165,7 @@ _UNFINISHED = {
     "open": "did not end",
     "error": "failed",
     "interrupted": "was interrupted",
+    "approval": "waits for approval",
     "rolled-back": "was taken back",
 }
 

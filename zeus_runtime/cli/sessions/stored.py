@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.snapshots import Snapshot
     from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.tools.approval import PendingApproval
 
 FORMAT: Final = 1
 """The version of the exported document."""
@@ -41,6 +42,7 @@ class Stored:
     edits: Sequence[tuple[int, int, str]]
     rollbacks: Sequence[Rollback]
     snapshots: Sequence[Snapshot]
+    approvals: Sequence[PendingApproval] = ()
 
 
 async def read(log: ThreadLog, session: str) -> Stored:
@@ -49,6 +51,7 @@ async def read(log: ThreadLog, session: str) -> Stored:
     Raises:
         UsageError: there is no such session, or it is archived.
     """
+    from zeus_runtime.store.approvals import approvals_of
     from zeus_runtime.store.line import line_of
     from zeus_runtime.store.rollbacks import rollbacks
     from zeus_runtime.store.snapshots import snapshots
@@ -61,18 +64,53 @@ async def read(log: ThreadLog, session: str) -> Stored:
         for each in await log.read(thread)
     ]
     return Stored(
-        await log.info(thread), messages, await log.edit_entries(thread), made, await snapshots(log, thread)
+        info=await log.info(thread),
+        messages=messages,
+        edits=await log.edit_entries(thread),
+        rollbacks=made,
+        snapshots=await snapshots(log, thread),
+        approvals=await approvals_of(log, thread),
     )
 
 
-def conversation(messages: Sequence[Message]) -> str:
-    """Every message whole, under its number and who said it."""
+def conversation(messages: Sequence[Message], approvals: Sequence[PendingApproval] = ()) -> str:
+    """Every message whole, under its number and who said it, results with what was decided about their call."""
     from zeus_runtime.models.messages import from_payload
 
-    return transcript(
-        [from_payload(each.payload) for each in messages],
-        [f" · {each.seq}{' (set aside)' if each.set_aside else ''}" for each in messages],
-    )
+    decided = {(each.run_id, each.call_id): decision_text(each) for each in approvals}
+
+    def note(message: Message) -> str:
+        run_id = message.id.rpartition(".")[0]
+        decision = decided.get((run_id, str(message.payload.get("tool_call_id"))), "")
+        aside = " (set aside)" if message.set_aside else ""
+        return f" · {message.seq}{aside}{f' · {decision}' if decision else ''}"
+
+    return transcript([from_payload(each.payload) for each in messages], [note(each) for each in messages])
+
+
+def decision_text(pending: PendingApproval) -> str:
+    """``approved by user, with changed arguments``; empty where nobody decided."""
+    decision = pending.decision
+    if decision is None:
+        return ""
+    done = "approved" if decision.answer == "approve" else "rejected"
+    changed = "" if decision.arguments is None else ", with changed arguments"
+    reason = f": {decision.reason}" if decision.reason else ""
+    by = {"timeout": "by timeout", "earlier": "as before"}.get(decision.by, "by the user")
+    return f"{done} {by}{changed}{reason}"
+
+
+def decisions_as_json(approvals: Sequence[PendingApproval]) -> list[dict[str, Any]]:
+    """Every question with what was decided."""
+    return [
+        {
+            **each.as_json(),
+            "decision": None if each.decision is None else asdict(each.decision),
+            "decided_ms": each.decided_ms,
+            "withdrawn": each.withdrawn,
+        }
+        for each in approvals
+    ]
 
 
 def as_document(stored: Stored) -> dict[str, Any]:
@@ -84,6 +122,7 @@ def as_document(stored: Stored) -> dict[str, Any]:
         "edits": [{"number": number, "at": at, "edit": _json(text)} for number, at, text in stored.edits],
         "rollbacks": [asdict(each) for each in stored.rollbacks],
         "snapshots": [asdict(each) for each in stored.snapshots],
+        "approvals": decisions_as_json(stored.approvals),
     }
 
 

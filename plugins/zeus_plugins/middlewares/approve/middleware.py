@@ -1,0 +1,137 @@
+"""Approvals: what the policy does not let run is asked of the user, and the answer is what the model is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from zeus_plugins.middlewares.approve.options import Options
+from zeus_plugins.middlewares.approve.policy import Policy, Verdict
+from zeus_runtime import ApprovalRequest, Middleware, ToolResult, validate_arguments
+
+if TYPE_CHECKING:
+    from zeus_runtime import Build, CallTool, Decision, Tool, ToolCall, WorkspaceFiles
+
+
+class Approve(Middleware):
+    """Lets a tool call through, refuses it, or asks.
+
+    Args:
+        options: who may what.
+        build: of the run.
+    """
+
+    def __init__(self, options: Options, build: Build) -> None:
+        self._options = options
+        self._approvals = build.approvals
+        self._tools = build.tools
+        self._asks = build.config.mode == "agent"
+        self._policy = Policy(options, lambda path: leads_to(build.workspace, path))
+        if self._approvals is not None:
+            self._approvals.judged_by(self._needs_approval)
+
+    async def wrap_tool_call(self, call: ToolCall, call_next: CallTool) -> ToolResult:
+        judged = await self._judged(call)
+        if judged is None:
+            return await call_next(call)
+        tool, arguments, verdict = judged
+        if verdict.action == "deny":
+            return ToolResult(
+                f"{tool.name} is not allowed with these arguments ({verdict.reason}). It was not run. Do not try to"
+                " do the same in another way; tell the user if the task needs it.",
+                is_error=True,
+            )
+        if verdict.action == "allow" or self._approvals is None:
+            return await call_next(replace(call, arguments=arguments))
+        decision = await self._approvals.ask(self._request(call, tool, arguments, verdict))
+        if decision.answer == "reject":
+            return ToolResult(rejection(tool.name, decision, self._options.timeout_seconds), is_error=True)
+        changed = decision.arguments is not None and dict(decision.arguments) != arguments
+        runs = decision.arguments if changed and decision.arguments is not None else arguments
+        result = await call_next(replace(call, arguments=runs))
+        return replace(result, content=told(result.content, decision, runs if changed else None))
+
+    def _request(
+        self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], verdict: Verdict
+    ) -> ApprovalRequest:
+        return ApprovalRequest(
+            tool=tool.name,
+            arguments=arguments,
+            place=str(call.place),
+            call_id=call.id,
+            reason=verdict.reason,
+            schema=tool.parameters,
+            may_remember=verdict.action == "listed",
+            timeout_seconds=self._options.timeout_seconds,
+            on_timeout=self._options.on_timeout,
+        )
+
+    async def _needs_approval(self, call: ToolCall) -> bool:
+        judged = await self._judged(call)
+        return judged is not None and judged[2].action in ("ask", "listed")
+
+    async def _judged(self, call: ToolCall) -> tuple[Tool, dict[str, Any], Verdict] | None:
+        """The tool, its arguments as they would run, and the verdict; None where nothing would run."""
+        tool = self._tools.get(call.name)
+        if tool is None:
+            return None
+        arguments = validate_arguments(tool, call.arguments)
+        if isinstance(arguments, str):
+            return None
+        verdict = self._policy.verdict(tool, arguments)
+        if verdict.action != "deny" and not self._asks:
+            return tool, arguments, Verdict("allow", "this mode asks nothing")
+        if (
+            verdict.action == "listed"
+            and self._approvals is not None
+            and await self._approvals.is_allowed(tool.name)
+        ):
+            return tool, arguments, Verdict("allow", "it is on the user's allowlist")
+        return tool, arguments, verdict
+
+
+def create(options: Options | None, build: Build) -> Approve:
+    return Approve(options or Options(), build)
+
+
+def leads_to(workspace: WorkspaceFiles, path: str) -> list[str]:
+    """The path without detours, and where links lead it.
+
+    Raises:
+        WorkspaceError: it is no path of the workspace.
+    """
+    return [workspace.normalize(path), workspace.real(path)]
+
+
+def rejection(tool: str, decision: Decision, timeout_seconds: float | None) -> str:
+    """What the model reads of a call that was not approved."""
+    reason = f": {decision.reason}" if decision.reason else ""
+    what = f"Do not call {tool} with these arguments again"
+    match decision.by:
+        case "timeout":
+            waited = f" within {timeout_seconds:g} seconds" if timeout_seconds is not None else ""
+            said = (
+                f"Nobody approved this call of {tool}{waited}, so it was not run. {what}; go on without it."
+            )
+        case "earlier":
+            said = (
+                f"The user has rejected this very call of {tool} before{reason}. It was not run, and the user was not"
+                f" asked again. {what}."
+            )
+        case _:
+            said = f"The user rejected this call of {tool}{reason}. It was not run. {what}; go on without it."
+    return told(said, decision, None)
+
+
+def told(content: str, decision: Decision, changed: Mapping[str, Any] | None) -> str:
+    """A result with what the model must know of its approval."""
+    parts = []
+    if changed is not None:
+        shown = json.dumps(dict(changed), ensure_ascii=False)
+        parts.append(f"The user changed the arguments of this call before it ran, to: {shown}")
+    parts.append(content)
+    if decision.instruction:
+        parts.append(f"The user adds: {decision.instruction}")
+    return "\n\n".join(parts)

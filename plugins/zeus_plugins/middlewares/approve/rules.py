@@ -1,0 +1,182 @@
+"""Rules: which calls a line of `allow`, `ask` or `deny` means. Pure but for `leads_to`, which may follow links."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from zeus_plugins.tools.filesystem.patterns import compile_glob, parts_of
+from zeus_runtime import WorkspaceError
+
+if TYPE_CHECKING:
+    from zeus_plugins.middlewares.approve.options import Rule as Written
+    from zeus_plugins.middlewares.approve.options import Value
+    from zeus_runtime import Misfit, Surroundings, Tool
+
+LeadsTo: TypeAlias = Callable[[str], Iterable[str]]
+"""A path as it is written to all absolute paths that it means: normalised, and with links followed.
+
+Raises WorkspaceError where it means none.
+"""
+
+_MAGIC: Final = re.compile(r"[*?\[]")
+_PATH_WORDS: Final = frozenset(
+    "path paths file files filename filenames filepath filepaths dir directory directories folder folders cwd"
+    " source src destination dst".split()
+)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One tool, or a pattern of tools, and what its arguments must be.
+
+    Args:
+        tool: a name or glob pattern.
+        arguments: an argument's name to the patterns one of which it must fit.
+    """
+
+    tool: str
+    arguments: Mapping[str, tuple[Value, ...]]
+
+    def __str__(self) -> str:
+        if not self.arguments:
+            return self.tool
+        shown = {name: each[0] if len(each) == 1 else list(each) for name, each in self.arguments.items()}
+        return f"{self.tool} {json.dumps(shown, ensure_ascii=False)}"
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it names one tool."""
+        return not _MAGIC.search(self.tool)
+
+    def says_more_than(self, other: Rule) -> bool:
+        """Whether it names the tool where ``other`` has a pattern, or further arguments, and nothing less exactly."""
+        names, others = set(self.arguments), set(other.arguments)
+        if names < others or not names >= others or self.is_exact < other.is_exact:
+            return False
+        return names > others or self.is_exact > other.is_exact
+
+    def names(self, tool: str) -> bool:
+        """Whether the tool is meant, its arguments aside."""
+        return self._tool.match(tool) is not None
+
+    def fits(self, tool: str, arguments: Mapping[str, Any], leads_to: LeadsTo, *, surely: bool) -> bool:
+        """Whether a call is meant.
+
+        Args:
+            arguments: as they will run, defaults filled in.
+            surely: what is not clear (an object, a path that means nothing) does not fit, and all of a list must; else
+                what is not clear does fit, and one of a list is enough.
+        """
+        return self.names(tool) and all(
+            name in arguments
+            and any(_fits(name, pattern, arguments[name], leads_to, surely=surely) for pattern in patterns)
+            for name, patterns in self.arguments.items()
+        )
+
+    @cached_property
+    def _tool(self) -> re.Pattern[str]:
+        return re.compile(translate(self.tool))
+
+
+def rules_of(written: Iterable[Written]) -> list[Rule]:
+    """The rules that lines of YAML stand for: a mapping may name several tools."""
+    rules: list[Rule] = []
+    for line in written:
+        if isinstance(line, str):
+            rules.append(Rule(line, {}))
+            continue
+        for tool, arguments in line.items():
+            patterns = {
+                name: tuple(each) if isinstance(each, tuple | list) else (each,)
+                for name, each in arguments.items()
+            }
+            rules.append(Rule(tool, patterns))
+    return rules
+
+
+def with_defaults(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments with those that the schema fills in: what is left out has a meaning too."""
+    properties: Mapping[str, Any] = tool.parameters.get("properties", {})
+    defaults = {
+        name: schema["default"]
+        for name, schema in properties.items()
+        if isinstance(schema, Mapping) and "default" in schema
+    }
+    return {**defaults, **arguments}
+
+
+def is_path(name: str) -> bool:
+    """Whether an argument of that name holds paths: `path`, `file_path`, `targetDir`."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
+    return re.split(r"[^A-Za-z0-9]+", spaced.lower())[-1] in _PATH_WORDS
+
+
+def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> Iterator[Misfit]:
+    """What is wrong with a rule: it could never mean a call, or its patterns cannot be read."""
+    from zeus_runtime import Misfit
+
+    if rule.is_exact:
+        yield from around.unknown_tools([rule.tool], where[:-1])
+    meant = [tool for name, tool in around.tools.items() if rule.names(name)]
+    if not rule.is_exact and not meant:
+        yield Misfit(where, f"no tool of this agent is named like {rule.tool!r}", None, "unknown-tool")
+    for name, patterns in rule.arguments.items():
+        if meant and not any(name in tool.parameters.get("properties", {}) for tool in meant):
+            known = sorted({each for tool in meant for each in tool.parameters.get("properties", {})})
+            yield Misfit(
+                (*where, rule.tool, name),
+                f"{rule.tool} has no argument {name!r}",
+                f"its arguments: {', '.join(known) or 'none'}",
+                "unknown-argument",
+            )
+        for pattern in patterns:
+            if problem := _unreadable(name, pattern):
+                yield Misfit((*where, rule.tool, name), problem)
+
+
+def _unreadable(name: str, pattern: Value) -> str | None:
+    if not isinstance(pattern, str) or not is_path(name):
+        return None
+    if ".." in parts_of(pattern):
+        return f"{pattern!r} has a `..`: patterns are matched with paths that have none"
+    try:
+        compile_glob(pattern)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def _fits(name: str, pattern: Value, value: Any, leads_to: LeadsTo, *, surely: bool) -> bool:
+    if isinstance(value, list):
+        each = [_fits(name, pattern, item, leads_to, surely=surely) for item in value]
+        return (bool(each) and all(each)) if surely else any(each)
+    if isinstance(value, Mapping):
+        return not surely
+    if value is None:
+        return False
+    if not isinstance(pattern, str):
+        return type(value) in _same_kind(pattern) and value == pattern
+    if not isinstance(value, str):
+        return _text_fits(pattern, json.dumps(value))
+    if not is_path(name):
+        return _text_fits(pattern, value)
+    try:
+        paths = [parts_of(path) for path in leads_to(value)]
+    except WorkspaceError:
+        return not surely
+    test = compile_glob(pattern)
+    return all(map(test, paths)) if surely else any(map(test, paths))
+
+
+def _same_kind(pattern: Value) -> Sequence[type]:
+    return (bool,) if isinstance(pattern, bool) else (int, float)
+
+
+def _text_fits(pattern: str, text: str) -> bool:
+    return re.match(translate(pattern), text) is not None

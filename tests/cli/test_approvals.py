@@ -1,0 +1,225 @@
+"""Approvals at the command line: asked on a terminal, decided by `zeus resume` where nobody is there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Project, Zeus
+from tests.cli.pseudo_terminal import PseudoTerminal
+
+ASKING = "middlewares: [approve]\n"
+
+
+def shouting(text: str = "hey") -> dict[str, object]:
+    return {"call": "shout", "args": {"text": text}}
+
+
+def waiting(zeus: Zeus) -> list[dict[str, str]]:
+    return list(zeus("approvals", "pending", "--json").json)
+
+
+def test_without_a_terminal_the_run_ends_with_7_and_says_how_to_decide(zeus: Zeus, project: Project) -> None:
+    project.agent(shouting(), "done", name="loud.yaml", more=ASKING)
+    result = zeus("run", "loud.yaml", "go")
+    assert result.exit_code == 7
+    assert result.out == ""
+    (pending,) = list(zeus("approvals", "pending", "--config", "loud.yaml", "--json").json)
+    assert "? shout needs approval" in result.err
+    assert (
+        f"decide with: zeus resume {pending['session']} --config loud.yaml --decide {pending['id']}=approve"
+        in result.err
+    )
+    shown = zeus("sessions", "show", "--config", "loud.yaml")
+    assert f'waits for approval, {pending["id"]}: shout(text="hey")' in shown.err
+    assert zeus("sessions", "list", "--config", "loud.yaml", "--json").json[0]["state"] == "approval"
+
+    done = zeus("resume", pending["session"], "--config", "loud.yaml", "--decide", f"{pending['id']}=approve")
+    assert (done.exit_code, done.out) == (0, "done\n")
+    assert "← shout: HEY" in done.err
+    shown = zeus("sessions", "show", "--config", "loud.yaml")
+    assert "approved by the user" in shown.out
+    assert zeus("sessions", "show", "--config", "loud.yaml", "--json").json["approvals"][0]["decided_ms"]
+
+
+def test_programs_get_what_waits(zeus: Zeus, project: Project) -> None:
+    project.agent(shouting(), "done", more=ASKING)
+    result = zeus("run", "zeus.yaml", "go", "-o", "ndjson")
+    assert result.exit_code == 7
+    kinds = [event["type"] for event in result.lines]
+    assert kinds.index("tool_call") < kinds.index("approval_requested") < kinds.index("error")
+    assert next(event for event in result.lines if event["type"] == "tool_call")["requires_approval"] is True
+    (pending,) = result.lines[-1]["details"]["pending"]
+    assert (pending["tool_name"], pending["parameters"]) == ("shout", {"text": "hey"})
+
+    again = zeus("resume", pending["session"], "-o", "json")
+    assert again.exit_code == 7
+    assert again.json["status"] == "waiting"
+    assert again.json["error"]["pending"] == [pending]
+
+
+def test_every_decision_of_resume(zeus: Zeus, project: Project) -> None:
+    project.agent(shouting("a"), shouting("b"), shouting("c"), shouting("d"), "done", more=ASKING)
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+
+    def decide(decision: str, *more: str) -> tuple[int, str]:
+        (pending,) = waiting(zeus)
+        result = zeus(
+            "resume", pending["session"], "--decide", f"{pending['id']}={decision}", *more, "-o", "ndjson"
+        )
+        results = [event["content"] for event in result.lines if event["type"] == "tool_call_result"]
+        return result.exit_code, results[0] if results else ""
+
+    code, content = decide("reject:too loud", "--instruction", "whisper instead")
+    assert code == 7
+    assert "The user rejected this call of shout: too loud" in content
+    assert content.endswith("The user adds: whisper instead")
+    code, content = decide('approve:{"text": "soft"}')
+    assert code == 7
+    assert "SOFT" in content
+    code, content = decide("always")
+    assert code == 0, "the next call of the tool is not asked for"
+    assert zeus("approvals", "list").out.split()[2] == "shout"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--decide", "x"], "say ID=approve"),
+        (["--decide", "x=perhaps"], "'perhaps' is no decision"),
+        (["--decide", "x=approve:{"], "no JSON"),
+        (["--decide", "x=approve:[]"], "a JSON object"),
+        (["--decide", "x=approve", "--decide", "x=reject"], "decided twice"),
+        (["--instruction", "now"], "goes with --decide"),
+        (["--decide", "00000000=approve"], "waits for a decision under the id '00000000'"),
+    ],
+)
+def test_decisions_that_cannot_be_read_are_refused(
+    zeus: Zeus, project: Project, words: list[str], said: str
+) -> None:
+    project.agent(shouting(), "done", more=ASKING)
+    zeus("run", "zeus.yaml", "go")
+    result = zeus("resume", *words)
+    assert result.exit_code == 2
+    assert said in result.err
+    assert len(waiting(zeus)) == 1
+
+
+def test_a_decision_that_does_not_fit_the_tool_is_refused(zeus: Zeus, project: Project) -> None:
+    project.agent(shouting(), "done", more=ASKING)
+    zeus("run", "zeus.yaml", "go")
+    (pending,) = waiting(zeus)
+    result = zeus("resume", "--decide", pending["id"] + '=approve:{"txt": "x"}')
+    assert result.exit_code == 2
+    assert "did you mean text?" in result.err
+
+
+def test_there_is_nothing_to_resume(zeus: Zeus, project: Project) -> None:
+    project.agent("hello", more=ASKING)
+    assert zeus("resume").exit_code == 2
+    zeus("run", "zeus.yaml", "go")
+    result = zeus("resume")
+    assert result.exit_code == 2
+    assert "nothing to take up" in result.err
+
+
+def test_the_allowlist_is_listed_extended_and_shortened(zeus: Zeus, project: Project) -> None:
+    project.agent(shouting(), "done", more=ASKING)
+    assert "the allowlist of local is empty" in zeus("approvals", "list").err
+    assert zeus("approvals", "revoke", "shout").exit_code == 2
+    refused = zeus("approvals", "allow", "shuot")
+    assert refused.exit_code == 2
+    assert "did you mean 'shout'?" in refused.err
+    assert "now on the allowlist of local" in zeus("approvals", "allow", "shout").err
+    assert "already on" in zeus("approvals", "allow", "shout").err
+    assert [each["tool"] for each in zeus("approvals", "list", "--json").json] == ["shout"]
+    assert zeus("approvals", "list", "--user", "ann", "--json").json == []
+    assert zeus("run", "zeus.yaml", "go").exit_code == 0
+    assert zeus("approvals", "revoke", "shout").exit_code == 0
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+
+
+def test_a_terminal_is_asked_and_answers_by_keys(project: Project) -> None:
+    project.agent(shouting("a"), shouting("b"), shouting("c"), "done", more=ASKING)
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
+        question = terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        assert "text: a" in question
+        assert "because: shout is not on your allowlist" in question
+        terminal.press("?\r")
+        assert "decide later" in terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        terminal.press('c {"txt": 1}\r')
+        assert "did you mean text?" in terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        terminal.press("c\r")
+        terminal.until("arguments as JSON: ")
+        terminal.press('{"text": "changed"}\r')
+        assert "with changed arguments" in terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        terminal.press("n too loud\r")
+        assert "shout was rejected" in terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        terminal.press("a\r")
+        assert terminal.end() == 0
+        assert "CHANGED" not in terminal.screen.split("arguments as JSON")[0]
+        assert "done" in terminal.screen
+        assert terminal.raw.count("\x1b[?25l") == terminal.raw.count("\x1b[?25h"), "the cursor is shown again"
+
+
+def test_ctrl_c_at_the_question_leaves_it_open(zeus: Zeus, project: Project) -> None:
+    project.agent(shouting(), "done", more=ASKING)
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
+        terminal.until("approve shout? ")
+        terminal.press("\x03")
+        assert terminal.end() == 130
+        assert "Traceback" not in terminal.screen
+    (pending,) = waiting(zeus)
+    # Ctrl-D there means later, and the run says how to go on.
+    with PseudoTerminal(["resume", pending["session"]], project.folder) as terminal:
+        terminal.until("approve shout? ")
+        terminal.press("\x04")
+        assert terminal.end() == 7
+        assert "decide with: zeus resume" in terminal.screen
+    assert [each["id"] for each in waiting(zeus)] == [pending["id"]]
+
+
+def test_what_waits_survives_sigkill(zeus: Zeus, project: Project) -> None:
+    project.agent(shouting(), "done", more=ASKING)
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
+        terminal.until("approve shout? ")  # leaving kills it
+    (pending,) = waiting(zeus)
+    result = zeus("resume", pending["session"], "--decide", f"{pending['id']}=approve")
+    assert (result.exit_code, result.out) == (0, "done\n")
+    assert "← shout: HEY" in result.err
+
+
+def test_a_conversation_asks_and_goes_on(project: Project) -> None:
+    project.agent(shouting(), "said it", "bye", more=ASKING)
+    with PseudoTerminal(["chat"], project.folder) as terminal:
+        terminal.until("agent> ")
+        terminal.press("go\r")
+        terminal.until("approve shout? ")
+        terminal.press("l\r")
+        terminal.until("waits for approval")
+        terminal.until("agent> ")
+        terminal.press("/resume\r")
+        terminal.until("approve shout? ")
+        terminal.press("y\r")
+        terminal.until("said it")
+        terminal.until("agent> ")
+        terminal.press("/exit\r")
+        assert terminal.end() == 0
+
+
+def test_what_is_asked_cannot_control_the_terminal(project: Project) -> None:
+    project.agent(shouting("\x1b]0;owned\x07\x1b[2Jhid\x9b31mden"), "done", more=ASKING)
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
+        terminal.until("approve shout? ")
+        terminal.press("n\r")
+        assert terminal.end() == 0
+        assert "\x1b[2J" not in terminal.raw
+        assert "\x1b]" not in terminal.raw
+
+
+def test_the_approvals_of_a_session_are_exported(zeus: Zeus, project: Project) -> None:
+    project.agent(shouting(), "done", more=ASKING)
+    zeus("run", "zeus.yaml", "go")
+    document = json.loads(zeus("sessions", "export").out)
+    assert [each["tool_name"] for each in document["approvals"]] == ["shout"]

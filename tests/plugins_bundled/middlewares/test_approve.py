@@ -1,0 +1,444 @@
+"""The approvals, through whole runs: asked now, left open, decided later, timed out, remembered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import (
+    PositionModel,
+    assert_paired,
+    call,
+    calling,
+    events_of,
+    play,
+    script,
+    shape,
+    write_agent,
+)
+from tests.support.databases import SQLITE_URL, storage
+from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
+from zeus_runtime.errors import UsageError
+from zeus_runtime.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    Event,
+    RunCompleted,
+    RunFailed,
+    ToolCallResult,
+    ToolCallStarted,
+)
+from zeus_runtime.store.approvals import allow, allowlist, approvals_of, revoke
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.thread_log import ThreadLog
+
+APPROVE = Decision("approve")
+
+
+@dataclass
+class Person:
+    """Answers by what is asked; None leaves it open."""
+
+    answer: Callable[[PendingApproval], Decision | None]
+    asked: list[PendingApproval] = field(default_factory=list)
+
+    async def ask(self, pending: PendingApproval) -> Decision | None:
+        self.asked.append(pending)
+        return self.answer(pending)
+
+
+def says(decision: Decision | None) -> Person:
+    return Person(lambda _pending: decision)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def agent(folder: Path, model: PositionModel, url: str = SQLITE_URL, **options: Any) -> Agent:
+    ref = json.dumps({"approve": options})
+    config = write_agent(folder, f"middlewares: [{ref}]\n{storage(url)}")
+    return Agent.from_config(config, directory=folder, model=model)
+
+
+def recording(*texts: str) -> PositionModel:
+    """One answer that calls `record` for each text, then the end."""
+    return script(calling(*(call("record", f"c{text}", text=text) for text in texts)), "done")
+
+
+def effects(folder: Path) -> list[str]:
+    file = folder / "effects.txt"
+    return sorted(file.read_text().split()) if file.exists() else []
+
+
+def of(events: Sequence[Event], kind: type[Any]) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def pending_ids(ending: Event) -> dict[str, str]:
+    """What waits, from its `text` argument to its id."""
+    assert isinstance(ending, RunFailed), ending
+    assert (ending.code, ending.exit_code) == ("approval_needed", 7)
+    return {each["parameters"]["text"]: each["id"] for each in ending.details["pending"]}
+
+
+async def test_a_call_that_is_approved_runs_and_the_wire_says_so(folder: Path) -> None:
+    person = says(APPROVE)
+    async with agent(folder, recording("a")) as living:
+        events = await events_of(living.stream("go", approvals=person))
+    assert isinstance(events[-1], RunCompleted)
+    assert effects(folder) == ["a"]
+    (started,) = of(events, ToolCallStarted)
+    (asked,) = of(events, ApprovalRequested)
+    (decided,) = of(events, ApprovalDecided)
+    assert started.requires_approval
+    assert asked.to_wire()["type"] == "approval_requested"
+    assert (asked.tool_name, asked.parameters, asked.call_id) == ("record", {"text": "a"}, "ca")
+    assert (decided.id, decided.decision, decided.by) == (asked.id, "approve", "user")
+    assert events.index(started) < events.index(asked) < events.index(decided)
+
+
+async def test_reading_needs_no_approval_unless_the_yaml_says_so(folder: Path) -> None:
+    model = script(calling(call("echo", "c1", text="x")), "done")
+    async with agent(folder, model) as living:
+        events = await play(living, "go")
+    assert isinstance(events[-1], RunCompleted)
+    assert not of(events, ToolCallStarted)[0].requires_approval
+    async with agent(folder, model, read_tools="ask") as living:
+        assert pending_ids((await play(living, "go"))[-1]).keys() == {"x"}
+
+
+async def test_a_rejected_call_does_not_run_and_is_not_asked_again(folder: Path) -> None:
+    same = calling(call("record", "c1", text="a"))
+    model = script(
+        same, calling(call("record", "c2", text="a")), calling(call("record", "c3", text="b")), "done"
+    )
+    person = Person(
+        lambda pending: APPROVE if pending.arguments["text"] == "b" else Decision("reject", "not today")
+    )
+    async with agent(folder, model) as living:
+        events = await events_of(living.stream("go", approvals=person))
+        session = events[-1].session  # type: ignore[union-attr]
+        first, second, third = of(events, ToolCallResult)
+        assert first.is_error
+        assert "rejected" in first.content
+        assert "not today" in first.content
+        assert "Do not call record with these arguments again" in first.content
+        assert "was not asked again" in second.content
+        assert "not today" in second.content
+        assert third.content == "recorded: b"
+        assert [each.arguments["text"] for each in person.asked] == ["a", "b"]
+        assert effects(folder) == ["b"]
+        # Another message of the user's is another run: it may be asked anew.
+        again = Person(lambda _pending: APPROVE)
+        living_again = script("", "", "", "", same, "done")
+        async with agent(folder, living_again) as other:
+            await events_of(other.stream("now do it", session=session, approvals=again))
+        assert len(again.asked) == 1
+
+
+async def test_several_calls_are_asked_separately_and_what_is_left_open_stays_open(
+    folder: Path, database_url: str
+) -> None:
+    answers = {"a": APPROVE, "b": Decision("reject"), "c": None, "d": None}
+    model = recording(*answers)
+    person = Person(lambda pending: answers[pending.arguments["text"]])
+    async with agent(folder, model, database_url) as living:
+        events = await events_of(living.stream("go", approvals=person))
+        ids = pending_ids(events[-1])
+        assert ids.keys() == {"c", "d"}
+        assert effects(folder) == ["a"]
+        assert {each.call_id for each in of(events, ToolCallResult)} == {"ca", "cb"}, "the others are logged"
+        session = events[-1].session  # type: ignore[union-attr]
+        assert (await living.sessions())[0].state == "approval"
+
+    # Decided one by one, in invocations of their own.
+    async with agent(folder, model, database_url) as living:
+        await living.decide(session, {ids["c"]: Decision("approve", instruction="then stop")})
+        events = await events_of(living.resume(session))
+        assert pending_ids(events[-1]) == {"d": ids["d"]}
+        (result,) = of(events, ToolCallResult)
+        assert result.content == "recorded: c\n\nThe user adds: then stop"
+    async with agent(folder, model, database_url) as living:
+        await living.decide(session, {ids["d"]: APPROVE})
+        events = await events_of(living.resume(session))
+        assert isinstance(events[-1], RunCompleted)
+        assert effects(folder) == ["a", "c", "d"]
+        history = await living.history(session)
+        assert_paired(history)
+        assert next(text for kind, text in shape(history) if kind == "tool") == "recorded: a"
+        assert len(model.requests) == 2, "no paid answer was asked again"
+        assert await living.pending_approvals() == []
+
+
+async def test_changed_arguments_run_instead_and_the_model_is_told(folder: Path) -> None:
+    model = recording("a")
+    async with agent(folder, model) as living:
+        ending = (await play(living, "go"))[-1]
+        ((_, name),) = pending_ids(ending).items()
+        session = ending.session  # type: ignore[union-attr]
+        for wrong in ({"text": 5, "more": 1}, {}):
+            with pytest.raises(UsageError, match="do not fit"):
+                await living.decide(session, {name: Decision("approve", arguments=wrong)})
+        await living.decide(session, {name: Decision("approve", arguments={"text": "better"})})
+        events = await events_of(living.resume(session))
+    assert effects(folder) == ["better"]
+    (result,) = of(events, ToolCallResult)
+    assert '{"text": "better"}' in result.content
+    assert result.content.endswith("recorded: better")
+    assert of(events, ApprovalDecided)[0].changed == {"text": "better"}
+
+
+async def test_wrong_decisions_are_told_and_change_nothing(folder: Path, database_url: str) -> None:
+    model = recording("a", "b")
+    async with agent(folder, model, database_url) as living:
+        ending = (await play(living, "go"))[-1]
+        ids, session = pending_ids(ending), ending.session  # type: ignore[union-attr]
+        with pytest.raises(UsageError, match=r"nothing of .* waits .*'nonsense'"):
+            await living.decide(session, {ids["a"]: APPROVE, "nonsense": APPROVE})
+        assert len(await living.pending_approvals(session)) == 2, "all or none"
+        await living.decide(session, {ids["a"]: APPROVE})
+        with pytest.raises(UsageError, match="was approved already"):
+            await living.decide(session, {ids["a"]: Decision("reject")})
+        with pytest.raises(UsageError, match="no session"):
+            await living.decide("session_000000000000", {ids["b"]: APPROVE})
+        events = await play(living, "never mind", session)
+        assert isinstance(events[-1], RunCompleted | RunFailed)
+        with pytest.raises(UsageError, match="went on without it"):
+            await living.decide(session, {ids["b"]: APPROVE})
+        assert effects(folder) == []
+
+
+async def test_a_decision_holds_for_what_was_shown_and_for_nothing_else(folder: Path) -> None:
+    """The same place of the same run, but the tool's schema changed what would run."""
+    async with agent(folder, recording("a")) as living:
+        ending = (await play(living, "go"))[-1]
+        ((_, name),) = pending_ids(ending).items()
+        session = ending.session  # type: ignore[union-attr]
+        await living.decide(session, {name: APPROVE})
+    database = Database(SQLITE_URL, directory=folder)
+    try:
+        from sqlalchemy import text
+
+        await database.run(
+            lambda c: c.execute(text("""UPDATE message SET payload = replace(payload, '"a"', '"evil"')"""))
+        )
+    finally:
+        await database.close()
+    async with agent(folder, recording("a")) as living:
+        ending = (await events_of(living.resume(session)))[-1]
+        assert pending_ids(ending).keys() == {"evil"}
+        assert effects(folder) == []
+
+
+@pytest.mark.parametrize("on_timeout", ["reject", "approve"])
+async def test_what_nobody_decides_in_time_is_decided_by_the_yaml(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, on_timeout: str
+) -> None:
+    now = [1_000_000]
+    monkeypatch.setattr(ThreadLog.__init__, "__kwdefaults__", {"now_ms": lambda: now[0]})
+    model = recording("a")
+    options = {"timeout_seconds": 60, "on_timeout": on_timeout}
+    async with agent(folder, model, **options) as living:
+        ending = (await play(living, "go"))[-1]
+        ((_, name),) = pending_ids(ending).items()
+        session = ending.session  # type: ignore[union-attr]
+        assert ending.details["pending"][0]["expires_ms"] == 1_060_000  # type: ignore[union-attr]
+        now[0] += 59_999
+        assert pending_ids((await events_of(living.resume(session)))[-1]) == {"a": name}
+        now[0] += 1
+        with pytest.raises(UsageError, match=r"time to decide .* is over"):
+            await living.decide(session, {name: APPROVE})
+        events = await events_of(living.resume(session))
+    assert isinstance(events[-1], RunCompleted)
+    assert effects(folder) == (["a"] if on_timeout == "approve" else [])
+    assert of(events, ApprovalDecided)[0].by == "timeout"
+    if on_timeout == "reject":
+        assert (
+            "Nobody approved this call of record within 60 seconds" in of(events, ToolCallResult)[0].content
+        )
+
+
+async def test_without_a_timeout_a_question_waits_for_weeks(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1_000_000]
+    monkeypatch.setattr(ThreadLog.__init__, "__kwdefaults__", {"now_ms": lambda: now[0]})
+    async with agent(folder, recording("a")) as living:
+        ending = (await play(living, "go"))[-1]
+        session = ending.session  # type: ignore[union-attr]
+    now[0] += 14 * 86_400_000
+    async with agent(folder, recording("a")) as living:
+        ids = pending_ids((await events_of(living.resume(session)))[-1])
+        await living.decide(session, {ids["a"]: APPROVE})
+        assert isinstance((await events_of(living.resume(session)))[-1], RunCompleted)
+
+
+async def test_somebody_who_is_asked_and_never_answers_times_out(folder: Path) -> None:
+    class Silent:
+        async def ask(self, pending: PendingApproval) -> Decision | None:
+            await asyncio.Event().wait()
+            return None
+
+    async with agent(folder, recording("a"), timeout_seconds=0.05) as living:
+        events = await events_of(living.stream("go", approvals=Silent()))
+    assert isinstance(events[-1], RunCompleted)
+    assert of(events, ApprovalDecided)[0].by == "timeout"
+
+
+async def test_thinking_is_not_the_runs_time(folder: Path) -> None:
+    class Slow:
+        async def ask(self, pending: PendingApproval) -> Decision | None:
+            await asyncio.sleep(0.4)
+            return APPROVE
+
+    config = write_agent(folder, "middlewares: [approve]\nlimits: {timeout_seconds: 0.35}\n")
+    async with Agent.from_config(config, directory=folder, model=recording("a", "b")) as living:
+        await living.sessions()
+        events = await events_of(living.stream("go", approvals=Slow()))
+    assert isinstance(events[-1], RunCompleted), events[-1]
+
+
+async def test_a_cancelled_question_stays_open(folder: Path) -> None:
+    asked = asyncio.Event()
+
+    class Thinking:
+        async def ask(self, pending: PendingApproval) -> Decision | None:
+            asked.set()
+            await asyncio.Event().wait()
+            return None
+
+    async with agent(folder, recording("a")) as living:
+        events: list[Event] = []
+
+        async def follow() -> None:
+            events.extend(await events_of(living.stream("go", approvals=Thinking())))
+
+        task = asyncio.create_task(follow())
+        await asked.wait()
+        (waiting,) = await living.pending_approvals()
+        assert living.cancel(waiting.session)
+        await task
+        assert events[-1].code == "cancelled"  # type: ignore[union-attr]
+        assert [each.id for each in await living.pending_approvals()] == [waiting.id]
+        await living.decide(waiting.session, {waiting.id: APPROVE})
+        assert isinstance((await events_of(living.resume(waiting.session)))[-1], RunCompleted)
+
+
+async def test_always_is_remembered_for_the_user(folder: Path, database_url: str) -> None:
+    model = script(calling(call("record", "c1", text="a")), calling(call("record", "c2", text="b")), "done")
+    person = says(Decision("approve", always=True))
+    async with agent(folder, model, database_url) as living:
+        assert isinstance((await events_of(living.stream("go", approvals=person)))[-1], RunCompleted)
+        assert len(person.asked) == 1
+        assert person.asked[0].may_remember
+        events = await play(living, "again")
+        assert isinstance(events[-1], RunCompleted)
+        assert not any(each.requires_approval for each in of(events, ToolCallStarted))
+    # A rule of the YAML says more than what is stored, and `ask` means every time.
+    for options in ({"ask": ["record"]}, {"mode": "ask"}):
+        async with agent(folder, model, database_url, **options) as living:
+            assert pending_ids((await play(living, "go"))[-1]).keys() == {"a"}
+
+
+async def test_an_allowlist_is_one_users_and_survives_two_who_write_it_at_once(
+    folder: Path, database_url: str
+) -> None:
+    databases = [Database(database_url, directory=folder) for _ in range(4)]
+    logs = [ThreadLog(each) for each in databases]
+    try:
+        await logs[0].create_tables()
+        made = await asyncio.gather(*(allow(log, "ann", "record") for log in logs for _ in range(5)))
+        assert sum(made) == 1
+        assert [tool for tool, _ in await allowlist(logs[0], "ann")] == ["record"]
+        assert await allowlist(logs[0], "bob") == []
+        gone = await asyncio.gather(*(revoke(log, "ann", "record") for log in logs))
+        assert sum(gone) == 1
+    finally:
+        for each in databases:
+            await each.close()
+
+
+async def test_modes_that_only_look_ask_nothing_and_refuse_what_is_denied(folder: Path) -> None:
+    model = script(calling(call("echo", "c1", text="x"), call("echo", "c2", text="secret")), "done")
+    options: Mapping[str, Any] = {"read_tools": "ask", "deny": [{"echo": {"text": "secret*"}}]}
+    ref = json.dumps({"approve": options})
+    config = write_agent(folder, f"middlewares: [{ref}]\n")
+    async with Agent.from_config(config, directory=folder, model=model, mode="plan") as living:
+        events = await play(living, "go")
+    assert isinstance(events[-1], RunCompleted)
+    results = {each.call_id: each for each in of(events, ToolCallResult)}
+    assert results["c1"].content == "echo: x"
+    assert results["c2"].is_error
+    assert 'deny: echo {"text": "secret*"}' in results["c2"].content
+
+
+async def test_secrets_are_masked_in_what_is_asked_and_stored_and_run_as_they_are(folder: Path) -> None:
+    (folder / ".env").write_text("MY_TOKEN=hunter2hunter2\n")
+    model = script(calling(call("record", "c1", text="hunter2hunter2")), "done")
+    config = write_agent(folder, "middlewares: [approve]\nmetadata: {token: '${MY_TOKEN}'}\n")
+    person = says(None)
+    async with Agent.from_config(config, directory=folder, model=model) as living:
+        events = await events_of(living.stream("go", approvals=person))
+        assert "hunter2" not in str(events)
+        assert "hunter2" not in str(person.asked)
+        session = events[-1].session  # type: ignore[union-attr]
+        (waiting,) = await living.pending_approvals(session)
+        assert "hunter2" not in str(waiting)
+        # Arguments that were changed elsewhere and kept here run with what the mask stands for.
+        await living.decide(session, {waiting.id: Decision("approve", arguments=dict(waiting.arguments))})
+        assert isinstance((await events_of(living.resume(session)))[-1], RunCompleted)
+    assert effects(folder) == ["hunter2hunter2"]
+
+
+async def test_a_session_keeps_its_decisions_through_the_archive(folder: Path) -> None:
+    async with agent(folder, recording("a", "b")) as living:
+        ending = (await play(living, "go"))[-1]
+        ids, session = pending_ids(ending), ending.session  # type: ignore[union-attr]
+        await living.decide(session, {ids["a"]: APPROVE})
+        await living.archive(session)
+        assert await living.pending_approvals() == []
+        await living.restore(session)
+        (waiting,) = await living.pending_approvals()
+        assert waiting.id == ids["b"]
+        await living.decide(session, {ids["b"]: Decision("reject", "no")})
+        assert isinstance((await events_of(living.resume(session)))[-1], RunCompleted)
+        assert effects(folder) == ["a"]
+        log = (await living._open()).log
+        stored = await approvals_of(log, await log.find(session))
+        assert [each.decision and each.decision.answer for each in stored] == ["approve", "reject"]
+
+
+async def test_going_back_withdraws_what_was_asked(folder: Path) -> None:
+    async with agent(folder, recording("a")) as living:
+        ending = (await play(living, "go"))[-1]
+        ids, session = pending_ids(ending), ending.session  # type: ignore[union-attr]
+        await living.rollback(session, to=1)
+        assert await living.pending_approvals() == []
+        with pytest.raises(UsageError, match="went on without it"):
+            await living.decide(session, {ids["a"]: APPROVE})
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"deny": ["recrod"]}, "'recrod' is no tool of this agent"),
+        ({"deny": [{"record": {"txt": "x"}}]}, "record has no argument 'txt'"),
+        ({"ask": ["git_*"]}, "no tool of this agent is named like 'git_*'"),
+        ({"on_timeout": "approve"}, "without timeout_seconds nothing ever times out"),
+    ],
+)
+def test_rules_that_could_never_fit_are_refused(
+    folder: Path, options: Mapping[str, Any], problem: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        agent(folder, script("x"), **options)
+    assert problem in str(refused.value)

@@ -1,0 +1,241 @@
+"""What a rule means, and the laws that every verdict keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from zeus_plugins.middlewares.approve.middleware import leads_to
+from zeus_plugins.middlewares.approve.options import Options
+from zeus_plugins.middlewares.approve.policy import Policy
+from zeus_plugins.middlewares.approve.rules import is_path
+
+from zeus_runtime import Tool, WorkspaceError, WorkspaceFiles
+
+Access = Literal["read", "write"]
+
+
+async def nothing(**_arguments: Any) -> str:
+    return ""
+
+
+def tool(name: str = "write_file", access: Access = "write", **properties: Any) -> Tool:
+    return Tool(name, "", {"type": "object", "properties": properties}, nothing, access=access)
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceFiles:
+    root = tmp_path_factory.mktemp("workspace")
+    for folder in ("src/deep", "secret"):
+        (root / folder).mkdir(parents=True)
+    (root / "src" / "link").symlink_to(root / "secret")
+    (root / "src" / "out").symlink_to("/")
+    (root / "plain").symlink_to(root / "src")
+    return WorkspaceFiles(root)
+
+
+def verdict(
+    workspace: WorkspaceFiles, arguments: Mapping[str, Any], of: Tool | None = None, /, **options: Any
+) -> str:
+    policy = Policy(Options(**options), lambda path: leads_to(workspace, path))
+    return policy.verdict(of or tool(), arguments).action
+
+
+@pytest.mark.parametrize(
+    ("path", "action"),
+    [
+        ("src/a.py", "allow"),
+        ("/src/a.py", "allow"),
+        ("./src//deep/../a.py", "allow"),
+        ("src/deep/a.py", "allow"),
+        ("plain/a.py", "ask"),  # it leads to src, and is not written so
+        ("src/../secret/a", "ask"),
+        ("src/link/a", "ask"),
+        ("src/out/etc/passwd", "ask"),
+        ("secret/a", "ask"),
+        ("src\\a.py", "ask"),
+        ("~/src/a.py", "ask"),
+        ("../src/a.py", "ask"),
+        ("file://src/a.py", "ask"),
+        ("srcs/a.py", "ask"),
+    ],
+)
+def test_a_pattern_of_paths_means_the_path_that_is_used(
+    workspace: WorkspaceFiles, path: str, action: str
+) -> None:
+    allow = [{"write_file": {"path": "src/**"}}]
+    assert verdict(workspace, {"path": path}, mode="ask", allow=allow) == action
+
+
+@pytest.mark.parametrize("path", ["secret/a", "src/../secret/a", "src/link/a", "/src/out/x", "C:\\secret"])
+def test_a_denied_path_is_denied_however_it_is_spelled(workspace: WorkspaceFiles, path: str) -> None:
+    """Also what is no path at all: it might mean the denied one to the tool."""
+    deny = [{"*": {"path": "secret/**"}}]
+    assert verdict(workspace, {"path": path}, mode="run_everything", deny=deny) == "deny"
+    assert verdict(workspace, {"path": "src/a"}, mode="run_everything", deny=deny) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "fits"),
+    [
+        ("git *", "git log --all", True),
+        ("git *", "gitk", False),
+        ("*", "any\nlines/and slashes", True),
+        ("https://example.org/*", "https://example.org/a/b", True),
+        ("https://example.org/*", "https://example.org.evil/a", False),
+        (["a", "b"], "b", True),
+        (5, 5, True),
+        (5, "5", False),
+        ("5", 5, True),
+        (True, True, True),
+        (True, 1, False),
+        (1, True, False),
+        ("a*", ["ab", "ac"], True),
+        ("a*", ["ab", "b"], False),
+        ("a*", [], False),
+        ("a*", {"a": 1}, False),
+        ("a*", None, False),
+    ],
+)
+def test_what_fits_an_allow_rule(workspace: WorkspaceFiles, pattern: Any, value: Any, fits: bool) -> None:
+    allow = [{"run": {"command": tuple(pattern) if isinstance(pattern, list) else pattern}}]
+    action = verdict(workspace, {"command": value}, tool("run"), mode="ask", allow=allow)
+    assert action == ("allow" if fits else "ask")
+
+
+@pytest.mark.parametrize("value", [["ok", "rm -rf"], {"any": "object"}])
+def test_what_is_not_clear_fits_a_deny_rule(workspace: WorkspaceFiles, value: Any) -> None:
+    deny = [{"run": {"command": "rm *"}}]
+    assert verdict(workspace, {"command": value}, tool("run"), mode="run_everything", deny=deny) == "deny"
+
+
+def test_an_argument_that_is_left_out_is_its_default(workspace: WorkspaceFiles) -> None:
+    listing = tool("ls", path={"type": "string", "default": "/secret"})
+    deny = [{"ls": {"path": "secret"}}]
+    assert verdict(workspace, {}, listing, mode="run_everything", deny=deny) == "deny"
+    assert verdict(workspace, {"path": "/src"}, listing, mode="run_everything", deny=deny) == "allow"
+
+
+@pytest.mark.parametrize(
+    ("rules", "action"),
+    [
+        ({"ask": ["write_file"], "allow": [{"write_file": {"path": "src/**"}}]}, "allow"),
+        ({"ask": ["write_*"], "allow": ["write_file"]}, "allow"),
+        ({"ask": ["write_file"], "allow": ["write_*"]}, "ask"),
+        ({"ask": ["write_file"], "allow": ["write_file"]}, "ask"),
+        ({"allow": ["write_file"], "ask": [{"write_file": {"path": "src/*"}}]}, "ask"),
+        ({"allow": ["write_file"], "ask": [{"*": {"path": "src/*"}}]}, "ask"),
+        ({"allow": [{"*": {"path": "src/*"}}], "ask": ["write_file"]}, "ask"),
+        (
+            {"allow": [{"write_file": {"path": "src/**"}}], "ask": [{"write_file": {"path": "src/a*"}}]},
+            "ask",
+        ),
+        (
+            {
+                "allow": [{"write_file": {"content": "x", "mode": "y"}}],
+                "ask": [{"write_file": {"path": "*/*"}}],
+            },
+            "ask",
+        ),
+        (
+            {
+                "allow": [{"write_file": {"content": "x", "path": "**"}}],
+                "ask": [{"write_file": {"path": "*/*"}}],
+            },
+            "allow",
+        ),
+        ({"deny": ["write_*"], "allow": [{"write_file": {"path": "src/a.py"}}]}, "deny"),
+    ],
+)
+def test_the_more_careful_rule_wins_unless_the_other_says_strictly_more(
+    workspace: WorkspaceFiles, rules: Mapping[str, Any], action: str
+) -> None:
+    arguments = {"path": "src/a.py", "content": "x", "mode": "y"}
+    assert verdict(workspace, arguments, mode="run_everything", **rules) == action
+
+
+@pytest.mark.parametrize(
+    ("mode", "access", "read_tools", "action"),
+    [
+        ("run_everything", "write", "allow", "allow"),
+        ("allowlist", "write", "allow", "listed"),
+        ("ask", "write", "allow", "ask"),
+        ("ask", "read", "allow", "allow"),
+        ("ask", "read", "ask", "ask"),
+        ("allowlist", "read", "ask", "listed"),
+    ],
+)
+def test_the_mode_decides_where_no_rule_fits(
+    workspace: WorkspaceFiles, mode: str, access: Access, read_tools: str, action: str
+) -> None:
+    assert verdict(workspace, {}, tool("x", access), mode=mode, read_tools=read_tools) == action
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        *(("path", True), ("file_path", True), ("targetDir", True), ("paths", True), ("command", False)),
+        *(("url", False), ("pathology", False), ("destination", True), ("path_pattern", False)),
+    ],
+)
+def test_which_arguments_are_paths(name: str, expected: bool) -> None:
+    assert is_path(name) is expected
+
+
+# The laws.
+
+PARTS = st.sampled_from(["src", "secret", "deep", "link", "out", "plain", "a.py", "..", ".", "", "~", "*"])
+PATHS = st.lists(PARTS, min_size=1, max_size=6).map("/".join)
+PATTERNS = st.sampled_from(["src/**", "src/*", "**", "secret/**", "**/a.py", "a.py", "s*/**"])
+TOOLS = st.sampled_from(["write_file", "edit_file", "write_*", "*"])
+RULE = st.one_of(TOOLS, st.builds(lambda name, pattern: {name: {"path": pattern}}, TOOLS, PATTERNS))
+RULES = st.lists(RULE, max_size=4)
+STRICTNESS = {"allow": 0, "listed": 1, "ask": 2, "deny": 3}
+
+
+@given(path=PATHS)
+def test_whatever_the_spelling_only_what_lies_below_is_allowed(workspace: WorkspaceFiles, path: str) -> None:
+    action = verdict(workspace, {"path": path}, mode="ask", allow=[{"write_file": {"path": "src/**"}}])
+    try:
+        real = (workspace.root / Path(workspace.normalize(path)).relative_to("/")).resolve()
+    except WorkspaceError:
+        assert action == "ask"
+        return
+    assert action == "ask" or real.is_relative_to((workspace.root / "src").resolve())
+
+
+@given(
+    path=PATHS, allow=RULES, ask=RULES, deny=RULES, more=RULE, kind=st.sampled_from(["allow", "ask", "deny"])
+)
+def test_a_further_rule_moves_a_verdict_only_its_own_way(
+    workspace: WorkspaceFiles, path: str, allow: Any, ask: Any, deny: Any, more: Any, kind: str
+) -> None:
+    """`ask` and `deny` never make anything laxer, `allow` never makes anything stricter; `deny` stays."""
+    rules = {"allow": allow, "ask": ask, "deny": deny}
+    before = STRICTNESS[verdict(workspace, {"path": path}, mode="allowlist", **rules)]
+    after = STRICTNESS[
+        verdict(workspace, {"path": path}, mode="allowlist", **{**rules, kind: [*rules[kind], more]})
+    ]
+    if kind == "allow":
+        assert after <= before
+        assert (before == STRICTNESS["deny"]) == (after == STRICTNESS["deny"])
+    elif kind == "deny":
+        assert after in (before, STRICTNESS["deny"])
+    else:
+        assert after in (before, max(before, STRICTNESS["ask"]))
+
+
+@given(path=PATHS, allow=RULES, ask=RULES, deny=RULES, data=st.data())
+def test_the_order_of_rules_means_nothing(
+    workspace: WorkspaceFiles, path: str, allow: Any, ask: Any, deny: Any, data: st.DataObject
+) -> None:
+    def shuffled(rules: Any) -> Any:
+        return data.draw(st.permutations(rules))
+
+    one = verdict(workspace, {"path": path}, allow=allow, ask=ask, deny=deny)
+    other = verdict(workspace, {"path": path}, allow=shuffled(allow), ask=shuffled(ask), deny=shuffled(deny))
+    assert one == other

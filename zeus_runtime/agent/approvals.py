@@ -1,0 +1,206 @@
+"""A run's questions to its user: written down before anybody is asked, answered now or when the run is taken up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.errors import UsageError, ZeusError
+from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event
+from zeus_runtime.tools.approval import ApprovalPending, Decision
+
+if TYPE_CHECKING:
+    from zeus_runtime.store.thread_log import Thread, ThreadLog
+    from zeus_runtime.tools.approval import ApprovalChannel, ApprovalRequest, Judge, PendingApproval
+    from zeus_runtime.tools.tool import JSON, ToolCall
+
+
+class ApprovalNeededError(ZeusError):
+    """A run cannot go on before somebody decides (exit 7); ``pending`` says what."""
+
+    exit_code = 7
+    code = "approval_needed"
+
+    def __init__(self, session: str, pending: Sequence[PendingApproval]) -> None:
+        calls = ", ".join(f"{each.tool} ({each.id})" for each in pending)
+        super().__init__(
+            f"{len(pending)} {'call waits' if len(pending) == 1 else 'calls wait'} for approval: {calls}",
+            remedy=f"Decide and go on with `zeus resume {session} --decide ID=approve` or `--decide ID=reject:REASON`.",
+        )
+        self.pending = tuple(pending)
+
+
+class Desk:
+    """One run's ``Approvals``.
+
+    Args:
+        log: where questions are written; None for a simulation, in which nobody is asked.
+        user: whose allowlist it is.
+        redact: masks known secrets in a JSON value.
+        emit: where events go.
+        channel: who can be asked now; None: nobody.
+    """
+
+    def __init__(
+        self,
+        log: ThreadLog | None = None,
+        *,
+        user: str = "",
+        redact: Callable[[Any], Any] = lambda value: value,
+        emit: Callable[[Event], None] = lambda _event: None,
+        channel: ApprovalChannel | None = None,
+    ) -> None:
+        self._given_log = log
+        self._user = user
+        self._redact = redact
+        self._emit = emit
+        self._channel = channel
+        self._judges: list[Judge] = []
+        self._clock: asyncio.Timeout | None = None
+        self._asking = 0
+        self._left_seconds: float | None = None
+        self._thread: Thread | None = None
+        self._run_id = ""
+
+    def begin(self, thread: Thread, run_id: str) -> None:
+        """Say whose questions they are, before the first one."""
+        self._thread, self._run_id = thread, run_id
+
+    def judged_by(self, judge: Judge) -> None:
+        """Let ``judge`` say of each call whether it needs approval."""
+        self._judges.append(judge)
+
+    async def requires(self, call: ToolCall) -> bool:
+        """Whether a call needs approval, as those say who will ask for it."""
+        for judge in self._judges:
+            if await judge(call):
+                return True
+        return False
+
+    async def is_allowed(self, tool: str) -> bool:
+        """Whether the user's stored allowlist has the tool."""
+        from zeus_runtime.store.approvals import is_allowed
+
+        return await is_allowed(self._log, self._user, tool)
+
+    async def ask(self, request: ApprovalRequest) -> Decision:
+        """The decision on ``request``.
+
+        Raises:
+            ApprovalPending: nobody has decided yet.
+            UsageError: the channel answered with arguments that do not fit.
+        """
+        from zeus_runtime.store.approvals import put
+
+        assert self._thread is not None, "a run begins before its calls"
+        shown = self._redact(request.arguments)
+        pending = await put(self._log, self._thread, self._run_id, request, shown)
+        if pending.is_open and self._is_over(pending):
+            pending = await self._timed_out(pending)
+        if pending.is_open:
+            self._emit(ApprovalRequested(**_told(pending), expires_ms=pending.expires_ms))
+            pending = await self._answered(pending)
+        decision = pending.decision
+        if decision is None:
+            raise ApprovalPending([pending])
+        self._emit(
+            ApprovalDecided(
+                **_told(pending),
+                decision=decision.answer,
+                by=decision.by,
+                changed=None if decision.arguments is None else dict(decision.arguments),
+            )
+        )
+        return replace(decision, arguments=self._unmasked(decision, request, pending))
+
+    @contextmanager
+    def watching(self, clock: asyncio.Timeout) -> Iterator[None]:
+        """While inside, ``clock`` stands still as long as somebody is asked: thinking is not the run's time."""
+        self._clock = clock
+        try:
+            yield
+        finally:
+            self._clock = None
+
+    @property
+    def _log(self) -> ThreadLog:
+        assert self._given_log is not None, "nobody is asked in a simulation"
+        return self._given_log
+
+    async def _answered(self, pending: PendingApproval) -> PendingApproval:
+        from zeus_runtime.store.approvals import allow, settle
+
+        if self._channel is None:
+            return pending
+        left_seconds = None
+        if pending.expires_ms is not None:
+            left_seconds = max(0.0, (pending.expires_ms - self._log.now_ms()) / 1000)
+        try:
+            with self._standing_still():
+                async with asyncio.timeout(left_seconds):
+                    decision = await self._channel.ask(pending)
+        except TimeoutError:
+            if not self._is_over(pending):
+                raise
+            return await self._timed_out(pending)
+        if decision is None:
+            return pending
+        if decision.arguments is not None and (problem := pending.problem_of(decision.arguments)):
+            raise UsageError(f"{pending.id} cannot be approved so: {problem}")
+        settled = await settle(self._log, pending, decision)
+        if settled.decision == decision and decision.always and pending.may_remember:
+            await allow(self._log, self._user, pending.tool)
+        return settled
+
+    async def _timed_out(self, pending: PendingApproval) -> PendingApproval:
+        from zeus_runtime.store.approvals import settle
+
+        return await settle(self._log, pending, Decision(pending.on_timeout, by="timeout"))
+
+    def _is_over(self, pending: PendingApproval) -> bool:
+        return pending.expires_ms is not None and pending.expires_ms <= self._log.now_ms()
+
+    def _unmasked(
+        self, decision: Decision, request: ApprovalRequest, pending: PendingApproval
+    ) -> dict[str, JSON] | None:
+        """Changed arguments as they run: one that was left masked is the one that was hidden."""
+        if decision.arguments is None:
+            return None
+        kept = {
+            name
+            for name, value in decision.arguments.items()
+            if name in request.arguments and value == pending.arguments.get(name)
+        }
+        return {
+            name: request.arguments[name] if name in kept else value
+            for name, value in decision.arguments.items()
+        }
+
+    @contextmanager
+    def _standing_still(self) -> Iterator[None]:
+        loop, clock = asyncio.get_running_loop(), self._clock
+        self._asking += 1
+        if self._asking == 1 and clock is not None and (when := clock.when()) is not None:
+            self._left_seconds = when - loop.time()
+            clock.reschedule(None)
+        try:
+            yield
+        finally:
+            self._asking -= 1
+            if self._asking == 0 and clock is not None and self._left_seconds is not None:
+                clock.reschedule(loop.time() + self._left_seconds)
+                self._left_seconds = None
+
+
+def _told(pending: PendingApproval) -> dict[str, Any]:
+    return {
+        "id": pending.id,
+        "session": pending.session,
+        "call_id": pending.call_id,
+        "tool_name": pending.tool,
+        "parameters": dict(pending.arguments),
+        "reason": pending.reason,
+    }

@@ -1,0 +1,181 @@
+"""Questions at a terminal: what a call would do, and the keys that decide."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime.cli.streams import complain, is_terminal, printable, styled
+from zeus_runtime.tools.approval import Decision
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.approval import PendingApproval
+
+LONGEST_VALUE: Final = 4_000
+"""Characters of an argument that are shown."""
+
+_HELP: Final = """\
+  y [TEXT]  run it once; TEXT is told the model besides
+  a         run it, and never ask this user about the tool again
+  c [JSON]  run it with these arguments instead
+  n [TEXT]  do not run it; TEXT tells the model why
+  l         decide later: the run ends, and `zeus resume` goes on (so does Ctrl-D)"""
+
+ReadLine = Callable[[str], Awaitable[str | None]]
+"""Asks for a line with a prompt; None at the end of input."""
+
+
+@dataclass(frozen=True)
+class Instead:
+    """What a line means that decides nothing: words to show."""
+
+    text: str
+
+
+class TerminalApprovals:
+    """Asks the user, one question after the other, when the view has shown what happened before (``answer``).
+
+    Args:
+        read: reads a line.
+    """
+
+    def __init__(self, read: ReadLine | None = None) -> None:
+        self._read = read or read_line
+        self._open: dict[str, tuple[PendingApproval, asyncio.Future[Decision | None]]] = {}
+
+    async def ask(self, pending: PendingApproval) -> Decision | None:
+        """Wait for ``answer``."""
+        future: asyncio.Future[Decision | None] = asyncio.get_running_loop().create_future()
+        self._open[pending.id] = pending, future
+        try:
+            return await future
+        finally:
+            del self._open[pending.id]
+
+    async def answer(self, name: str) -> None:
+        """Put the question to the user, if it still waits; a run that is stopped meanwhile takes it back."""
+        if name not in self._open:
+            return
+        pending, future = self._open[name]
+        asking = asyncio.create_task(self._decided(pending))
+        try:
+            await asyncio.wait({asking, future}, return_when=asyncio.FIRST_COMPLETED)
+            if asking.done() and not future.done():
+                future.set_result(asking.result())
+        finally:
+            if not asking.done():
+                asking.cancel()
+                with suppress(asyncio.CancelledError):
+                    await asking
+                complain("")
+
+    async def _decided(self, pending: PendingApproval) -> Decision | None:
+        complain(question(pending))
+        keys = "y, a, c, n, l or ?" if pending.may_remember else "y, c, n, l or ?"
+        while True:
+            line = await self._read(f"approve {pending.tool}? [{keys}] ")
+            if line is None:
+                return None
+            if line.strip() == "c":
+                line = f"c {await self._read('arguments as JSON: ') or ''}"
+            outcome = read_answer(line, pending)
+            if not isinstance(outcome, Instead):
+                return outcome
+            complain(outcome.text)
+
+
+def question(pending: PendingApproval) -> str:
+    """What would be done, why it is asked, and until when."""
+    from datetime import UTC, datetime
+
+    lines = [styled(f"{printable(pending.tool)} waits for approval ({pending.id})", "yellow", sys.stderr)]
+    lines += [f"  {printable(str(name))}: {_shown(value)}" for name, value in pending.arguments.items()]
+    if pending.reason:
+        lines.append(f"  because: {printable(pending.reason)}")
+    if pending.expires_ms is not None:
+        until = datetime.fromtimestamp(pending.expires_ms / 1000, UTC).astimezone()
+        lines.append(f"  until {until:%Y-%m-%d %H:%M:%S}, then: {pending.on_timeout}")
+    return "\n".join(lines)
+
+
+def read_answer(line: str, pending: PendingApproval) -> Decision | Instead | None:
+    """What a line of the user's means; None: later."""
+    key, _, text = line.strip().partition(" ")
+    text = text.strip()
+    match key.lower():
+        case "y" | "yes":
+            return Decision("approve", instruction=text)
+        case "a" | "always" if pending.may_remember:
+            return Decision("approve", always=True)
+        case "n" | "no":
+            return Decision("reject", reason=text)
+        case "c" | "change":
+            arguments = changed_arguments(text, pending)
+            return (
+                Instead(arguments) if isinstance(arguments, str) else Decision("approve", arguments=arguments)
+            )
+        case "l" | "later":
+            return None
+        case _:
+            help_text = (
+                _HELP
+                if pending.may_remember
+                else "\n".join(each for each in _HELP.splitlines() if not each.startswith("  a"))
+            )
+            return Instead(help_text)
+
+
+def changed_arguments(text: str, pending: PendingApproval) -> Mapping[str, Any] | str:
+    """The arguments that JSON text gives, or what is wrong with it."""
+    try:
+        given = json.loads(text)
+    except ValueError as error:
+        return f"this is no JSON: {error}"
+    if not isinstance(given, dict):
+        return "arguments are a JSON object, such as " + json.dumps(
+            dict(pending.arguments), ensure_ascii=False
+        )
+    return pending.problem_of(given) or given
+
+
+async def read_line(prompt: str) -> str | None:
+    """A line from the terminal; what was typed before the prompt came does not count. Can be cancelled."""
+    _forget_typed()
+    sys.stderr.write(prompt)
+    sys.stderr.flush()
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    try:
+        loop.add_reader(sys.stdin.fileno(), ready.set)
+    except NotImplementedError:  # Windows
+        return await asyncio.to_thread(sys.stdin.readline) or None
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
+    return sys.stdin.readline() or None
+
+
+def at_terminal() -> TerminalApprovals | None:
+    """A way to ask, where somebody sits at standard input and sees standard error."""
+    return TerminalApprovals() if is_terminal(sys.stdin) and is_terminal(sys.stderr) else None
+
+
+def _forget_typed() -> None:
+    """A key that was pressed for something else must not approve."""
+    with suppress(ImportError, OSError):
+        import termios
+
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    more = len(text) - LONGEST_VALUE
+    cut = f"{text[:LONGEST_VALUE]}\n(… {more:,} more characters)" if more > 0 else text
+    return printable(cut).replace("\n", "\n    ")

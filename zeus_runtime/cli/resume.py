@@ -1,0 +1,137 @@
+"""``zeus resume``: decide what a session waits for, and take its run up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from zeus_runtime.cli.completion import complete_config
+from zeus_runtime.cli.options import env_option, set_option
+from zeus_runtime.cli.sessions.options import session_argument
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.tools.approval import Decision
+
+
+@click.command("resume")
+@session_argument
+@click.option(
+    "--decide",
+    "decided",
+    metavar="ID=DECISION",
+    multiple=True,
+    help="approve, always, reject, reject:REASON or approve:JSON; may be repeated.",
+)
+@click.option("--instruction", metavar="TEXT", help="Told the model with each decision.")
+@click.option(
+    "--config",
+    metavar="CONFIG",
+    shell_complete=complete_config,
+    help="The agent: a file or preset; zeus.yaml by default.",
+)
+@env_option
+@set_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "ndjson"]),
+    default="text",
+    show_default=True,
+    help="The answer as text, one JSON object at the end, or one JSON event per line.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="On standard error only errors.")
+@click.pass_obj
+@click.pass_context
+def command(
+    ctx: click.Context,
+    process: Process,
+    session: str | None,
+    decided: tuple[str, ...],
+    instruction: str | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    output: str,
+    quiet: bool,
+) -> None:
+    """Take up a session's run, deciding what it waits for; the agent's latest session by default.
+
+    \b
+    --decide ID=approve          the call runs
+    --decide ID=always           it runs, and its tool goes on your allowlist
+    --decide ID=reject:REASON    it does not run; the model is told why
+    --decide 'ID=approve:{"path": "notes.md"}'
+                                 it runs with these arguments instead
+
+    What is not decided stays open: on a terminal you are asked, else the run ends with exit code 7. `zeus approvals
+    pending` lists what waits.
+    """
+    from zeus_runtime.cli.run import Request, carry_out
+
+    if instruction is not None and not decided:
+        raise click.UsageError("--instruction goes with --decide", ctx)
+    request = Request(
+        config=config,
+        env=env,
+        sets=sets,
+        mode=None,
+        prompt=None,
+        session=session,
+        continues=True,
+        record=None,
+        output=output,
+        quiet=quiet,
+        decide=decisions(ctx, decided, instruction or ""),
+    )
+    ctx.exit(carry_out(process, request))
+
+
+def decisions(ctx: click.Context, decided: Sequence[str], instruction: str) -> dict[str, Decision]:
+    """The words of ``--decide`` as decisions by id.
+
+    Raises:
+        click.UsageError: one cannot be read, or two are about one id.
+    """
+    found: dict[str, Decision] = {}
+    for word in decided:
+        name, equals, text = word.partition("=")
+        decision = decision_of(text) if name and equals else "say ID=approve or ID=reject"
+        if isinstance(decision, str):
+            raise click.UsageError(f"--decide {word}: {decision}", ctx)
+        if name in found:
+            raise click.UsageError(f"--decide: {name} is decided twice", ctx)
+        found[name] = replace(decision, instruction=instruction)
+    return found
+
+
+def decision_of(text: str) -> Decision | str:
+    """What a text decides, or why it decides nothing."""
+    from zeus_runtime.tools.approval import Decision
+
+    verb, colon, rest = text.partition(":")
+    match verb:
+        case "approve" if not colon:
+            return Decision("approve")
+        case "approve":
+            try:
+                arguments = json.loads(rest)
+            except ValueError as error:
+                return f"the arguments are no JSON: {error}"
+            return (
+                Decision("approve", arguments=arguments)
+                if isinstance(arguments, dict)
+                else ("the arguments are a JSON object")
+            )
+        case "always" if not colon:
+            return Decision("approve", always=True)
+        case "reject":
+            return Decision("reject", reason=rest.strip())
+        case _:
+            return (
+                f"{verb!r} is no decision; they are approve, always, reject, reject:REASON and approve:JSON"
+            )

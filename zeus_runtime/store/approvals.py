@@ -1,0 +1,281 @@
+"""What people were asked and what they decided, in the threads' database; and what a user always allows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import Connection, RowMapping, Select, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from zeus_runtime.errors import UsageError
+from zeus_runtime.store.tables import AllowedRow, ApprovalRow, ParentRow, ThreadRow
+from zeus_runtime.tools.approval import Decision, PendingApproval
+
+if TYPE_CHECKING:
+    from zeus_runtime.store.thread_log import Thread, ThreadLog
+    from zeus_runtime.tools.approval import ApprovalRequest
+
+_thread = ThreadRow.__table__  # type: ignore[attr-defined]
+_parent = ParentRow.__table__  # type: ignore[attr-defined]
+_approval = ApprovalRow.__table__  # type: ignore[attr-defined]
+_allowed = AllowedRow.__table__  # type: ignore[attr-defined]
+
+WITHDRAWN: Final = "withdrawn"
+
+
+async def put(
+    log: ThreadLog, thread: Thread, run_id: str, request: ApprovalRequest, shown: Mapping[str, Any]
+) -> PendingApproval:
+    """The stored question of ``request``, written first if it is new.
+
+    A question that has the same digest as one that was rejected in this run is decided by that. What was asked before
+    at the same place about something else is withdrawn.
+
+    Args:
+        run_id: whose question it is.
+        shown: the arguments, secrets masked.
+
+    Raises:
+        LogConflictError: another process has taken the session.
+    """
+    now = log.now_ms()
+    name = approval_id(thread.session, run_id, request.place, request.digest)
+    stored = {
+        "tool": request.tool,
+        "arguments": shown,
+        "call_id": request.call_id,
+        "reason": request.reason,
+        "schema": request.schema,
+        "may_remember": request.may_remember,
+        "on_timeout": request.on_timeout,
+    }
+    expires = None if request.timeout_seconds is None else now + round(request.timeout_seconds * 1000)
+    here = (_approval.c.thread == thread.key, _approval.c.run_id == run_id)
+
+    def work(connection: Connection) -> PendingApproval:
+        if (found := _one(connection, _rows().where(*here, _approval.c.id == name))) is not None:
+            return found
+        same = _rows().where(*here, _approval.c.digest == request.digest, _approval.c.verdict == "reject")
+        rejected = _one(connection, same)
+        row: dict[str, Any] = {
+            "thread": thread.key,
+            "id": name,
+            "run_id": run_id,
+            "place": request.place,
+            "digest": request.digest,
+            "created_ms": now,
+            "expires_ms": expires,
+            "request": json.dumps(stored, ensure_ascii=True),
+        }
+        if rejected is not None and rejected.decision is not None:
+            row |= _decided(Decision("reject", rejected.decision.reason, by="earlier"), now)
+        _withdraw(connection, *here, _approval.c.place == request.place)
+        connection.execute(insert(_approval), row)
+        made = _one(connection, _rows().where(*here, _approval.c.id == name))
+        assert made is not None
+        return made
+
+    return await log.owning(thread, "a question", work)
+
+
+async def settle(log: ThreadLog, pending: PendingApproval, decision: Decision) -> PendingApproval:
+    """Write down ``decision``, unless there is one already; what holds now."""
+    now = log.now_ms()
+
+    def work(connection: Connection) -> PendingApproval:
+        here = _of(pending)
+        undecided = update(_approval).where(here, _approval.c.verdict.is_(None))
+        connection.execute(undecided.values(_decided(decision, now)))
+        found = _one(connection, _rows().where(here))
+        return found or pending
+
+    return await log.database.run(work)
+
+
+async def decide(log: ThreadLog, session: str, decisions: Mapping[str, Decision]) -> list[PendingApproval]:
+    """Decide questions of a session and of its sub-agents, all of them or none.
+
+    Args:
+        decisions: a question's id to what is decided.
+
+    Raises:
+        UsageError: an id is unknown, decided already, withdrawn or out of time, or changed arguments do not fit.
+    """
+    now = log.now_ms()
+
+    def work(connection: Connection) -> list[PendingApproval]:
+        family = _family(connection, session)
+        known = {each.id: each for each in _all(connection, _rows().where(_approval.c.thread.in_(family)))}
+        checked = [_decidable(name, decision, known, session, now) for name, decision in decisions.items()]
+        decided = []
+        for pending, decision in zip(checked, decisions.values(), strict=True):
+            undecided = update(_approval).where(_of(pending), _approval.c.verdict.is_(None))
+            if connection.execute(undecided.values(_decided(decision, now))).rowcount != 1:
+                raise UsageError(f"{pending.id} was decided by somebody else just now")
+            found = _one(connection, _rows().where(_of(pending)))
+            assert found is not None
+            decided.append(found)
+        return decided
+
+    return await log.database.run(work)
+
+
+async def open_approvals(log: ThreadLog, session: str | None = None) -> list[PendingApproval]:
+    """The questions that nobody decided, the oldest first; of one session and its sub-agents, or of all."""
+
+    def work(connection: Connection) -> list[PendingApproval]:
+        query = _rows().where(_approval.c.verdict.is_(None))
+        if session is not None:
+            query = query.where(_approval.c.thread.in_(_family(connection, session)))
+        return _all(connection, query)
+
+    return await log.database.run(work)
+
+
+async def approvals_of(log: ThreadLog, thread: Thread) -> list[PendingApproval]:
+    """Every question of a session's own, the oldest first."""
+    query = _rows().where(_approval.c.thread == thread.key)
+    return await log.reading(thread, lambda connection: _all(connection, query))
+
+
+async def withdraw(log: ThreadLog, thread: Thread) -> None:
+    """Close what nobody decided: the conversation goes on without it."""
+    await log.owning(thread, "a withdrawal", lambda connection: withdraw_in(connection, thread.session))
+
+
+def withdraw_in(connection: Connection, session: str) -> None:
+    """``withdraw``, in a transaction that does more: of a session and of its sub-agents."""
+    _withdraw(connection, _approval.c.thread.in_(_family(connection, session)))
+
+
+async def allow(log: ThreadLog, user: str, tool: str) -> bool:
+    """Put a tool on a user's allowlist; False if it is there already."""
+    row = {"user": user, "tool": tool, "created_ms": log.now_ms()}
+    try:
+        await log.database.run(lambda connection: connection.execute(insert(_allowed), row))
+    except IntegrityError:
+        return False
+    return True
+
+
+async def revoke(log: ThreadLog, user: str, tool: str) -> bool:
+    """Take a tool off a user's allowlist; False if it was not there."""
+    here = (_allowed.c.user == user, _allowed.c.tool == tool)
+    return await log.database.run(
+        lambda connection: connection.execute(delete(_allowed).where(*here)).rowcount == 1
+    )
+
+
+async def allowlist(log: ThreadLog, user: str) -> list[tuple[str, int]]:
+    """A user's allowlist: tool and since when (UTC milliseconds), by name."""
+    query = select(_allowed.c.tool, _allowed.c.created_ms).where(_allowed.c.user == user)
+    return await log.database.run(
+        lambda connection: [(row[0], row[1]) for row in connection.execute(query.order_by(_allowed.c.tool))]
+    )
+
+
+async def is_allowed(log: ThreadLog, user: str, tool: str) -> bool:
+    """Whether a user's allowlist has the tool."""
+    query = select(_allowed.c.tool).where(_allowed.c.user == user, _allowed.c.tool == tool)
+    return await log.database.run(lambda connection: connection.execute(query).first() is not None)
+
+
+def approval_id(session: str, run_id: str, place: str, digest: str) -> str:
+    """What a question is named by: the same for the same call however often its run is taken up."""
+    return hashlib.sha256(f"{session}\n{run_id}\n{place}\n{digest}".encode()).hexdigest()[:8]
+
+
+def _decidable(
+    name: str, decision: Decision, known: Mapping[str, PendingApproval], session: str, now: int
+) -> PendingApproval:
+    pending = known.get(name)
+    waiting = ", ".join(each.id for each in known.values() if each.is_open) or "none"
+    if pending is None:
+        raise UsageError(
+            f"nothing of {session} waits for a decision under the id {name!r}",
+            remedy=f"Those that wait: {waiting}.",
+        )
+    if pending.withdrawn:
+        raise UsageError(
+            f"{name} is no longer waiting: the conversation went on without it",
+            remedy=f"Those that wait: {waiting}.",
+        )
+    if pending.decision is not None:
+        was = "approved" if pending.decision.answer == "approve" else "rejected"
+        raise UsageError(f"{name} was {was} already", remedy=f"Those that wait: {waiting}.")
+    if pending.expires_ms is not None and pending.expires_ms <= now:
+        raise UsageError(
+            f"the time to decide {name} is over: it counts as {pending.on_timeout}",
+            remedy=f"`zeus resume {session}` goes on.",
+        )
+    if decision.arguments is not None and (problem := pending.problem_of(decision.arguments)):
+        raise UsageError(f"{name} cannot be approved so: {problem}")
+    return pending
+
+
+def _decided(decision: Decision, now: int) -> dict[str, Any]:
+    return {
+        "verdict": decision.answer,
+        "decided_ms": now,
+        "decision": json.dumps(asdict(decision), ensure_ascii=True),
+    }
+
+
+def _withdraw(connection: Connection, *where: Any) -> None:
+    connection.execute(
+        update(_approval).where(*where, _approval.c.verdict.is_(None)).values(verdict=WITHDRAWN)
+    )
+
+
+def _of(pending: PendingApproval) -> Any:
+    key = select(_thread.c.key).where(_thread.c.session == pending.session).scalar_subquery()
+    return (_approval.c.thread == key) & (_approval.c.id == pending.id)
+
+
+def _family(connection: Connection, session: str) -> list[int]:
+    """The keys of a session and of its sub-agents' sessions."""
+    found = list(connection.execute(select(_thread.c.key).where(_thread.c.session == session)).scalars())
+    young = found
+    while young:
+        query = select(_parent.c.thread).where(_parent.c.parent.in_(young))
+        young = [key for key in connection.execute(query).scalars() if key not in found]
+        found = [*found, *young]
+    return found
+
+
+def _rows() -> Select[Any]:
+    return (
+        select(_thread.c.session, _approval)
+        .select_from(_approval.join(_thread))
+        .order_by(_approval.c.created_ms, _approval.c.thread, _approval.c.place, _approval.c.id)
+    )
+
+
+def _one(connection: Connection, query: Select[Any]) -> PendingApproval | None:
+    row = connection.execute(query.limit(1)).mappings().first()
+    return None if row is None else _read(row)
+
+
+def _all(connection: Connection, query: Select[Any]) -> list[PendingApproval]:
+    return [_read(row) for row in connection.execute(query).mappings()]
+
+
+def _read(row: RowMapping) -> PendingApproval:
+    decision = None if row["decision"] is None else Decision(**json.loads(row["decision"]))
+    return PendingApproval(
+        id=row["id"],
+        session=row["session"],
+        run_id=row["run_id"],
+        place=row["place"],
+        digest=row["digest"],
+        created_ms=row["created_ms"],
+        expires_ms=row["expires_ms"],
+        decision=decision,
+        decided_ms=row["decided_ms"],
+        withdrawn=row["verdict"] == WITHDRAWN,
+        **json.loads(row["request"]),
+    )

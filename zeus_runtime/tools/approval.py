@@ -1,0 +1,185 @@
+"""What a person is asked before something is done, and what the answer can be. Data only."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.tool import JSON, ToolCall
+
+Answer: TypeAlias = Literal["approve", "reject"]
+
+_EMPTY: Final[Mapping[str, Any]] = {}
+
+
+@dataclass(frozen=True)
+class ApprovalRequest:
+    """What is to be approved.
+
+    Args:
+        tool: what would be done: a tool's name.
+        arguments: with what, as it would run.
+        place: where in the run it stands, the same whenever the run is taken up: ``ToolCall.place`` and, where one
+            call asks several things, something that tells them apart (``"17.elicitation-1"``).
+        call_id: the tool call's id.
+        reason: why it is asked, for the person.
+        schema: the JSON Schema that changed arguments must fit; None: they cannot be changed.
+        may_remember: whether "always allow this tool" may be offered.
+        timeout_seconds: how long the answer may take, counted from the first asking; None: for ever.
+        on_timeout: what holds after that.
+    """
+
+    tool: str
+    arguments: Mapping[str, JSON]
+    place: str
+    call_id: str = ""
+    reason: str = ""
+    schema: Mapping[str, JSON] | None = None
+    may_remember: bool = True
+    timeout_seconds: float | None = None
+    on_timeout: Answer = "reject"
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the tool and its arguments: what an answer is bound to."""
+        text = json.dumps([self.tool, self.arguments], sort_keys=True, ensure_ascii=False, default=str)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What was answered.
+
+    Args:
+        answer: ``approve`` or ``reject``.
+        reason: of a rejection, for the model.
+        arguments: to run with instead.
+        instruction: something more that the model is told.
+        always: the user never wants to be asked about this tool again.
+        by: ``user``; ``timeout``; ``earlier``: the user rejected the same call before.
+    """
+
+    answer: Answer
+    reason: str = ""
+    arguments: Mapping[str, JSON] | None = None
+    instruction: str = ""
+    always: bool = False
+    by: Literal["user", "timeout", "earlier"] = "user"
+
+
+@dataclass(frozen=True)
+class PendingApproval:
+    """A question as it is stored and shown; known secrets in it are masked.
+
+    Args:
+        id: what a decision names it by.
+        session: the session that waits for it, which may be a sub-agent's.
+        run_id, place: where it stands.
+        digest: what the decision is bound to.
+        tool, arguments, call_id, reason, schema, may_remember, on_timeout: of the ``ApprovalRequest``.
+        created_ms, expires_ms: UTC milliseconds; no ``expires_ms``: it waits for ever.
+        decision: None while nobody decided.
+        decided_ms: UTC milliseconds.
+        withdrawn: the conversation went on without it.
+    """
+
+    id: str
+    session: str
+    run_id: str
+    place: str
+    digest: str
+    tool: str
+    arguments: Mapping[str, JSON]
+    call_id: str = ""
+    reason: str = ""
+    schema: Mapping[str, JSON] | None = field(default=None, repr=False)
+    may_remember: bool = True
+    on_timeout: Answer = "reject"
+    created_ms: int = 0
+    expires_ms: int | None = None
+    decision: Decision | None = None
+    decided_ms: int | None = None
+    withdrawn: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can still be decided, its time aside."""
+        return self.decision is None and not self.withdrawn
+
+    def problem_of(self, arguments: JSON) -> str | None:
+        """Why ``arguments`` cannot be run instead; None if they can."""
+        from zeus_runtime.tools.dispatch import validate_arguments
+        from zeus_runtime.tools.tool import Tool
+
+        if self.schema is None:
+            return f"the arguments of {self.tool} cannot be changed"
+
+        async def unused() -> str:
+            raise AssertionError
+
+        checked = validate_arguments(Tool(self.tool, "", self.schema, unused), arguments)
+        return checked if isinstance(checked, str) else None
+
+    def as_json(self) -> dict[str, Any]:
+        """What whoever decides needs to know."""
+        return {
+            "id": self.id,
+            "session": self.session,
+            "call_id": self.call_id,
+            "tool_name": self.tool,
+            "parameters": dict(self.arguments),
+            "reason": self.reason,
+            "created_ms": self.created_ms,
+            "expires_ms": self.expires_ms,
+        }
+
+
+class ApprovalChannel(Protocol):
+    """A person, or a program in a person's place, who can be asked while a run waits."""
+
+    async def ask(self, pending: PendingApproval) -> Decision | None:
+        """The answer; None leaves the question open, and the run ends until it is decided.
+
+        Several questions may be asked at the same time.
+        """
+        ...
+
+
+Judge: TypeAlias = "Callable[[ToolCall], Awaitable[bool]]"
+"""Whether a call needs somebody's approval."""
+
+
+class Approvals(Protocol):
+    """How a component asks the user (``Build.approvals``, ``ToolRun.approvals``): one way for all."""
+
+    async def ask(self, request: ApprovalRequest) -> Decision:
+        """The decision: the stored one where there is one, else what is answered now.
+
+        Where nobody can answer now, the call ends here with ``ApprovalPending``, which must not be caught: the run's
+        other calls finish, the run ends with ``approval_needed``, and whoever takes it up makes the call again.
+        """
+        ...
+
+    async def is_allowed(self, tool: str) -> bool:
+        """Whether the user's stored allowlist has the tool."""
+        ...
+
+    def judged_by(self, judge: Judge) -> None:
+        """Let ``judge`` say of each call, before it is made, whether it needs approval (the event ``tool_call``)."""
+        ...
+
+
+class ApprovalPending(BaseException):
+    """Nobody has decided yet: no error, the call waits. Like a cancellation it passes through ``except Exception``.
+
+    Args:
+        pending: what waits for a decision.
+    """
+
+    def __init__(self, pending: Sequence[PendingApproval]) -> None:
+        super().__init__(", ".join(each.id for each in pending))
+        self.pending = tuple(pending)
