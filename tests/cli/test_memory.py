@@ -277,3 +277,105 @@ def test_an_import_that_is_killed_is_begun_again_and_misses_nothing(remembering:
     assert sum(done.json["outcomes"].values()) == 120
     assert {each["content"] for each in listed(zeus, "--limit", "500")} == {line["content"] for line in lines}
     assert Path(database).exists()
+
+
+OWN_MODEL = """
+import numpy as np
+from zeus_runtime import Calibration, Component, Embedder, hookimpl
+
+
+class Own(Embedder):
+    model, dimension, calibration, quick = "own", 8, Calibration(0.1, 0.9, 0.5), True
+
+    async def embed(self, texts, *, purpose):
+        return np.eye(8, dtype=np.float32)[[len(text) % 8 for text in texts]]
+
+
+@hookimpl
+def register_embeddings():
+    return [Component("own", create=lambda options, build: Own())]
+"""
+
+
+def test_a_user_chooses_a_model_of_their_own_and_the_plan_knows(remembering: Project, zeus: Zeus) -> None:
+    remembering.write("own.py", OWN_MODEL)
+    remembering.write("zeus.yaml", CONFIG + "plugins: {files: [own.py]}\n")
+    before = zeus("memory", "embeddings", "show", "--format", "json").json
+    assert (before["name"], before["by"]) == ("static", "config")
+    add(zeus, "The user plays the cello")
+    chosen = zeus("memory", "embeddings", "use", "own")
+    assert chosen.exit_code == 0
+    assert "embedded by own (8 dimensions)" in chosen.err
+    assert "found by words alone until `zeus memory reindex`: 1" in chosen.err
+    shown = zeus("memory", "embeddings", "show", "--format", "json").json
+    assert shown == {
+        "user": "ann",
+        "by": "user",
+        "name": "own",
+        "options": {},
+        "model": "own",
+        "dimension": 8,
+        "waiting": 1,
+    }
+    assert "embeddings own" in zeus("plan").out
+    assert "ann's own choice" in zeus("plan").out
+    assert zeus("plan", "--format", "json").json["memory"]["embeddings"]["name"] == "own"
+    assert zeus("memory", "reindex").exit_code == 0
+    assert "0" in zeus("memory", "embeddings", "show").out.splitlines()[-1]
+    assert zeus("memory", "embeddings", "reset").exit_code == 0
+    plan = zeus("plan", "--format", "json").json["memory"]
+    assert (plan["embeddings"]["name"], plan["embeddings_by"]) == ("static", "config")
+
+
+def test_the_choice_is_one_users(remembering: Project, zeus: Zeus) -> None:
+    assert zeus("memory", "embeddings", "use", "{static: {characters: false}}").exit_code == 0
+    bob = zeus("plan", "--format", "json", "--set", "memory.user=bob").json["memory"]
+    assert (bob["embeddings_by"], bob["embeddings"]["options"]["characters"]) == ("config", True)
+    ann = zeus("plan", "--format", "json").json["memory"]
+    assert (ann["embeddings_by"], ann["embeddings"]["options"]["characters"]) == ("user", False)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "problem"),
+    [
+        ("statik", 4, "did you mean 'static'"),
+        ("{static: {charakters: false}}", 3, "charakters"),
+        ("[static]", 2, "neither a name nor"),
+        ("{static: {", 3, "MODEL"),
+        ("litellm", 4, "OPENAI_API_KEY"),
+    ],
+)
+def test_a_model_that_cannot_be_used_is_not_chosen(
+    remembering: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, words: str, code: int, problem: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    done = zeus("memory", "embeddings", "use", words)
+    assert (done.exit_code, done.out) == (code, ""), done.err
+    assert problem in done.err
+    assert zeus("memory", "embeddings", "show", "--format", "json").json["by"] == "config"
+
+
+def test_a_choice_that_is_gone_is_said_by_plan_and_show_and_can_be_given_up(
+    remembering: Project, zeus: Zeus
+) -> None:
+    remembering.write("own.py", OWN_MODEL)
+    remembering.write("zeus.yaml", CONFIG + "plugins: {files: [own.py]}\n")
+    assert zeus("memory", "embeddings", "use", "own").exit_code == 0
+    remembering.write("zeus.yaml", CONFIG)
+    assert "embeddings cannot be used" in zeus("plan").out
+    shown = zeus("memory", "embeddings", "show")
+    assert shown.exit_code == 4
+    assert "'own'" in shown.err
+    assert "zeus memory embeddings reset" in shown.err
+    assert zeus("memory", "embeddings", "reset").exit_code == 0
+    assert zeus("memory", "embeddings", "show").exit_code == 0
+
+
+def test_a_plan_asks_no_server_for_the_choice(remembering: Project, zeus: Zeus) -> None:
+    remembering.write(
+        "zeus.yaml",
+        CONFIG + "storage: {url: 'postgresql://nobody@127.0.0.1:1/none'}\ncheckpointer: postgres\n",
+    )
+    done = zeus("plan")
+    assert done.exit_code == 0, done.err
+    assert "unless ann chose another model: zeus memory embeddings show" in done.out

@@ -421,16 +421,23 @@ class Operations:
         return gone
 
     async def without_vector(
-        self, caller: Caller | None, embedding: Embedding, *, any_model: bool, limit: int
+        self,
+        caller: Caller | None,
+        embedding: Embedding,
+        *,
+        any_model: bool,
+        limit: int,
+        but_of: Collection[str] = (),
     ) -> tuple[list[MemoryItem], int]:
         """Some of the caller's items that have no vector, or none of this model, and how many there are in all.
 
         Args:
             caller: None for everybody's.
+            but_of: authors whose items are left out.
         """
 
         def work(connection: Connection) -> tuple[list[MemoryItem], int]:
-            where = records.not_embedded_with(embedding, any_model=any_model)
+            where = records.not_embedded_with(embedding, any_model=any_model, but_of=but_of)
             if caller is not None:
                 where = and_(_concerns(caller), where)
             return records.items(connection, where, limit=limit), records.count(connection, where)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from zeus_runtime.cli.context.telling import tell
+from zeus_runtime.cli.memory.embeddings import embeddings
 from zeus_runtime.cli.memory.moving import export_memories, import_memories, reindex
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import (
@@ -320,4 +321,5 @@ def history(
 command.add_command(export_memories)
 command.add_command(import_memories)
 command.add_command(reindex)
+command.add_command(embeddings)
 command.add_command(profile)
