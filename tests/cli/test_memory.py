@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from tests.cli.pseudo_terminal import PseudoTerminal
 
 CONFIG = """
 version: 1
@@ -234,6 +236,65 @@ def test_a_profile_that_cannot_be_written_says_why(
     done = zeus("memory", "profile", "edit", *words)
     assert done.exit_code == 2
     assert problem in done.err
+
+
+def editor(folder: Path, body: str) -> dict[str, str]:
+    """An editor that changes the file as ``body`` says: Python, the path of the file being ``file``."""
+    script = folder / "editor.py"
+    head = (
+        "import os, sys, time\nfrom pathlib import Path\nfile = Path(sys.argv[1])\ntext = file.read_text()\n"
+    )
+    script.write_text(head + body)
+    return {"VISUAL": f"{sys.executable} {script}"}
+
+
+def profession(zeus: Zeus) -> str:
+    shown = zeus("memory", "profile", "show", "--format", "json").json["fields"]
+    return str(shown["profession"]["value"])
+
+
+EDIT = ["memory", "profile", "edit"]
+
+
+def test_a_profile_is_edited_in_the_editor(remembering: Project, zeus: Zeus) -> None:
+    environ = editor(
+        remembering.folder, "file.write_text(text.replace('profession: \"\"', 'profession: diver'))\n"
+    )
+    with PseudoTerminal(EDIT, remembering.folder, environ) as terminal:
+        terminal.until("wrote profession")
+        assert terminal.end() == 0
+    assert profession(zeus) == "diver"
+    with PseudoTerminal(EDIT, remembering.folder, editor(remembering.folder, "")) as terminal:
+        terminal.until("nothing was changed")
+        assert terminal.end() == 0
+
+
+def test_a_cancelled_edit_changes_nothing(remembering: Project, zeus: Zeus) -> None:
+    environ = editor(remembering.folder, "raise SystemExit(1)\n") | {"TMPDIR": str(remembering.folder)}
+    with PseudoTerminal(EDIT, remembering.folder, environ) as terminal:
+        terminal.until("nothing is written")
+        assert terminal.end() == 2
+    assert profession(zeus) == ""
+    assert not list(remembering.folder.glob("zeus-user-profile-*"))
+
+
+def test_a_wrong_edit_says_where_and_keeps_the_text(remembering: Project, zeus: Zeus) -> None:
+    environ = editor(remembering.folder, "file.write_text('profession: diver\\nprofesion: x\\n')\n")
+    environ["TMPDIR"] = str(remembering.folder)
+    with PseudoTerminal(EDIT, remembering.folder, environ) as terminal:
+        assert ".yaml:2:1" in terminal.until("Edit it again?")
+        terminal.press("n\n")
+        terminal.until("your text is in")
+        assert terminal.end() == 2
+    (kept,) = remembering.folder.glob("zeus-user-profile-*")
+    assert kept.stat().st_mode & 0o077 == 0
+    assert profession(zeus) == ""
+    wrong = zeus(*EDIT, "--file", str(kept))
+    assert wrong.exit_code == 3
+    assert ":2:1" in wrong.err
+    kept.write_text("profession: diver\n")
+    assert zeus(*EDIT, "--file", str(kept)).exit_code == 0
+    assert profession(zeus) == "diver"
 
 
 def test_an_agent_without_memory_says_how_to_get_one(project: Project, zeus: Zeus) -> None:
