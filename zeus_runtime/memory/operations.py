@@ -203,14 +203,15 @@ class Operations:
                 settings=self._settings,
                 calibration=calibration,
                 trust=passed.trust,
+                subject=item.subject,
             )
             if isinstance(decision, Rejected | Duplicate):
                 return Written(decision)
             place = records.changed(connection, place)
-            removed: tuple[str, ...] = ()
-            if isinstance(decision, Superseded):
+            replaced = decision.all if isinstance(decision, Superseded) else ()
+            for each in replaced:
                 old = records.new_version(
-                    decision.of,
+                    each,
                     item.created_at,
                     status="superseded",
                     superseded_by=item.id,
@@ -218,7 +219,7 @@ class Operations:
                 )
                 records.rewrite(connection, old, place)
                 records.record(connection, "superseded", caller.user_id, item.created_at, old)
-                removed = (old.id,)
+            removed = tuple(each.id for each in replaced)
             stored = replace(item, embedding=self._at_once(embedded))
             records.write(connection, stored, place)
             records.record(connection, "stored", caller.user_id, item.created_at, stored)

@@ -210,8 +210,8 @@ def add(
             else None
         )
         raise UsageError(f"not saved ({saved.code}): {saved.message}", remedy=remedy)
-    if saved.outcome == "superseded" and saved.replaced is not None:
-        complain(f"saved in place of {saved.replaced.id}")
+    if saved.all_replaced:
+        complain(f"saved in place of {', '.join(each.id for each in saved.all_replaced)}")
     elif saved.outcome == "duplicate" or saved.item.trust == "quarantined":
         complain(saved.message)
     answer(saved.item.id)

@@ -211,10 +211,10 @@ def _saved_text(saved: Saved) -> ToolResult:
             f"Kept aside as {item.id}: the text reads like an instruction, so a person has to look at it, and it is not"
             " shown in any prompt. Save a plain statement of the fact instead."
         )
-    if saved.replaced is not None:
-        return ToolResult(
-            f"Saved as {_named(item)}, in place of {_named(saved.replaced)}, which no longer holds."
-        )
+    if saved.all_replaced:
+        replaced = ", ".join(map(_named, saved.all_replaced))
+        no_longer = "which no longer holds" if len(saved.all_replaced) == 1 else "which no longer hold"
+        return ToolResult(f"Saved as {_named(item)}, in place of {replaced}, {no_longer}.")
     return ToolResult(f"Saved as {_named(item)}.")
 
 
