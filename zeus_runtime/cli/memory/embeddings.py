@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zeus_runtime.cli.context.telling import tell
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
-from zeus_runtime.cli.memory.options import config_option, format_option
-from zeus_runtime.cli.options import env_option, set_option
+from zeus_runtime.cli.memory.options import config_option
+from zeus_runtime.cli.options import env_option, format_option, set_option
 from zeus_runtime.cli.streams import complain
+from zeus_runtime.cli.telling import tell
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked

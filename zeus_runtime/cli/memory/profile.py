@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zeus_runtime.cli.context.telling import tell
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
-from zeus_runtime.cli.memory.options import config_option, format_option, project_option
-from zeus_runtime.cli.options import env_option, set_option
+from zeus_runtime.cli.memory.options import config_option, project_option
+from zeus_runtime.cli.options import env_option, format_option, set_option
 from zeus_runtime.cli.streams import answer, complain, is_terminal
+from zeus_runtime.cli.telling import tell
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
