@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from tests.cli.pseudo_terminal import PseudoTerminal
 
 CONFIG = """
 version: 1
@@ -236,6 +238,65 @@ def test_a_profile_that_cannot_be_written_says_why(
     assert problem in done.err
 
 
+def editor(folder: Path, body: str) -> dict[str, str]:
+    """An editor that changes the file as ``body`` says: Python, the path of the file being ``file``."""
+    script = folder / "editor.py"
+    head = (
+        "import os, sys, time\nfrom pathlib import Path\nfile = Path(sys.argv[1])\ntext = file.read_text()\n"
+    )
+    script.write_text(head + body)
+    return {"VISUAL": f"{sys.executable} {script}"}
+
+
+def profession(zeus: Zeus) -> str:
+    shown = zeus("memory", "profile", "show", "--format", "json").json["fields"]
+    return str(shown["profession"]["value"])
+
+
+EDIT = ["memory", "profile", "edit"]
+
+
+def test_a_profile_is_edited_in_the_editor(remembering: Project, zeus: Zeus) -> None:
+    environ = editor(
+        remembering.folder, "file.write_text(text.replace('profession: \"\"', 'profession: diver'))\n"
+    )
+    with PseudoTerminal(EDIT, remembering.folder, environ) as terminal:
+        terminal.until("wrote profession")
+        assert terminal.end() == 0
+    assert profession(zeus) == "diver"
+    with PseudoTerminal(EDIT, remembering.folder, editor(remembering.folder, "")) as terminal:
+        terminal.until("nothing was changed")
+        assert terminal.end() == 0
+
+
+def test_a_cancelled_edit_changes_nothing(remembering: Project, zeus: Zeus) -> None:
+    environ = editor(remembering.folder, "raise SystemExit(1)\n") | {"TMPDIR": str(remembering.folder)}
+    with PseudoTerminal(EDIT, remembering.folder, environ) as terminal:
+        terminal.until("nothing is written")
+        assert terminal.end() == 2
+    assert profession(zeus) == ""
+    assert not list(remembering.folder.glob("zeus-user-profile-*"))
+
+
+def test_a_wrong_edit_says_where_and_keeps_the_text(remembering: Project, zeus: Zeus) -> None:
+    environ = editor(remembering.folder, "file.write_text('profession: diver\\nprofesion: x\\n')\n")
+    environ["TMPDIR"] = str(remembering.folder)
+    with PseudoTerminal(EDIT, remembering.folder, environ) as terminal:
+        assert ".yaml:2:1" in terminal.until("Edit it again?")
+        terminal.press("n\n")
+        terminal.until("your text is in")
+        assert terminal.end() == 2
+    (kept,) = remembering.folder.glob("zeus-user-profile-*")
+    assert kept.stat().st_mode & 0o077 == 0
+    assert profession(zeus) == ""
+    wrong = zeus(*EDIT, "--file", str(kept))
+    assert wrong.exit_code == 3
+    assert ":2:1" in wrong.err
+    kept.write_text("profession: diver\n")
+    assert zeus(*EDIT, "--file", str(kept)).exit_code == 0
+    assert profession(zeus) == "diver"
+
+
 def test_an_agent_without_memory_says_how_to_get_one(project: Project, zeus: Zeus) -> None:
     project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\n")
     done = zeus("memory", "list")
@@ -277,3 +338,105 @@ def test_an_import_that_is_killed_is_begun_again_and_misses_nothing(remembering:
     assert sum(done.json["outcomes"].values()) == 120
     assert {each["content"] for each in listed(zeus, "--limit", "500")} == {line["content"] for line in lines}
     assert Path(database).exists()
+
+
+OWN_MODEL = """
+import numpy as np
+from zeus_runtime import Calibration, Component, Embedder, hookimpl
+
+
+class Own(Embedder):
+    model, dimension, calibration, quick = "own", 8, Calibration(0.1, 0.9, 0.5), True
+
+    async def embed(self, texts, *, purpose):
+        return np.eye(8, dtype=np.float32)[[len(text) % 8 for text in texts]]
+
+
+@hookimpl
+def register_embeddings():
+    return [Component("own", create=lambda options, build: Own())]
+"""
+
+
+def test_a_user_chooses_a_model_of_their_own_and_the_plan_knows(remembering: Project, zeus: Zeus) -> None:
+    remembering.write("own.py", OWN_MODEL)
+    remembering.write("zeus.yaml", CONFIG + "plugins: {files: [own.py]}\n")
+    before = zeus("memory", "embeddings", "show", "--format", "json").json
+    assert (before["name"], before["by"]) == ("static", "config")
+    add(zeus, "The user plays the cello")
+    chosen = zeus("memory", "embeddings", "use", "own")
+    assert chosen.exit_code == 0
+    assert "embedded by own (8 dimensions)" in chosen.err
+    assert "found by words alone until `zeus memory reindex`: 1" in chosen.err
+    shown = zeus("memory", "embeddings", "show", "--format", "json").json
+    assert shown == {
+        "user": "ann",
+        "by": "user",
+        "name": "own",
+        "options": {},
+        "model": "own",
+        "dimension": 8,
+        "waiting": 1,
+    }
+    assert "embeddings own" in zeus("plan").out
+    assert "ann's own choice" in zeus("plan").out
+    assert zeus("plan", "--format", "json").json["memory"]["embeddings"]["name"] == "own"
+    assert zeus("memory", "reindex").exit_code == 0
+    assert "0" in zeus("memory", "embeddings", "show").out.splitlines()[-1]
+    assert zeus("memory", "embeddings", "reset").exit_code == 0
+    plan = zeus("plan", "--format", "json").json["memory"]
+    assert (plan["embeddings"]["name"], plan["embeddings_by"]) == ("static", "config")
+
+
+def test_the_choice_is_one_users(remembering: Project, zeus: Zeus) -> None:
+    assert zeus("memory", "embeddings", "use", "{static: {characters: false}}").exit_code == 0
+    bob = zeus("plan", "--format", "json", "--set", "memory.user=bob").json["memory"]
+    assert (bob["embeddings_by"], bob["embeddings"]["options"]["characters"]) == ("config", True)
+    ann = zeus("plan", "--format", "json").json["memory"]
+    assert (ann["embeddings_by"], ann["embeddings"]["options"]["characters"]) == ("user", False)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "problem"),
+    [
+        ("statik", 4, "did you mean 'static'"),
+        ("{static: {charakters: false}}", 3, "charakters"),
+        ("[static]", 2, "neither a name nor"),
+        ("{static: {", 3, "MODEL"),
+        ("litellm", 4, "OPENAI_API_KEY"),
+    ],
+)
+def test_a_model_that_cannot_be_used_is_not_chosen(
+    remembering: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, words: str, code: int, problem: str
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    done = zeus("memory", "embeddings", "use", words)
+    assert (done.exit_code, done.out) == (code, ""), done.err
+    assert problem in done.err
+    assert zeus("memory", "embeddings", "show", "--format", "json").json["by"] == "config"
+
+
+def test_a_choice_that_is_gone_is_said_by_plan_and_show_and_can_be_given_up(
+    remembering: Project, zeus: Zeus
+) -> None:
+    remembering.write("own.py", OWN_MODEL)
+    remembering.write("zeus.yaml", CONFIG + "plugins: {files: [own.py]}\n")
+    assert zeus("memory", "embeddings", "use", "own").exit_code == 0
+    remembering.write("zeus.yaml", CONFIG)
+    assert "embeddings cannot be used" in zeus("plan").out
+    shown = zeus("memory", "embeddings", "show")
+    assert shown.exit_code == 4
+    assert "'own'" in shown.err
+    assert "zeus memory embeddings reset" in shown.err
+    assert zeus("memory", "embeddings", "reset").exit_code == 0
+    assert zeus("memory", "embeddings", "show").exit_code == 0
+
+
+def test_a_plan_asks_no_server_for_the_choice(remembering: Project, zeus: Zeus) -> None:
+    remembering.write(
+        "zeus.yaml",
+        CONFIG + "storage: {url: 'postgresql://nobody@127.0.0.1:1/none'}\ncheckpointer: postgres\n",
+    )
+    done = zeus("plan")
+    assert done.exit_code == 0, done.err
+    assert "unless ann chose another model: zeus memory embeddings show" in done.out

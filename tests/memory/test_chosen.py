@@ -12,9 +12,11 @@ import pytest
 from tests.support.databases import database_url, postgres_server, postgres_url
 from tests.support.memory import HashingEmbedder, OutsideStore, service
 from zeus_runtime import Agent, Embedder, MissingError, OptionsError, Ref
+from zeus_runtime.cli.plan import _sqlite_file
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import Caller, Embedding
 from zeus_runtime.memory.service import MemoryService
+from zeus_runtime.store.database import sqlite_file
 
 __all__ = ["database_url", "postgres_server", "postgres_url"]
 
@@ -131,6 +133,48 @@ async def test_vectors_lost_outside_are_made_again_by_each_authors_own_model(tmp
         "ann": "hashing",
         "bob": "own",
     }
+
+
+async def test_one_users_broken_choice_leaves_the_vectors_of_others_to_be_made_and_is_said(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ann = memory_of(tmp_path, open_vectors=OutsideStore)
+    bob, cid = ann.for_caller(Caller("bob")), ann.for_caller(Caller("cid"))
+    await bob.choose_embeddings(OWN)
+    await cid.choose_embeddings(OWN)
+    for who in (bob, ann, cid):
+        await model_of(who, "The user plays the piano")
+    await ann.aclose()
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as connection, connection:
+        connection.execute("UPDATE user_setting SET value = '{' WHERE user_id = 'bob'")
+        connection.execute("UPDATE user_setting SET value = '\"gone\"' WHERE user_id = 'cid'")
+    emptied = OutsideStore()
+    again = memory_of(tmp_path, open_vectors=lambda: emptied)
+    await again.list_memories()
+    await again.aclose()
+    assert {entry.item.created_by for entry in emptied.kept.values()} == {"ann"}
+    said = [
+        record.getMessage() for record in caplog.records if "wait for their vectors" in record.getMessage()
+    ]
+    assert [next(name for name in ("ann", "bob", "cid") if repr(name) in each) for each in said] == [
+        "bob",
+        "cid",
+    ]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite:///.zeus/zeus.db",
+        "sqlite:////var/zeus.db",
+        "sqlite:///a b.db?timeout=3",
+        "sqlite://",
+        "sqlite:///:memory:",
+    ],
+)
+def test_a_plan_reads_the_choice_in_the_file_that_the_memory_opens(tmp_path: Path, url: str) -> None:
+    found = _sqlite_file(url, tmp_path)
+    assert (found and found.resolve()) == sqlite_file(url, tmp_path)
 
 
 async def test_a_model_that_cannot_be_made_is_refused_and_the_former_choice_stays(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -17,12 +18,12 @@ from zeus_runtime.memory.items import (
     MEMORY_TYPES,
     ROLES,
     SCOPES,
-    SOURCES,
     STATUSES,
     VISIBILITIES,
     Caller,
     Embedding,
     MemoryItem,
+    Source,
 )
 from zeus_runtime.memory.permissions import OPERATIONS, may, reach
 from zeus_runtime.store.memory_tables import ITEM, create_memory_tables
@@ -39,7 +40,7 @@ items = st.builds(
     scope=st.sampled_from(SCOPES),
     scope_id=words,
     created_by=words,
-    source=st.sampled_from(SOURCES),
+    source=st.sampled_from(get_args(Source)),
     source_id=st.none() | words,
     confidence=st.floats(0, 1),
     visibility=st.sampled_from(VISIBILITIES),

@@ -107,6 +107,55 @@ async def test_what_was_said_already_is_not_kept_twice_and_a_changed_value_takes
     await memory.aclose()
 
 
+async def test_one_statement_takes_the_place_of_every_older_one_that_it_contradicts(
+    tmp_path: Path, database_url: str
+) -> None:
+    def told(town: str) -> str:
+        return f"The user lives with two cats in the old town of {town}"
+
+    (tmp_path / ".zeus").mkdir()
+    memory = service(tmp_path, url=database_url, open_vectors=OutsideStore)
+    ann, bob = memory, memory.for_caller(Caller("bob"))
+    await bob.add_explicit_memory(told("Berlin"))
+    older = [
+        (await ann.add_explicit_memory(text, subject=subject)).item
+        for text, subject in ((told("Berlin"), "first"), (told("Munich"), "second"))
+    ]
+    assert len(await ann.list_memories()) == 2, "their subjects differ"
+    saved = await ann.add_explicit_memory(told("Hamburg"))
+    assert saved.outcome == "superseded"
+    assert {each.id for each in saved.all_replaced} == {each.id for each in older if each}
+    assert [each.content for each in await ann.list_memories()] == [told("Hamburg")]
+    for each in older:
+        assert each is not None
+        assert [change.action for change in await ann.memory_history(each.id)] == ["stored", "superseded"]
+    assert [each.content for each in await bob.list_memories()] == [told("Berlin")]
+    await ann.check()
+    assert saved.item is not None
+    await ann.delete_memory(saved.item.id)
+    assert await ann.list_memories(status=None) == [], "a delete takes what was replaced along"
+    await memory.aclose()
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["guest {0} in room {1}", "Port {1} for service {0}", "Order {0} costs {1} euros", "{0}号客人住{1}号房"],
+)
+async def test_a_list_is_kept_entry_by_entry_and_an_entry_that_changes_is_replaced(
+    tmp_path: Path, form: str
+) -> None:
+    memory = service(tmp_path)
+    entries = [form.format(at + 1, 100 + (at * 37) % 60) for at in range(40)]
+    done = await memory.import_memories(
+        {"content": each, "memory_type": "fact", "scope": "user"} for each in entries
+    )
+    assert done.outcomes == {"stored": 40, "duplicate": 0, "superseded": 0, "rejected": 0}
+    changed = await memory.add_explicit_memory(form.format(8, 999))
+    assert [each.content for each in changed.all_replaced] == [entries[7]]
+    assert len(await memory.list_memories()) == 40
+    await memory.aclose()
+
+
 async def test_what_a_save_would_come_to_can_be_asked_without_saving(tmp_path: Path) -> None:
     memory = service(tmp_path)
     assert isinstance(await memory.check_duplicate("The user plays the piano"), Stored)

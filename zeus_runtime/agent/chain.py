@@ -11,8 +11,6 @@ from zeus_runtime.errors import RunError, ZeusError
 Q = TypeVar("Q")
 A = TypeVar("A")
 
-WRAPPERS = ("wrap_run", "wrap_model_call", "wrap_tool_call")
-
 
 class MiddlewareError(RunError):
     """A middleware raised something of its own; the message names it."""

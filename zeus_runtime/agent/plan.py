@@ -247,6 +247,11 @@ def _service(checked: Checked, planned: PlannedMemory, build: Build) -> MemorySe
     from zeus_runtime.memory.opened import MemorySource
     from zeus_runtime.memory.service import MemoryService
 
+    def open_chosen(user: str, choice: Ref) -> Embedder:
+        from zeus_runtime.agent.chosen import chosen_embedder
+
+        return chosen_embedder(checked, user, choice, build)
+
     config = checked.config
     assert config.memory is not None
     try:
@@ -259,41 +264,11 @@ def _service(checked: Checked, planned: PlannedMemory, build: Build) -> MemorySe
         checked.directory,
         open_vectors=lambda: planned.vector_store.create(build),
         open_embedder=lambda: planned.embeddings.create(build),
-        open_chosen=lambda user, choice: _chosen_embedder(checked, user, choice, build),
+        open_chosen=open_chosen,
         settings=settings.overridden(checked.environ),
     )
     project = config.memory.project
     return MemoryService(source, Caller(config.memory.user, project, config.memory.role if project else None))
-
-
-def _chosen_embedder(checked: Checked, user: str, choice: Ref, build: Build) -> Embedder:
-    """The embedding model that a user chose, which the database keeps and no YAML."""
-    from zeus_runtime.config import Secret
-    from zeus_runtime.errors import OptionsError
-    from zeus_runtime.memory.choice import create_embeddings
-
-    config = checked.config.memory
-    ref = create_embeddings(
-        user,
-        choices={user: choice},
-        configured=None if config is None else config.embeddings,
-        environ=checked.environ,
-    )
-    remedy = "Choose another one, or none to use the YAML's memory.embeddings"
-    whose = f"the embedding model {ref.name!r} that {user!r} chose"
-    try:
-        planned = planned_component(checked, "embedding", ref, ("memory", "embeddings"))
-    except ConfigError as error:
-        why = "; ".join(each.message for each in error.diagnostics)
-        raise OptionsError(f"{whose} has wrong options: {why}", remedy=remedy) from None
-    for each in vars(planned.value or planned).values():
-        if isinstance(each, Secret):
-            raise OptionsError(
-                f"{whose} has a key among its options, which the database would keep for anyone to read",
-                remedy="Leave the key out and set the provider's variable in the environment or in .env",
-            )
-    made: Embedder = planned.create(build)
-    return made
 
 
 def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> PlannedComponent:

@@ -33,6 +33,14 @@ set_option: Decorator = click.option(
 mode_option: Decorator = click.option(
     "--mode", type=click.Choice(MODES), help="The mode, instead of the config's."
 )
+format_option: Decorator = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="For people or for programs.",
+)
 
 
 def read_config(

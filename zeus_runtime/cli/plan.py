@@ -12,7 +12,10 @@ from zeus_runtime.cli.options import config_argument, env_option, mode_option, r
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.chosen import EmbeddingsInUse
     from zeus_runtime.agent.plan import Plan, PlannedComponent
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plugins import Plugin
@@ -102,7 +105,7 @@ def _lines(checked: Checked, plan: Plan) -> Iterator[str]:
             ("model", _component(plan.model)),
             *[("", f"{name} {value}  ({source})") for name, value, source in profile_rows(plan.profile)],
             *([("counter", _component(plan.counter))] if plan.counter else []),
-            *_memory_rows(plan),
+            *_memory_rows(checked, plan),
             ("checkpointer", _component(plan.checkpointer)),
         ]
     )
@@ -122,16 +125,58 @@ def _lines(checked: Checked, plan: Plan) -> Iterator[str]:
     yield table([(each.path, each.source, as_json(each.value, indent=None)) for each in values], indent="  ")
 
 
-def _memory_rows(plan: Plan) -> list[tuple[str, str]]:
+def _memory_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
     memory = plan.config.memory
     if memory is None or plan.memory is None:
         return []
     whose = f"of {memory.user}" + (f", {memory.role} of {memory.project}" if memory.project else "")
+    used = _embeddings(checked, plan)
+    if used is None:
+        unless = f"unless {memory.user} chose another model: zeus memory embeddings show"
+        embeddings = f"{_component(plan.memory.embeddings)}, {unless}"
+    elif used.problem is not None or used.component is None:
+        embeddings = f"cannot be used: {used.problem and used.problem.message}"
+    else:
+        embeddings = _component(used.component) + (
+            f", {memory.user}'s own choice" if used.by == "user" else ""
+        )
     return [
         ("memory", whose),
-        ("", f"embeddings {_component(plan.memory.embeddings)}"),
+        ("", f"embeddings {embeddings}"),
         ("", f"vector store {_component(plan.memory.vector_store)}"),
     ]
+
+
+def _memory_object(checked: Checked, plan: Plan) -> dict[str, Any] | None:
+    if plan.memory is None:
+        return None
+    used = _embeddings(checked, plan)
+    component = plan.memory.embeddings if used is None else used.component
+    return {
+        "embeddings": component and _component_object(component),
+        "embeddings_by": None if used is None else used.by,
+        "vector_store": _component_object(plan.memory.vector_store),
+    }
+
+
+def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
+    """What will embed; None where a server would have to be asked for the user's choice, which no plan does."""
+    from zeus_runtime.agent.chosen import embeddings_in_use
+    from zeus_runtime.memory.choice import stored_in_file
+
+    url, memory = plan.config.storage.url, plan.config.memory
+    if not url.startswith("sqlite"):
+        return None
+    file, stored = _sqlite_file(url, checked.directory), None
+    if file is not None and memory is not None:
+        stored = stored_in_file(file, memory.user)
+    return embeddings_in_use(checked, plan, stored)
+
+
+def _sqlite_file(url: str, directory: Path) -> Path | None:
+    """As ``store.database.sqlite_file``, which costs the import of SQLAlchemy."""
+    database = url.partition("://")[2].partition("?")[0].removeprefix("/")
+    return directory / database if database not in ("", ":memory:") else None
 
 
 def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
@@ -149,11 +194,7 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
         "profile": asdict(plan.profile),
         "middlewares": [_component_object(each) for each in plan.middlewares],
         "counter": plan.counter and _component_object(plan.counter),
-        "memory": plan.memory
-        and {
-            "embeddings": _component_object(plan.memory.embeddings),
-            "vector_store": _component_object(plan.memory.vector_store),
-        },
+        "memory": _memory_object(checked, plan),
         "checkpointer": _component_object(plan.checkpointer),
         "tools": [
             {

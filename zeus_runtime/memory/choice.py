@@ -11,6 +11,7 @@ from zeus_runtime.errors import OptionsError, UsageError
 
 if TYPE_CHECKING:
     from datetime import datetime
+    from pathlib import Path
 
     from sqlalchemy import Connection
 
@@ -66,6 +67,53 @@ def as_stored(ref: Ref) -> str:
         ) from None
 
 
+def written_choice(text: str) -> Ref:
+    """The choice that a user writes as in the YAML: ``name`` or ``{name: {options}}``.
+
+    Raises:
+        UsageError: it is neither.
+        ConfigError: it is no YAML.
+    """
+    from zeus_runtime.config.nodes import plain
+    from zeus_runtime.config.reader import read_value
+
+    node = read_value(text, "MODEL")
+    ref = _as_ref(None if node is None else plain(node))
+    if ref is None:
+        raise UsageError(
+            "the embedding model is neither a name nor {name: {options}}",
+            remedy="Write it as under memory.embeddings: static, or '{litellm: {model: text-embedding-3-large}}'.",
+        )
+    return ref
+
+
+def stored_in_file(file: Path, user_id: str) -> str | None:
+    """The JSON that is kept for the user in a SQLite file, read in a millisecond and with nothing made or changed.
+
+    Returns:
+        None without a choice, without a file, and where the file holds no memory.
+
+    Raises:
+        RunError: the file is there and cannot be read.
+    """
+    import sqlite3
+    from contextlib import closing
+    from urllib.parse import quote
+
+    from zeus_runtime.errors import RunError
+
+    if not file.exists():
+        return None
+    query = "SELECT value FROM user_setting WHERE user_id = ? AND name = ?"
+    try:
+        with closing(sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True)) as connection:
+            known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'user_setting'").fetchone()
+            row = known and connection.execute(query, (user_id, SETTING)).fetchone()
+    except sqlite3.Error as error:
+        raise RunError(f"the database {file} cannot be read: {error}") from error
+    return str(row[0]) if row else None
+
+
 def stored_choice(connection: Connection, user_id: str) -> str | None:
     """The JSON that is kept for the user, inside a transaction; None without a choice."""
     from sqlalchemy import select
@@ -114,19 +162,24 @@ def chosen_ref(stored: str, user_id: str) -> Ref:
 
 
 def _ref(stored: Ref | str | Mapping[str, Any], user_id: str) -> Ref:
-    if isinstance(stored, Ref):
-        return stored
-    if isinstance(stored, str) and stored.strip():
-        return Ref(stored.strip())
-    if isinstance(stored, Mapping) and len(stored) == 1:
-        ((name, options),) = stored.items()
+    ref = stored if isinstance(stored, Ref) else _as_ref(stored)
+    if ref is None:
+        raise _unusable(user_id)
+    return ref
+
+
+def _as_ref(value: Any) -> Ref | None:
+    if isinstance(value, str) and value.strip():
+        return Ref(value.strip())
+    if isinstance(value, Mapping) and len(value) == 1:
+        ((name, options),) = value.items()
         if name and (options is None or isinstance(options, Mapping)):
             return Ref(name, dict(options or {}))
-    raise _unusable(user_id)
+    return None
 
 
 def _unusable(user_id: str) -> OptionsError:
     return OptionsError(
         f"the embedding model stored for the user {user_id!r} is neither a name nor {{name: options}}",
-        remedy="Store it again, or remove it to use the YAML's memory.embeddings",
+        remedy="`zeus memory embeddings use NAME` stores another one, `zeus memory embeddings reset` removes it.",
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.errors import UsageError, ZeusError
+from zeus_runtime.errors import MissingError, OptionsError, UsageError, ZeusError
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError, Purpose
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings
 
@@ -174,22 +174,32 @@ class Opened:
             items, left = await operations.without_vector(caller, embedding, any_model=any_model, limit=BATCH)
             if not items:
                 return done
-            done += await _put_vectors(operations, embedder, items)
+            done += await operations.put_vectors(await _embedded_items(embedder, items))
             if progress is not None:
                 progress(done, done + max(0, left - len(items)))
 
     async def _embed_everybodys(self) -> None:
-        """Embed what has no vector, each memory by its author's model."""
+        """Embed what has no vector, each memory by its author's model; a model that fails stops its author's alone."""
         operations = await self.operations()
+        failed: set[str] = set()
         while True:
-            items, _ = await operations.without_vector(None, _NO_MODEL, any_model=False, limit=BATCH)
+            items, _ = await operations.without_vector(
+                None, _NO_MODEL, any_model=False, limit=BATCH, but_of=failed
+            )
             if not items:
                 return
             by_author: dict[str, list[MemoryItem]] = {}
             for item in items:
                 by_author.setdefault(item.created_by, []).append(item)
             for author, written in by_author.items():
-                await _put_vectors(operations, await self._needed(author), written)
+                try:
+                    embedder = await self._needed(author)
+                    vectors = await _embedded_items(embedder, written)
+                except (EmbeddingUnavailableError, MissingError, OptionsError) as error:
+                    failed.add(author)
+                    _log.warning("memories of %r wait for their vectors: %s", author, error.message)
+                    continue
+                await operations.put_vectors(vectors)
 
     async def _needed(self, user_id: str) -> Embedder:
         embedder = await self.embedder(user_id)
@@ -269,6 +279,8 @@ async def embedded_query(embedder: Embedder, query: str) -> Embedded | None:
     return found if found.vector.any() else None
 
 
-async def _put_vectors(operations: Operations, embedder: Embedder, items: Sequence[MemoryItem]) -> int:
+async def _embedded_items(
+    embedder: Embedder, items: Sequence[MemoryItem]
+) -> list[tuple[MemoryItem, Embedded]]:
     vectors = await embedded_texts(embedder, [item.content for item in items], "memory")
-    return await operations.put_vectors(list(zip(items, vectors, strict=True)))
+    return list(zip(items, vectors, strict=True))

@@ -203,14 +203,15 @@ class Operations:
                 settings=self._settings,
                 calibration=calibration,
                 trust=passed.trust,
+                subject=item.subject,
             )
             if isinstance(decision, Rejected | Duplicate):
                 return Written(decision)
             place = records.changed(connection, place)
-            removed: tuple[str, ...] = ()
-            if isinstance(decision, Superseded):
+            replaced = decision.all if isinstance(decision, Superseded) else ()
+            for each in replaced:
                 old = records.new_version(
-                    decision.of,
+                    each,
                     item.created_at,
                     status="superseded",
                     superseded_by=item.id,
@@ -218,7 +219,7 @@ class Operations:
                 )
                 records.rewrite(connection, old, place)
                 records.record(connection, "superseded", caller.user_id, item.created_at, old)
-                removed = (old.id,)
+            removed = tuple(each.id for each in replaced)
             stored = replace(item, embedding=self._at_once(embedded))
             records.write(connection, stored, place)
             records.record(connection, "stored", caller.user_id, item.created_at, stored)
@@ -421,16 +422,23 @@ class Operations:
         return gone
 
     async def without_vector(
-        self, caller: Caller | None, embedding: Embedding, *, any_model: bool, limit: int
+        self,
+        caller: Caller | None,
+        embedding: Embedding,
+        *,
+        any_model: bool,
+        limit: int,
+        but_of: Collection[str] = (),
     ) -> tuple[list[MemoryItem], int]:
         """Some of the caller's items that have no vector, or none of this model, and how many there are in all.
 
         Args:
             caller: None for everybody's.
+            but_of: authors whose items are left out.
         """
 
         def work(connection: Connection) -> tuple[list[MemoryItem], int]:
-            where = records.not_embedded_with(embedding, any_model=any_model)
+            where = records.not_embedded_with(embedding, any_model=any_model, but_of=but_of)
             if caller is not None:
                 where = and_(_concerns(caller), where)
             return records.items(connection, where, limit=limit), records.count(connection, where)

@@ -27,6 +27,7 @@ class Saved:
         outcome: what the gate decided.
         item: the memory that holds it now: the new one, or the one that said it already; None if rejected.
         replaced: the memory that it took the place of.
+        also_replaced: further ones that it took the place of.
         code: why it was rejected, one of ``gate.REJECTIONS``.
         message: one sentence for the model: what happened and, if rejected, what to do.
     """
@@ -36,6 +37,12 @@ class Saved:
     message: str
     replaced: MemoryItem | None = None
     code: str | None = None
+    also_replaced: tuple[MemoryItem, ...] = ()
+
+    @property
+    def all_replaced(self) -> tuple[MemoryItem, ...]:
+        """Every memory that it took the place of, the one that it is nearest to first."""
+        return (self.replaced, *self.also_replaced) if self.replaced is not None else ()
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,7 @@ def saved(decision: Decision, item: MemoryItem | None) -> Saved:
             item,
             f"Saved in place of an older memory ({decision.reason}).",
             replaced=decision.of,
+            also_replaced=decision.also,
         )
     assert isinstance(decision, Stored)
     if item is not None and item.trust == "quarantined":

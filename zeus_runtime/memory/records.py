@@ -400,8 +400,14 @@ def searched() -> ColumnElement[bool]:
     return and_(ITEM.c.status == "active", ITEM.c.trust != "quarantined")
 
 
-def not_embedded_with(embedding: Embedding, *, any_model: bool) -> ColumnElement[bool]:
-    """Items that can be found and have no vector, or with ``any_model`` none of this model and dimension."""
+def not_embedded_with(
+    embedding: Embedding, *, any_model: bool, but_of: Collection[str] = ()
+) -> ColumnElement[bool]:
+    """Items that can be found and have no vector, or with ``any_model`` none of this model and dimension.
+
+    Args:
+        but_of: authors whose items are left out.
+    """
     missing: ColumnElement[bool] = ITEM.c.embedding_model.is_(None)
     if any_model:
         missing = or_(
@@ -409,7 +415,8 @@ def not_embedded_with(embedding: Embedding, *, any_model: bool) -> ColumnElement
             ITEM.c.embedding_model != embedding.model,
             ITEM.c.embedding_dimension != embedding.dimension,
         )
-    return and_(searched(), missing)
+    found = and_(searched(), missing)
+    return and_(found, ITEM.c.created_by.not_in(but_of)) if but_of else found
 
 
 def exists(connection: Connection, item_id: str) -> bool:

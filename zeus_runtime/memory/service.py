@@ -522,6 +522,20 @@ class MemoryService:
 
     # Embedding
 
+    async def embedding(self) -> Embedding | None:
+        """What the caller's texts and queries are embedded with; None without a model.
+
+        Raises:
+            MissingError: the user's choice, its key or a package of it is missing.
+            OptionsError: the user's choice cannot be used.
+        """
+        embedder = await self._shared.embedder(self._caller.user_id)
+        return None if embedder is None else Embedding(embedder.model, embedder.dimension)
+
+    async def stored_embeddings(self) -> str | None:
+        """The choice of the caller's user as it is kept, whether it can be used or not; None without one."""
+        return await self._shared.choice(self._caller.user_id)
+
     async def chosen_embeddings(self) -> Ref | None:
         """The embedding model that the caller's user chose; None for the config's.
 

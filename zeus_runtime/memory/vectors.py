@@ -22,11 +22,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Entry:
-    """An item and its vector: shape (dimension,), float32, length 1."""
+    """An item and its vector: shape (dimension,), float32, length 1.
+
+    Raises:
+        ValueError: the vector's shape is another.
+    """
 
     item: MemoryItem
     embedding: Embedding
     vector: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        if self.vector.shape != (self.embedding.dimension,):
+            raise ValueError(f"a vector of shape {self.vector.shape}, not ({self.embedding.dimension},)")
 
 
 @dataclass(frozen=True, eq=False)

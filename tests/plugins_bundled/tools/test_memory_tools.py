@@ -37,12 +37,13 @@ class Said:
 
     session, call_id, mode = "session_0123456789ab", "call_1", "agent"
 
-    def __init__(self, text: str = "Hello", run_id: str = "r1") -> None:
+    def __init__(self, text: str = "Hello", run_id: str = "r1", kept: dict[str, Any] | None = None) -> None:
         self.user_text = text
         self.run_id = run_id
+        self.kept = {} if kept is None else kept
 
     def state(self, name: str) -> Any:
-        return None
+        return self.kept.get(name)
 
 
 def tools(memory: MemoryService | None, options: Options | None = None) -> dict[str, Tool]:
@@ -177,6 +178,35 @@ async def test_one_wish_is_not_a_licence_for_everything(memory: MemoryService) -
     assert not (await use(given, "memory_save", later, content="The piano was sold in 2024")).is_error
 
 
+async def test_a_wish_that_was_kept_is_counted_by_the_next_process_too(memory: MemoryService) -> None:
+    options, run = Options(asked_per_message=2), Said("Remember all of this.")
+    for each in FACTS[:2]:
+        run.kept |= (await use(tools(memory, options), "memory_save", run, content=each)).state
+    again = await use(tools(memory, options), "memory_save", run, content=FACTS[2])
+    assert not again.state
+    assert [item.source for item in reversed(await memory.list_memories())] == ["user", "user", "ai"]
+
+
+async def test_a_save_that_was_killed_before_its_result_is_counted_when_it_runs_again(
+    memory: MemoryService,
+) -> None:
+    options, run = Options(asked_per_message=1), Said("Remember all of this.")
+    await use(tools(memory, options), "memory_save", run, content=FACTS[0])
+    resumed = tools(memory, options)
+    run.kept |= (await use(resumed, "memory_save", run, content=FACTS[0])).state
+    await use(resumed, "memory_save", run, content=FACTS[1])
+    assert [item.source for item in reversed(await memory.list_memories())] == ["user", "ai"]
+
+
+async def test_what_was_refused_or_known_before_takes_nothing_of_the_wish(memory: MemoryService) -> None:
+    await use(tools(memory), "memory_save", content=FACTS[0])
+    given, run = tools(memory, Options(asked_per_message=1)), Said("Remember all of this.")
+    assert (await use(given, "memory_save", run, content="hm")).is_error
+    assert "Nothing new" in (await use(given, "memory_save", run, content=FACTS[0])).content
+    assert (await use(given, "memory_save", run, content=FACTS[1])).state
+    assert [item.source for item in reversed(await memory.list_memories())] == ["ai", "user"]
+
+
 async def test_foreign_and_missing_ids_give_the_same_error(memory: MemoryService) -> None:
     bob = memory.for_caller(Caller("bob"))
     foreign = (await bob.add_explicit_memory("Bob's bank is in Graz")).item
@@ -249,3 +279,22 @@ async def test_in_a_run_the_tool_knows_the_users_message_also_after_a_resume(tmp
         assert memory is not None
         (item,) = await memory.list_memories()
     assert (item.created_by, item.source, item.source_id) == ("ann", "user", session)
+
+
+async def test_one_wish_stays_one_wish_over_a_resume(tmp_path: Path) -> None:
+    limited = "memory: {user: ann, embeddings: static}\n"
+    write_agent(tmp_path, limited, tools="[{memory: {asked_per_message: 2}}]")
+    first = calling(*(call("memory_save", f"a{at}", content=each) for at, each in enumerate(FACTS[:2])))
+    broken = script(first, RuntimeError("the provider is down"))
+    async with Agent.from_config(directory=tmp_path, environ={}, model=broken) as agent:
+        events = await events_of(agent.stream("Please remember all of this."))
+        session = events[-1].session  # type: ignore[attr-defined]
+    second = calling(*(call("memory_save", f"b{at}", content=each) for at, each in enumerate(FACTS[2:4])))
+    async with Agent.from_config(
+        directory=tmp_path, environ={}, model=script(first, second, "Done.")
+    ) as agent:
+        await events_of(agent.resume(session))
+        memory = agent.plan.build.memory
+        assert memory is not None
+        sources = {item.content: item.source for item in await memory.list_memories()}
+    assert [sources[each] for each in FACTS[:4]] == ["user", "user", "ai", "ai"]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from zeus_runtime.cli.completion import complete_config, complete_session
-from zeus_runtime.cli.context.options import config_option, format_option, plot_option
-from zeus_runtime.cli.context.telling import tell
-from zeus_runtime.cli.options import env_option, read_config, read_owner, set_option
+from zeus_runtime.cli.context.options import config_option, plot_option
+from zeus_runtime.cli.options import env_option, format_option, read_config, read_owner, set_option
+from zeus_runtime.cli.telling import tell
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.backtest import Replayed

@@ -11,14 +11,13 @@ import click
 from zeus_runtime.cli.context.backtest import backtest
 from zeus_runtime.cli.context.options import (
     config_option,
-    format_option,
     plot_option,
     session_option,
     step_option,
 )
-from zeus_runtime.cli.context.telling import tell
-from zeus_runtime.cli.options import env_option, read_owner, set_option
+from zeus_runtime.cli.options import env_option, format_option, read_owner, set_option
 from zeus_runtime.cli.streams import complain
+from zeus_runtime.cli.telling import tell
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked

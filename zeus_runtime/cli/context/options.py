@@ -25,14 +25,6 @@ step_option = click.option(
     type=click.IntRange(min=1),
     help="Which model call, from 1; the last by default.",
 )
-format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="For people or for programs.",
-)
 plot_option = click.option(
     "--plot", metavar="FILE", help="Also draw tokens over steps: FILE.html or FILE.png (needs matplotlib)."
 )

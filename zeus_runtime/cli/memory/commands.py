@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zeus_runtime.cli.context.telling import tell
+from zeus_runtime.cli.memory.embeddings import embeddings
 from zeus_runtime.cli.memory.moving import export_memories, import_memories, reindex
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import (
     config_option,
-    format_option,
     scope_option,
     session_option,
     type_option,
 )
 from zeus_runtime.cli.memory.profile import profile
-from zeus_runtime.cli.options import env_option, set_option
+from zeus_runtime.cli.options import env_option, format_option, set_option
 from zeus_runtime.cli.streams import answer, complain, is_terminal
+from zeus_runtime.cli.telling import tell
+from zeus_runtime.memory.items import MEMORY_TYPES, SCOPES, STATUSES, VISIBILITIES
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -37,7 +38,7 @@ def command() -> None:
 @scope_option
 @click.option(
     "--status",
-    type=click.Choice(["active", "archived", "superseded", "all"]),
+    type=click.Choice([*STATUSES, "all"]),
     default="active",
     show_default=True,
     help="Only these.",
@@ -147,21 +148,21 @@ def search(
 @click.option(
     "--type",
     "memory_type",
-    type=click.Choice(["preference", "fact", "skill", "habit", "event", "context", "constraint", "decision"]),
+    type=click.Choice(MEMORY_TYPES),
     default="fact",
     show_default=True,
     help="What kind of statement it is.",
 )
 @click.option(
     "--scope",
-    type=click.Choice(["user", "project", "session"]),
+    type=click.Choice(SCOPES),
     default="user",
     show_default=True,
     help="Whom it concerns.",
 )
 @click.option(
     "--visibility",
-    type=click.Choice(["public", "members", "owner_only"]),
+    type=click.Choice(VISIBILITIES),
     default="members",
     show_default=True,
     help="Who of the project may read it.",
@@ -209,8 +210,8 @@ def add(
             else None
         )
         raise UsageError(f"not saved ({saved.code}): {saved.message}", remedy=remedy)
-    if saved.outcome == "superseded" and saved.replaced is not None:
-        complain(f"saved in place of {saved.replaced.id}")
+    if saved.all_replaced:
+        complain(f"saved in place of {', '.join(each.id for each in saved.all_replaced)}")
     elif saved.outcome == "duplicate" or saved.item.trust == "quarantined":
         complain(saved.message)
     answer(saved.item.id)
@@ -320,4 +321,5 @@ def history(
 command.add_command(export_memories)
 command.add_command(import_memories)
 command.add_command(reindex)
+command.add_command(embeddings)
 command.add_command(profile)

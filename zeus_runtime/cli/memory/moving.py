@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
-from zeus_runtime.cli.memory.options import config_option, format_option, session_option
-from zeus_runtime.cli.options import env_option, set_option
+from zeus_runtime.cli.memory.options import config_option, session_option
+from zeus_runtime.cli.options import env_option, format_option, set_option
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
 
 if TYPE_CHECKING:

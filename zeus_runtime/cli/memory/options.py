@@ -5,9 +5,7 @@ from __future__ import annotations
 import click
 
 from zeus_runtime.cli.completion import complete_config, complete_session
-
-TYPES = ("preference", "fact", "skill", "habit", "event", "context", "constraint", "decision")
-SCOPES = ("user", "project", "session")
+from zeus_runtime.memory.items import MEMORY_TYPES, SCOPES
 
 config_option = click.option(
     "--config",
@@ -22,14 +20,6 @@ session_option = click.option(
     shell_complete=complete_session,
     help="Also the memories of this session.",
 )
-type_option = click.option("--type", "memory_type", type=click.Choice(TYPES), help="Only this kind.")
+type_option = click.option("--type", "memory_type", type=click.Choice(MEMORY_TYPES), help="Only this kind.")
 scope_option = click.option("--scope", type=click.Choice(SCOPES), help="Only this scope.")
-format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="For people or for programs.",
-)
 project_option = click.option("--project", is_flag=True, help="The project's profile instead of the user's.")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from zeus_runtime.cli.context.telling import tell
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
-from zeus_runtime.cli.memory.options import config_option, format_option, project_option
-from zeus_runtime.cli.options import env_option, set_option
-from zeus_runtime.cli.streams import answer, complain
+from zeus_runtime.cli.memory.options import config_option, project_option
+from zeus_runtime.cli.options import env_option, format_option, set_option
+from zeus_runtime.cli.streams import answer, complain, is_terminal
+from zeus_runtime.cli.telling import tell
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -50,26 +51,53 @@ def show(
     "changes",
     metavar="FIELD=VALUE",
     multiple=True,
-    required=True,
     help="Write a field; a list takes a JSON list or entries between commas. May be repeated.",
+)
+@click.option(
+    "--file",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, exists=True),
+    help="Write the fields of a YAML file, such as one that an edit left.",
 )
 @config_option
 @env_option
 @click.pass_obj
 def edit(
-    process: Process, project: bool, changes: tuple[str, ...], config: str | None, env: str | None
+    process: Process,
+    project: bool,
+    changes: tuple[str, ...],
+    file: str | None,
+    config: str | None,
+    env: str | None,
 ) -> None:
-    """Write fields by hand. What a hand wrote is never overwritten; an empty value gives the field back."""
+    """Write fields by hand: with --set, from a file, or with neither in the editor ($VISUAL, $EDITOR).
+
+    What a hand wrote is never overwritten; an empty value gives the field back. A field that cannot be written is
+    named with its line, nothing is written then, and the edited text stays in its file.
+    """
+    from zeus_runtime.cli.memory.editing import edited_profile, profile_of_file, write_profile
     from zeus_runtime.errors import UsageError
 
     kind, values = _kind(project), {}
+    if changes and file is not None:
+        raise UsageError("--set and --file exclude each other")
+    if not changes and file is None and not (is_terminal(sys.stdin) and is_terminal(sys.stderr)):
+        raise UsageError("nothing says what to write", remedy="Give --set FIELD=VALUE or --file FILE.")
     for each in changes:
         name, equals, value = each.partition("=")
         if not equals:
             raise UsageError(f"{each!r} sets nothing", remedy="Write --set FIELD=VALUE.")
         values[name.strip()] = value
     checked = read_remembering(process, config, env=env)
-    with_memory(process, checked, lambda memory: memory.edit_profile(kind, values))
+    if file is not None:
+        values = profile_of_file(kind, process.directory / file, file)
+    elif not changes:
+        edited_profile(process, checked, kind)
+        return
+    if not values:
+        complain("nothing to write")
+        return
+    write_profile(process, checked, kind, values)
     complain(f"wrote {', '.join(values)}")
 
 

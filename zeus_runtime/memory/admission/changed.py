@@ -27,10 +27,12 @@ from zeus_runtime.memory.admission.wording import (
     PREPOSITIONS,
     QUANTIFIERS,
     SUFFIXES,
+    TURNING,
     ZH_EMPTY,
     ZH_LABEL,
     ZH_LIMITS,
     ZH_MANY,
+    ZH_NUMBERED,
 )
 from zeus_runtime.memory.normalise import duplicate_key
 
@@ -350,6 +352,8 @@ def _filled(ours: Statement, theirs: Statement, slots: list[_Slot] | None, *, ne
     if slots is None:
         return Change("superseded", "reworded") if near else Change("different", "reworded")
     whole = all(slot.new and slot.old for slot in slots)
+    if whole and _entries(ours, theirs, slots):
+        return Change("different", "entries")
     if whole and all(_valued(slot) for slot in slots):
         return Change("superseded", "value")
     if (
@@ -366,6 +370,55 @@ def _filled(ours: Statement, theirs: Statement, slots: list[_Slot] | None, *, ne
     if whole and len(slots) == 1 and (near or _framed(ours, slots[0])):
         return Change("superseded", "value")
     return Change("superseded", "reworded") if near else Change("different", "reworded")
+
+
+def _entries(ours: Statement, theirs: Statement, slots: Sequence[_Slot]) -> bool:
+    """Whether the texts are two entries of a list: what says which one differs, and something after it too.
+
+    "Guest 3 in room 12" and "guest 4 in room 15" are two facts, unless the new text tells a change.
+    """
+    if sum(max(len(slot.new), len(slot.old)) for slot in slots) < _ENTRY or _tells_change(ours):
+        return False
+    new, old = slots[0].new[0], slots[0].old[0]
+    shared = {word.key for word in ours.words if word.about} & {
+        word.key for word in theirs.words if word.about
+    }
+    return all(_which(word, where, topic=bool(shared)) for word, where in ((new, ours), (old, theirs)))
+
+
+_ENTRY: Final = 2
+"""Places that differ between two entries of a list, at least: which one, and what of it."""
+_NEWS: Final = frozenset(
+    ("now", "nowadays", "currently", "instead", "anymore", "longer", "again", "correction")
+)
+_ZH_NEWS: Final = re.compile("改|换|搬|移|调|变|转|升级|降|推迟|提前|不再")
+
+
+def _tells_change(where: Statement) -> bool:
+    return any(word in _NEWS or TURNING.fullmatch(word) for word in where.raw) or (
+        where.chinese and _ZH_NEWS.search(where.text) is not None
+    )
+
+
+def _which(word: Word, where: Statement, *, topic: bool) -> bool:
+    """Whether the word says which of several things the text is about.
+
+    Args:
+        topic: both texts are about something that they share, so that only a word of it can say which one.
+    """
+    if word.value is None:
+        return False
+    if word.value.kind in ("date", "time"):
+        return word.about
+    if where.chinese:
+        return ZH_NUMBERED.match(where.text, word.place) is not None and (
+            word.about or ZH_NUMBERED.match(where.text) is not None
+        )
+    if topic and not word.about:
+        return False
+    follower = where.text[word.place + word.value.end - word.value.start :].split(maxsplit=1)
+    named = word.after.isalpha() and word.after not in EMPTY
+    return named and (not follower or follower[0].lower().strip(",.;:") in EMPTY | {""})
 
 
 def _valued(slot: _Slot) -> bool:

@@ -7,7 +7,7 @@ vector and inside the transaction, rate limit, nearest neighbours, decide.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from zeus_runtime.memory.items import (
@@ -72,10 +72,16 @@ class Duplicate:
 
 @dataclass(frozen=True)
 class Superseded:
-    """A memory that takes the place of ``of``, for the reason given."""
+    """A memory that takes the place of ``of``, for the reason given, and of ``also``: older texts it replaces too."""
 
     of: MemoryItem
     reason: str
+    also: tuple[MemoryItem, ...] = ()
+
+    @property
+    def all(self) -> tuple[MemoryItem, ...]:
+        """Every memory that it takes the place of."""
+        return (self.of, *self.also)
 
 
 Decision: TypeAlias = Stored | Duplicate | Superseded | Rejected
@@ -216,6 +222,7 @@ def decide(
     settings: MemorySettings,
     calibration: Calibration | None = None,
     trust: Trust = "trusted",
+    subject: str | None = None,
 ) -> Decision:
     """What to do with a text that passed, beside what is kept already.
 
@@ -229,6 +236,7 @@ def decide(
         explicit: the user asked for it in words, which does not count against the limit.
         calibration: of the model that the cosines are from; None if there are none.
         trust: from ``Passed``.
+        subject: what the text is about, where that is given: memories of another subject are left alone.
     """
     if not explicit and extractions >= settings.max_extractions:
         return Rejected(
@@ -241,9 +249,17 @@ def decide(
     decisions = [
         decision
         for each in sorted(known, key=_place)
-        if (decision := _beside(content, each, settings, calibration, trust)) is not None
+        if (decision := _beside(content, each, settings, calibration, trust, subject)) is not None
     ]
-    return _first(decisions, content) or Stored()
+    first = _first(decisions, content)
+    if not isinstance(first, Superseded):
+        return first or Stored()
+    also = [
+        each.of
+        for each in decisions
+        if isinstance(each, Superseded) and each is not first and each.reason not in _NOTHING_TELLS
+    ]
+    return replace(first, also=tuple(also))
 
 
 def _counts(item: MemoryItem) -> bool:
@@ -254,6 +270,9 @@ def _place(neighbour: Neighbour) -> tuple[float, float, str]:
     return -(neighbour.cosine or 0.0), -(neighbour.lexical or 0.0), neighbour.item.id
 
 
+_NOTHING_TELLS: Final = frozenset(("reworded", "says more"))
+"""Reasons that rest on nearness alone: enough for the nearest memory to give way, and for no further one."""
+
 _TRUST: Final[dict[Trust, int]] = {"quarantined": 0, "untrusted": 1, "trusted": 2}
 
 
@@ -263,8 +282,11 @@ def _beside(
     settings: MemorySettings,
     calibration: Calibration | None,
     trust: Trust,
+    subject: str | None,
 ) -> Duplicate | Superseded | None:
     item = neighbour.item
+    if subject and item.subject and duplicate_key(subject) != duplicate_key(item.subject):
+        return None
     same = duplicate_key(content) == duplicate_key(item.content)
     if not same and not _related(neighbour, settings, calibration):
         return None

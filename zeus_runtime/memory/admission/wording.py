@@ -215,3 +215,8 @@ ZH_LABEL: Final = re.compile(
     rf"(?![{ZH_MEASURES}月日点时万千百])|第\d+"
 )
 """A number that names one thing among others, as in "order 12 is closed"."""
+
+ZH_NUMBERED: Final = re.compile(
+    r"第?[\d零〇一二三四五六七八九十百]+(?:号|路|栋|幢|座|排|楼|层|班|组|车|线|桌|柜|题|章|课)"
+)
+"""A numeral that says which one, as in "10路" and "3号": not how many."""

@@ -203,12 +203,6 @@ def _listed(name: str, entries: Sequence[Any]) -> tuple[str, ...] | tuple[KeyDec
     return tuple(KeyDecision(**each) if isinstance(each, Mapping) else KeyDecision(each) for each in entries)
 
 
-def typed_profile(kind: ProfileKind, found: Sequence[ProfileField]) -> UserProfile | ProjectProfile:
-    """The fields as a profile."""
-    values: dict[str, Any] = {each.name: each.value for each in found}
-    return PROFILES[kind](**values)
-
-
 def written_value(kind: ProfileKind, name: str, text: str) -> str:
     """What a hand wrote for a field, as it is stored; an empty text gives the field back to the memories.
 

@@ -9,9 +9,6 @@ from zeus_runtime import ModelProfile, rules_for
 TAKES_POINTS: Final = ("anthropic", "azure_ai", "bedrock", "openrouter", "vercel_ai_gateway", "vertex_ai")
 """litellm's names of the providers whose `cache_control` it hands on (November 2026)."""
 
-MAX_POINTS: Final = 4
-"""Cache points in one request (Anthropic)."""
-
 
 def minimum_tokens(profile: ModelProfile) -> int | None:
     """The shortest prefix the model caches on demand, in tokens; None where it caches by itself or not at all."""

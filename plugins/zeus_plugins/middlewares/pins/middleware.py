@@ -23,7 +23,6 @@ class Pins(Middleware):
         self._options = options
         self._seen = 0
         self._taken: int | None = None
-        self._reasons: dict[int, str] = {}
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Refusal]:
         if self._taken is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 from zeus_plugins.tools.memory.options import Options
@@ -33,6 +34,9 @@ def create(options: Options | None, build: Build) -> Sequence[Tool]:
 class Memory:
     """What the tools share: the service, and how much each message of the user was kept as.
 
+    A save that the user asked for takes one of ``asked_per_message`` slots of the message. Which are taken stands in
+    the results that took them, so that a resumed run goes on counting; here are only those of calls under way.
+
     Args:
         options: limits.
         service: None where the config has no ``memory:``; such an agent is refused before it runs.
@@ -41,38 +45,65 @@ class Memory:
     def __init__(self, options: Options, service: MemoryService | None) -> None:
         self.options = options
         self._service = service
-        self._asked: dict[tuple[str, str], int] = {}
+        self._taken: dict[tuple[str, str], set[int]] = {}
 
     def of(self, run: ToolRun) -> MemoryService:
         """Memory on behalf of the run's session."""
         assert self._service is not None, "refused by Options.misfits"
         return self._service.for_session(run.session)
 
-    async def save(self, content: str, memory_type: str, scope: str, run: ToolRun) -> Saved:
+    async def save(self, content: str, memory_type: str, scope: str, run: ToolRun) -> ToolResult:
         """Save what the user asked for, or what the agent found, whichever the user's own message says."""
         from zeus_plugins.tools.memory.asked import asks_to_remember
 
-        memory, message = self.of(run), (run.session, run.run_id)
-        used = self._asked.get(message, 0)
-        if used >= self.options.asked_per_message or not asks_to_remember(run.user_text):
-            return await memory.add_extracted_memory(
-                content,
-                memory_type=memory_type,
-                scope=scope,
-                confidence=self.options.confidence,
-                source_id=run.session,
+        memory = self.of(run)
+        # Taken before the first await: calls of one answer run in parallel.
+        slot = self._take(run) if asks_to_remember(run.user_text) else None
+        if slot is None:
+            return _saved_text(
+                await memory.add_extracted_memory(
+                    content,
+                    memory_type=memory_type,
+                    scope=scope,
+                    confidence=self.options.confidence,
+                    source_id=run.session,
+                )
             )
-        # Counted before the first await: calls of one answer run in parallel.
-        self._asked.pop(message, None)
-        self._asked[message] = used + 1
-        while len(self._asked) > _RUNS_REMEMBERED:
-            del self._asked[next(iter(self._asked))]
         saved = await memory.add_explicit_memory(
             content, memory_type=memory_type, scope=scope, source_id=run.session
         )
-        if saved.outcome in ("duplicate", "rejected"):
-            self._asked[message] = max(0, self._asked.get(message, 0) - 1)
-        return saved
+        if not _kept_for(saved, run.session):
+            self._taken[_message(run)].discard(slot)
+            return _saved_text(saved)
+        return replace(_saved_text(saved), state={_slot(run, slot): run.call_id})
+
+    def _take(self, run: ToolRun) -> int | None:
+        """A slot of the run's message that is free in its thread and here; None when all are taken."""
+        taken = self._taken.pop(_message(run), set())
+        self._taken[_message(run)] = taken
+        while len(self._taken) > _RUNS_REMEMBERED:
+            del self._taken[next(iter(self._taken))]
+        for slot in range(1, self.options.asked_per_message + 1):
+            if slot not in taken and run.state(_slot(run, slot)) is None:
+                taken.add(slot)
+                return slot
+        return None
+
+
+def _message(run: ToolRun) -> tuple[str, str]:
+    return run.session, run.run_id
+
+
+def _slot(run: ToolRun, number: int) -> str:
+    """The name that a result keeps a slot of its run's message under."""
+    return f"memory_asked.{run.run_id}.{number}"
+
+
+def _kept_for(saved: Saved, session: str) -> bool:
+    """Whether the user's wish became a memory: now, or by a call that was killed before its result was written."""
+    if saved.item is None or saved.outcome == "rejected":
+        return False
+    return saved.outcome != "duplicate" or (saved.item.source, saved.item.source_id) == ("user", session)
 
 
 def _save(memory: Memory) -> Tool:
@@ -90,7 +121,7 @@ def _save(memory: Memory) -> Tool:
             memory_type: What kind of statement it is.
             scope: Whom it concerns: the user everywhere, this project, or this session only.
         """
-        return _saved_text(await memory.save(content, memory_type, scope, run))
+        return await memory.save(content, memory_type, scope, run)
 
     return memory_save
 
@@ -180,10 +211,10 @@ def _saved_text(saved: Saved) -> ToolResult:
             f"Kept aside as {item.id}: the text reads like an instruction, so a person has to look at it, and it is not"
             " shown in any prompt. Save a plain statement of the fact instead."
         )
-    if saved.replaced is not None:
-        return ToolResult(
-            f"Saved as {_named(item)}, in place of {_named(saved.replaced)}, which no longer holds."
-        )
+    if saved.all_replaced:
+        replaced = ", ".join(map(_named, saved.all_replaced))
+        no_longer = "which no longer holds" if len(saved.all_replaced) == 1 else "which no longer hold"
+        return ToolResult(f"Saved as {_named(item)}, in place of {replaced}, {no_longer}.")
     return ToolResult(f"Saved as {_named(item)}.")
 
 

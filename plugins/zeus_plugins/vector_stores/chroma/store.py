@@ -64,11 +64,6 @@ class ChromaVectorStore(VectorStore):
             raise
 
     def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            if entry.vector.shape != (entry.embedding.dimension,):
-                raise ValueError(
-                    f"a vector of shape {entry.vector.shape}, not ({entry.embedding.dimension},)"
-                )
         self._forget_state()
         elsewhere = [
             entry.item.id

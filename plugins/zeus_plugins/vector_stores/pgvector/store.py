@@ -80,11 +80,6 @@ class PgVectorStore(VectorStore):
         self._indexed = indexed_dimensions(connection) if many is not None else frozenset()
 
     def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
-        for entry in entries:
-            if entry.vector.shape != (entry.embedding.dimension,):
-                raise ValueError(
-                    f"a vector of shape {entry.vector.shape}, not ({entry.embedding.dimension},)"
-                )
         rows = [
             (
                 entry.item.id,

@@ -66,11 +66,6 @@ class SqliteVectorStore(VectorStore):
     def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
         self._written_in = connection.get_transaction()
         self.remove(connection, [entry.item.id for entry in entries])
-        for entry in entries:
-            if entry.vector.shape != (entry.embedding.dimension,):
-                raise ValueError(
-                    f"a vector of shape {entry.vector.shape}, not ({entry.embedding.dimension},)"
-                )
         rows = [
             (
                 entry.item.id,

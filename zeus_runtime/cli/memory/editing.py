@@ -1,0 +1,116 @@
+"""A profile in the user's editor: what was typed is written, or kept in its file."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from zeus_runtime.cli.memory.opening import with_memory
+from zeus_runtime.cli.streams import complain
+from zeus_runtime.errors import MissingError, UsageError, ZeusError
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.memory.profile.fields import ProfileKind
+
+
+def edited_profile(process: Process, checked: Checked, kind: ProfileKind) -> None:
+    """Let the user edit the profile and write what was changed; a problem is shown and the editor opened again.
+
+    Raises:
+        MissingError: there is no editor.
+        ZeusError: what was typed cannot be written; it stays in the file that is named.
+    """
+    from zeus_runtime.memory.profile.document import profile_changes, profile_document
+    from zeus_runtime.memory.profile.fields import profile_fields
+
+    found = with_memory(process, checked, lambda memory: memory.profile(kind), looks=True)
+    before = profile_document(kind, profile_fields(kind, {}, (), {}) if found is None else found)
+    file = _private_file(f"zeus-{kind}-profile-", before)
+    while True:
+        try:
+            typed = _edited(file)
+            changes = {} if typed.strip() == "" else profile_changes(kind, typed, str(file), before)
+            if changes:
+                write_profile(process, checked, kind, changes)
+        except ZeusError as error:
+            if not _is_kept(file, before):
+                raise
+            complain(str(error), "red")
+            if isinstance(error, MissingError) or not _again():
+                remedy = f"Mend it and run `zeus memory profile edit --file {shlex.quote(str(file))}`."
+                raise UsageError(f"nothing was written; your text is in {file}", remedy=remedy) from None
+            continue
+        file.unlink()
+        complain(f"wrote {', '.join(changes)}" if changes else "nothing was changed")
+        return
+
+
+def write_profile(process: Process, checked: Checked, kind: ProfileKind, changes: Mapping[str, str]) -> None:
+    """Write fields by hand.
+
+    Raises:
+        ZeusError: they cannot be written.
+    """
+    with_memory(process, checked, lambda memory: memory.edit_profile(kind, changes))
+
+
+def profile_of_file(kind: ProfileKind, file: Path, name: str) -> dict[str, str]:
+    """The fields of a profile's YAML file.
+
+    Raises:
+        ConfigError: it cannot be read or holds what a profile cannot; with every problem and its line.
+    """
+    from zeus_runtime.config.reader import decode
+    from zeus_runtime.memory.profile.document import profile_changes
+
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}") from None
+    return profile_changes(kind, decode(data, name), name, "")
+
+
+def _private_file(prefix: str, text: str) -> Path:
+    descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=".yaml")
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+        stream.write(text)
+    return Path(name)
+
+
+def _edited(file: Path) -> str:
+    """What stands in the file once the editor is closed."""
+    from zeus_runtime.config.reader import decode
+
+    try:
+        click.edit(filename=str(file))
+    except click.ClickException as error:
+        if isinstance(error.__cause__, OSError):
+            raise MissingError(
+                f"the editor cannot be started: {error.__cause__.strerror}",
+                remedy="Set VISUAL or EDITOR, or give the fields with --set FIELD=VALUE.",
+            ) from None
+        raise UsageError("the editor ended with an error, so nothing is written") from None
+    return decode(file.read_bytes(), str(file))
+
+
+def _is_kept(file: Path, before: str) -> bool:
+    """Whether the file holds anything that was typed; one that holds nothing of it is removed."""
+    if file.read_bytes() != before.encode():
+        return True
+    file.unlink()
+    return False
+
+
+def _again() -> bool:
+    try:
+        return click.confirm("Edit it again?", default=True, err=True)
+    except click.Abort:
+        return False

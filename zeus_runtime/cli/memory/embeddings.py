@@ -1,0 +1,122 @@
+"""``zeus memory embeddings``: the model that embeds a user's memories and queries, and the user's own choice of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zeus_runtime.cli.memory.opening import read_remembering, with_memory
+from zeus_runtime.cli.memory.options import config_option
+from zeus_runtime.cli.options import env_option, format_option, set_option
+from zeus_runtime.cli.streams import complain
+from zeus_runtime.cli.telling import tell
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.config import Ref
+    from zeus_runtime.memory.service import MemoryService
+
+
+@click.group("embeddings")
+def embeddings() -> None:
+    """Show or choose the model that embeds what the user saves and asks.
+
+    The choice is the user's own (memory.user) and is kept in the database: it goes before the config's
+    memory.embeddings, in every agent that uses this database.
+    """
+
+
+@embeddings.command("show")
+@config_option
+@env_option
+@set_option
+@format_option
+@click.pass_obj
+def show(process: Process, config: str | None, env: str | None, sets: tuple[str, ...], form: str) -> None:
+    """Show the model in use, whose choice it is, and how many memories have no vector of it."""
+    from zeus_runtime.agent.chosen import embeddings_in_use
+    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.cli.table import table
+
+    checked = read_remembering(process, config, env=env, sets=sets)
+    stored = with_memory(process, checked, lambda memory: memory.stored_embeddings(), looks=True)
+    plan = make_plan(checked)
+    used = embeddings_in_use(checked, plan, stored)
+    if used.problem is not None:
+        raise used.problem
+    component, user = used.component, _user(checked)
+    assert component is not None, "there is no problem"
+    found = with_memory(process, checked, _in_use, looks=True)
+    by = {"user": f"{user}, in the database", "config": "the config", "default": "nobody"}[used.by]
+    rows = [("embeddings", component.name), ("chosen by", by)]
+    value: dict[str, Any] = {
+        "user": user,
+        "by": used.by,
+        "name": component.name,
+        "options": dict(component.options),
+    }
+    if found is not None:
+        model, dimension, waiting = found
+        rows += [("model", model), ("dimension", str(dimension)), ("waiting", str(waiting))]
+        value |= {"model": model, "dimension": dimension, "waiting": waiting}
+    tell(checked, form, value, lambda: table(rows))
+    if found is not None and form == "table":
+        _tell_waiting(found[2])
+
+
+@embeddings.command("use")
+@click.argument("model", metavar="MODEL")
+@config_option
+@env_option
+@set_option
+@click.pass_obj
+def use(process: Process, model: str, config: str | None, env: str | None, sets: tuple[str, ...]) -> None:
+    """Embed by MODEL from now on: a component's name, or as in the YAML '{litellm: {model: NAME}}'.
+
+    It is made once to see that it can be: an unknown name, wrong options, a missing key or package change nothing.
+    Keys do not belong here, they are read from the environment.
+    """
+    from zeus_runtime.memory.choice import written_choice
+
+    checked = read_remembering(process, config, env=env, sets=sets)
+    _choose(process, checked, written_choice(model))
+
+
+@embeddings.command("reset")
+@config_option
+@env_option
+@set_option
+@click.pass_obj
+def reset(process: Process, config: str | None, env: str | None, sets: tuple[str, ...]) -> None:
+    """Give up the user's own choice: the config's model embeds again."""
+    _choose(process, read_remembering(process, config, env=env, sets=sets), None)
+
+
+def _choose(process: Process, checked: Checked, ref: Ref | None) -> None:
+    async def work(memory: MemoryService) -> tuple[str, int, int]:
+        await memory.choose_embeddings(ref)
+        return await _in_use(memory)
+
+    chosen = with_memory(process, checked, work)
+    assert chosen is not None, "a choice is written, so the database was opened"
+    model, dimension, waiting = chosen
+    complain(f"the memories of {_user(checked)} are embedded by {model} ({dimension} dimensions) from now on")
+    _tell_waiting(waiting)
+
+
+async def _in_use(memory: MemoryService) -> tuple[str, int, int]:
+    embedding = await memory.embedding()
+    assert embedding is not None, "a config always has one"
+    return embedding.model, embedding.dimension, (await memory.stats()).waiting
+
+
+def _tell_waiting(waiting: int) -> None:
+    if waiting:
+        complain(f"found by words alone until `zeus memory reindex`: {waiting}", "yellow")
+
+
+def _user(checked: Checked) -> str:
+    assert checked.config.memory is not None, "read_remembering saw to it"
+    return checked.config.memory.user

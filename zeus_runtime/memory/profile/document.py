@@ -1,0 +1,130 @@
+"""A profile as a YAML text that a person edits, and what was changed in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.config.diagnostics import ConfigError, did_you_mean
+from zeus_runtime.config.nodes import Node, plain
+from zeus_runtime.config.reader import read_value
+from zeus_runtime.config.sources import Sources
+from zeus_runtime.errors import UsageError
+from zeus_runtime.memory.profile.fields import CHOICES, ProfileField, field_names, is_list, written_value
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.diagnostics import Diagnostic
+    from zeus_runtime.memory.profile.fields import ProfileKind
+
+_HEAD = """\
+# The {kind} profile. Save and close to write what you changed; change nothing to leave it as it is.
+# What you write is never overwritten by what is drawn from memories; an emptied field is drawn again.
+"""
+
+
+def profile_document(kind: ProfileKind, fields: Sequence[ProfileField]) -> str:
+    """Every field with what a hand wrote; what was drawn from memories stands above it as a comment."""
+    return _HEAD.format(kind=kind) + "".join(_lines(each) for each in fields)
+
+
+def _lines(field: ProfileField) -> str:
+    notes = [f"one of: {', '.join(CHOICES[field.name])}"] if field.name in CHOICES else []
+    if field.name == "key_decisions":
+        notes.append('entries: "text", or {decision: text, reason: text, time: text}')
+    by_hand = field.by == "hand"
+    if not by_hand:
+        drawn = [field.value] if isinstance(field.value, str) else list(map(str, field.value))
+        notes += [f"from memories: {' '.join(each.split())}" for each in drawn if each]
+    comments = "".join(f"# {note}\n" for note in notes)
+    return f"\n{comments}{field.name}:{_value(field, by_hand=by_hand)}\n"
+
+
+def _value(field: ProfileField, *, by_hand: bool) -> str:
+    if is_list(field.name):
+        entries = [_entry(each) for each in field.value] if by_hand else []
+        return "".join(f"\n  - {_json(each)}" for each in entries) or " []"
+    text = str(field.value) if by_hand else ""
+    if "\n" in text:
+        return " |-\n" + "\n".join(f"  {line}".rstrip() for line in text.split("\n"))
+    return f" {_json(text)}"
+
+
+def _entry(entry: Any) -> Any:
+    if isinstance(entry, str):
+        return entry
+    given = {name: value for name, value in vars(entry).items() if value}
+    return given if given.keys() - {"decision"} else given["decision"]
+
+
+def profile_changes(kind: ProfileKind, text: str, name: str, before: str) -> dict[str, str]:
+    """The fields that differ from the document ``before``, as ``MemoryService.edit_profile`` takes them.
+
+    A field that is not in the text stays as it is.
+
+    Args:
+        name: of the file, for the places of problems.
+
+    Raises:
+        ConfigError: the text is no YAML, or a field is unknown or cannot hold what is written; with every problem.
+    """
+    former, found = _read(before, name), _read(text, name)
+    sources = Sources({name: text})
+    problems: list[Diagnostic] = []
+    changes: dict[str, str] = {}
+    for field, node in found.items():
+        if field in former and plain(former[field]) == plain(node):
+            continue
+        try:
+            changes[field] = _written(kind, field, plain(node))
+            written_value(kind, field, changes[field])
+        except UsageError as error:
+            mark = (node.origin.key if field not in field_names(kind) else None) or node.origin.value
+            hint = error.remedy and error.remedy.rstrip(".")
+            problems.append(sources.diagnostic("profile", error.message, mark, path=(field,), hint=hint))
+    if problems:
+        raise ConfigError(problems)
+    return changes
+
+
+def _read(text: str, name: str) -> Mapping[str, Node]:
+    root = read_value(text, name)
+    if root is None or root.value is None:
+        return {}
+    if not root.is_map:
+        raise ConfigError(
+            [
+                Sources({name: text}).diagnostic(
+                    "profile",
+                    "a profile is a mapping of fields",
+                    root.origin.value,
+                    hint="write FIELD: VALUE",
+                )
+            ]
+        )
+    return root.value  # type: ignore[no-any-return]
+
+
+def _written(kind: ProfileKind, field: str, value: Any) -> str:
+    if field not in field_names(kind):
+        known = field_names(kind)
+        near = did_you_mean(field, known)
+        raise UsageError(
+            f"a {kind} profile has no field {field!r}",
+            remedy=f"did you mean {near!r}?" if near else f"its fields: {', '.join(known)}",
+        )
+    if value is None:
+        return ""
+    if is_list(field):
+        if not isinstance(value, list):
+            raise UsageError(
+                f"{field} is a list", remedy="Write each entry on a line of its own that begins with -"
+            )
+        return _json(value) if value else ""
+    if not isinstance(value, str):
+        raise UsageError(f"{field} is a text", remedy='Put it in quotes: "..."')
+    return value
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
