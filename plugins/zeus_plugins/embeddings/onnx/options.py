@@ -31,4 +31,4 @@ class Options:
     ] = 0.2
     cosine_one: Annotated[
         float, Doc("The cosine from which on texts say the same."), Minimum(-1), Maximum(1)
-    ] = 0.85
+    ] = 0.6
