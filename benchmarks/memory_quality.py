@@ -152,8 +152,7 @@ async def compare(filled: Filled, folder: Path, texts: Sequence[str], questions:
     for store in ("chroma", "qdrant"):
         for name, queries in (("", ()), (", query vectors", asked)):
             peer = Mem0(store, folder / f"{store}{len(queries)}", filled.embedder, queries)
-            for text in texts:
-                peer.add("ann", text)
+            peer.fill("ann", texts)
 
             async def search(text: str, peer: Mem0 = peer) -> list[str]:
                 return peer.search("ann", text, DEPTH)
