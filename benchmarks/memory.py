@@ -27,7 +27,13 @@ from zeus_plugins.vector_stores.sqlite.store import SqliteVectorStore
 from zeus_runtime.memory.embedding import Embedder, Purpose
 from zeus_runtime.memory.items import MEMORY_TYPES, Caller, Embedding, MemoryItem
 from zeus_runtime.memory.opened import MemorySource
-from zeus_runtime.memory.retrieval.fusion import Fusion, corpus, lexical_similarity, search_tokens
+from zeus_runtime.memory.retrieval.fusion import (
+    corpus,
+    fusion,
+    lexical_similarity,
+    query_tokens,
+    search_tokens,
+)
 from zeus_runtime.memory.retrieval.ranking import rank
 from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.memory.vectors import Entry
@@ -82,24 +88,24 @@ class Prepared(Embedder):
 
     def __init__(self, model: Embedder) -> None:
         self._model = model
-        self._known: dict[str, Any] = {}
+        self._known: dict[tuple[Purpose, str], Any] = {}
         self.model, self.dimension, self.calibration = model.model, model.dimension, model.calibration
 
     def coverage(self, text: str) -> float:
         return self._model.coverage(text)
 
-    def known(self, text: str) -> Any:
+    def known(self, text: str, purpose: Purpose = "memory") -> Any:
         """The vector of a text that was prepared."""
-        return self._known[text]
+        return self._known[purpose, text]
 
-    async def prepare(self, texts: Sequence[str]) -> Any:
-        vectors = await self._model.embed(texts, purpose="memory")
-        self._known |= zip(texts, vectors, strict=True)
+    async def prepare(self, texts: Sequence[str], *, purpose: Purpose = "memory") -> Any:
+        vectors = await self._model.embed(texts, purpose=purpose)
+        self._known |= zip([(purpose, text) for text in texts], vectors, strict=True)
         return vectors
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose) -> Any:
-        await self.prepare([text for text in texts if text not in self._known])
-        return np.stack([self._known[text] for text in texts])
+        await self.prepare([text for text in texts if (purpose, text) not in self._known], purpose=purpose)
+        return np.stack([self._known[purpose, text] for text in texts])
 
 
 @dataclass(frozen=True)
@@ -199,21 +205,22 @@ def line(name: str, times: Times) -> str:
 
 async def wrong(filled: Filled, queries: Sequence[tuple[str, str]]) -> int:
     """Of so many queries, each of a user, how many are not answered as brute force answers."""
-    scale = filled.embedder.calibration
     count = 0
     for asking, query in queries:
         own = [number for number, item in enumerate(filled.items) if item.scope_id == asking]
         tokens = [search_tokens(filled.items[number].content) for number in own]
         known = corpus(tokens)
-        trust = scale.trust * filled.embedder.coverage(query)
-        fusion = Fusion(scale.cosine_zero, scale.cosine_one, dense_trust=trust)
+        together = fusion(filled.embedder.calibration, filled.embedder.coverage(query))
         (vector,) = await filled.embedder.embed([query], purpose="query")
-        asked = search_tokens(query)
+        asked = query_tokens(query)
         scored = [
-            (filled.items[number], fusion.similarity(float(cosine), lexical_similarity(asked, words, known)))
+            (
+                filled.items[number],
+                together.similarity(float(cosine), lexical_similarity(asked, words, known)),
+            )
             for number, cosine, words in zip(own, filled.vectors[own] @ vector, tokens, strict=True)
         ]
-        best = rank([each for each in scored if fusion.relevant(each[1])], 5)
+        best = rank([each for each in scored if together.relevant(each[1])], 5)
         found = await filled.of(asking).search_memories(query)
         count += [round(each.final_score, 5) for each in found] != [
             round(each.final_score, 5) for each in best
@@ -280,6 +287,7 @@ async def measure(count: int, scopes: int) -> None:
         new = sentences(TIMED, seed=99)
         for texts in (*queries.values(), new):
             await filled.embedder.prepare(texts)
+            await filled.embedder.prepare(texts, purpose="query")
 
         def calls(do: Callable[[MemoryService, str], Awaitable[object]], texts: Sequence[str]) -> Any:
             memories = [filled.of(user(choose.randrange(scopes), scopes)) for _ in texts]

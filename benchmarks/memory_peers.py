@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,13 +38,19 @@ _BLOCK = 1_000
 
 
 class Looked(Embeddings):
-    """Vectors made beforehand, as LangChain asks for them."""
+    """Vectors made beforehand, as LangChain asks for them.
 
-    def __init__(self, known: Prepared) -> None:
+    Args:
+        queries: the texts that are queries: mem0 asks for memories as if they were queries, too.
+    """
+
+    def __init__(self, known: Prepared, queries: Collection[str] = ()) -> None:
         self._known = known
+        self._queries = frozenset(queries)
 
     def embed_query(self, text: str) -> list[float]:
-        return [float(each) for each in self._known.known(text)]
+        vector = self._known.known(text, "query" if text in self._queries else "memory")
+        return [float(each) for each in vector]
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         return [self.embed_query(text) for text in texts]
@@ -65,7 +71,7 @@ class Store(Protocol):
 class Mem0:
     """mem0 with ``chroma`` or its default, ``qdrant``, both in a folder."""
 
-    def __init__(self, store: str, folder: Path, known: Prepared) -> None:
+    def __init__(self, store: str, folder: Path, known: Prepared, queries: Collection[str] = ()) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         os.environ["MEM0_DIR"] = str(folder)
         from mem0 import Memory  # type: ignore[import-not-found,unused-ignore]
@@ -76,7 +82,7 @@ class Mem0:
             options |= {"embedding_model_dims": known.dimension, "on_disk": True}
         config = MemoryConfig(
             vector_store={"provider": store, "config": options},
-            embedder={"provider": "langchain", "config": {"model": Looked(known)}},
+            embedder={"provider": "langchain", "config": {"model": Looked(known, queries)}},
             llm={"provider": "openai", "config": {"api_key": "none"}},
             history_db_path=str(folder / "history.db"),
         )
@@ -189,7 +195,8 @@ async def one(name: str, count: int, folder: Path) -> dict[str, Any]:
     start = time.process_time()
     if name == "zeus":
         filled = await fill(folder, texts)
-        await filled.embedder.prepare([*new, *questions])
+        await filled.embedder.prepare(new)
+        await filled.embedder.prepare(questions, purpose="query")
         memory = filled.of(_USER)
 
         async def add(text: str) -> object:

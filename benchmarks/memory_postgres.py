@@ -171,7 +171,7 @@ async def measure(count: int) -> None:
         choose = random.Random(2)
         texts = [choose.choice(items).content for _ in range(TIMED // 2)]
         texts += [f"What is it about {' '.join(choose.choice(items).content.split()[2:5])}?" for _ in texts]
-        queries = await embedder.prepare(texts)
+        queries = await embedder.prepare(texts, purpose="query")
         for kind, options in (("exact: always", Options(exact="always")), ("exact: auto", Options())):
             for user in ("ann", "bob", "other3"):
                 own = [number for number, item in enumerate(items) if item.created_by == user]

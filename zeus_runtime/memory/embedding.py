@@ -32,9 +32,10 @@ class Calibration:
     """What a cosine of one embedding model means.
 
     Args:
-        cosine_zero: of two texts that have nothing to do with each other.
-        cosine_one: from which on two texts say the same.
-        trust: 0 to 1; what the strongest agreement is worth alone, for texts that the model knows wholly.
+        cosine_zero: of a query and a memory that have nothing to do with each other: nine in ten such pairs have less.
+        cosine_one: from which on a memory is surely what was asked for: nine in ten answers have less.
+        trust: 0 to 1; what the strongest agreement is worth alone, for texts that the model knows wholly. The more it
+            is, the less words in common count beside it.
         duplicate: from which on a new text is looked at as a duplicate of an older one; None: the gate's setting,
             which is meant for text-embedding-3-small.
     """

@@ -20,7 +20,7 @@ from zeus_runtime.memory.admission import gate
 from zeus_runtime.memory.admission.gate import Decision, Duplicate, Neighbour, Passed, Rejected, Superseded
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
 from zeus_runtime.memory.permissions import Operation, Reach, may, reach
-from zeus_runtime.memory.retrieval.lexical import Lexicon, indexed_words
+from zeus_runtime.memory.retrieval.lexical import Lexicon, asked_words, indexed_words
 from zeus_runtime.memory.retrieval.ranking import Ranked, rank
 from zeus_runtime.memory.retrieval.search import BareCosine, Measure, best
 from zeus_runtime.memory.vectors import Entry, VectorQuery, VectorStore
@@ -317,7 +317,7 @@ class Operations:
     ) -> list[Ranked]:
         """The best of all that the caller may read, best first."""
         parts = reach(caller, "read", scope)
-        words = [] if isinstance(measure, BareCosine) else indexed_words(query)
+        words = [] if isinstance(measure, BareCosine) else asked_words(query)
 
         def work(connection: Connection) -> list[Ranked]:
             now_ms = records.to_ms(self.time())

@@ -605,14 +605,12 @@ class MemoryService:
 
 def _fused(embedder: Embedder | None, query: str) -> Measure:
     """How words and vectors count together for ``query``, which the model may know in part."""
-    from zeus_runtime.memory.retrieval.fusion import Fusion
+    from zeus_runtime.memory.retrieval.fusion import fusion
     from zeus_runtime.memory.retrieval.search import Fused
 
     if embedder is None:
-        return Fused(Fusion())
-    scale = embedder.calibration
-    trust = scale.trust * min(1.0, max(0.0, embedder.coverage(query)))
-    return Fused(Fusion(scale.cosine_zero, scale.cosine_one, dense_trust=trust))
+        return Fused(fusion(None, 0))
+    return Fused(fusion(embedder.calibration, embedder.coverage(query)))
 
 
 def _query(query: str) -> str:

@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zeus_runtime.memory.embedding import Calibration
 from zeus_runtime.memory.retrieval.fusion import (
     Corpus,
     Fusion,
     bm25,
     corpus,
+    fusion,
     lexical_similarity,
+    query_tokens,
     search_tokens,
 )
 
@@ -46,6 +49,29 @@ def test_tokens_hold_no_spaces_and_no_capitals(text: str) -> None:
     for token in search_tokens(text):
         assert token == token.casefold()
         assert not any(each.isspace() for each in token)
+
+
+@pytest.mark.parametrize(
+    ("query", "tokens"),
+    [
+        ("How much luggage should I take to them?", ["luggage", "take"]),
+        ("What happens in May in the US?", ["happen", "may", "us"]),
+        ("孩子什么时候上学？", ["孩", "子", "上", "学"]),
+        ("哪个服务器多久重启？", ["服", "务", "器", "重", "启"]),
+        ("几何题和哪吒", ["几", "何", "题", "哪", "吒"]),
+        ("should we then?", ["should", "then"]),
+        ("谁？", ["谁"]),
+        ("", []),
+    ],
+)
+def test_words_that_only_ask_are_not_searched_for_unless_alone(query: str, tokens: list[str]) -> None:
+    assert query_tokens(query) == tokens
+
+
+@given(st.text())
+def test_what_is_searched_for_is_what_the_index_has_of_the_query(query: str) -> None:
+    assert set(query_tokens(query)) <= set(search_tokens(query))
+    assert bool(query_tokens(query)) == bool(search_tokens(query))
 
 
 def test_bm25_as_in_the_paper() -> None:
@@ -122,3 +148,29 @@ def test_a_cosine_is_brought_to_the_common_scale() -> None:
 def test_what_cannot_be_meant_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match=r"cosine_zero|between 0 and 1"):
         Fusion(**wrong)
+
+
+MODEL = Calibration(cosine_zero=0.1, cosine_one=0.7, trust=0.8)
+
+
+def test_without_a_model_words_are_all_there_is() -> None:
+    assert fusion(None, 1) == Fusion()
+    assert fusion(MODEL, 0).similarity(None, 0.5) == Fusion().similarity(None, 0.5)
+
+
+@given(SHARE, SHARE, SHARE)
+def test_words_count_less_the_more_a_model_knows_the_query(one: float, other: float, lexical: float) -> None:
+    less, more = (fusion(MODEL, coverage) for coverage in sorted((one, other)))
+    assert more.lexical_trust <= less.lexical_trust
+    assert more.dense_trust >= less.dense_trust
+    assert fusion(MODEL, 1).similarity(None, lexical) > 0 or lexical < 1e-9
+
+
+@pytest.mark.parametrize("coverage", [-1, 0, 0.5, 1, 2])
+def test_a_coverage_beyond_its_range_counts_as_the_end_of_it(coverage: float) -> None:
+    assert fusion(MODEL, coverage) == fusion(MODEL, min(1, max(0, coverage)))
+
+
+def test_a_word_in_common_is_found_beside_a_model_that_sees_nothing_alike() -> None:
+    trusted = fusion(Calibration(cosine_zero=0.1, cosine_one=0.7, trust=1), 1)
+    assert trusted.relevant(trusted.similarity(0.0, 1.0))

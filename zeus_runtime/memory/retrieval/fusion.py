@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from zeus_runtime.memory.embedding import Calibration
 from zeus_runtime.memory.normalise import normalise
 
 CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"
@@ -24,6 +25,26 @@ _STOP: Final = frozenset(
     "a an and are as at be by did do does for from had has have he her his how i in is it its me my of on or our "
     "she that the their they this to was we were what when where which who why will with you your".split()
 ) | frozenset("的了是我你他她它们在有和与就也都很吗呢吧啊把被这那个着得地之")
+
+_ASKING: Final = frozenset(
+    "about am any been being but can could hers him if into might must no nor not now please shall should so some such "
+    "tell than theirs them then there these those while whom whose would yours much many".split()
+)
+"""Words that ask, beside those that are not indexed. ``may`` and ``us`` are not among them: a month and a country."""
+_ASKING_CJK: Final = re.compile(
+    "为什么|为何|什么时候|什么|何时|何处|怎么样|怎么|怎样|如何|多少|多久|多大|多长|多远|多早|多高|多重|几[点号时]|"
+    "几(?![何乎])|哪(?!吒)[里儿个些天位种座家年月一]?|谁|是否|是不是|有没有|能不能|要不要|会不会|可不可以|可以|"
+    "应该|需要|请问|吗|呢"
+)
+
+
+def query_tokens(query: str) -> list[str]:
+    """What ``search_tokens`` finds in ``query`` without the words that only ask; with them if nothing else is left.
+
+    A memory is a statement: it need not have them, and one that has them by chance fits no better.
+    """
+    asked = [token for token in search_tokens(_ASKING_CJK.sub(" ", normalise(query))) if token not in _ASKING]
+    return asked or search_tokens(query)
 
 
 def search_tokens(text: str) -> list[str]:
@@ -97,8 +118,7 @@ class Fusion:
     """How far each signal is to be trusted.
 
     Args:
-        cosine_zero: the cosine of two texts that have nothing to do with each other, with this embedding model.
-        cosine_one: the cosine from which on texts say the same.
+        cosine_zero, cosine_one: the embedding model's, as ``Calibration`` has them.
         dense_trust, lexical_trust: 0 to 1; what a signal of 1 is worth alone. A model that does not know the
             language gets little.
         floor: what is less similar is not returned, so that nothing relevant means nothing.
@@ -108,7 +128,7 @@ class Fusion:
     cosine_one: float = 0.85
     dense_trust: float = 0.95
     lexical_trust: float = 0.9
-    floor: float = 0.15
+    floor: float = 0.21
 
     def __post_init__(self) -> None:
         if not -1 <= self.cosine_zero < self.cosine_one <= 1:
@@ -139,3 +159,28 @@ class Fusion:
     def relevant(self, similarity: float) -> bool:
         """Whether it is above the floor."""
         return similarity >= self.floor and similarity > 0
+
+
+_TOLD_BY_BOTH: Final = 0.7
+"""How much of what words tell a model tells as well that is trusted wholly and knows the query."""
+
+
+def fusion(calibration: Calibration | None, coverage: float) -> Fusion:
+    """How words and the vectors of one model count together, for one query.
+
+    Alone, words are all there is. Beside a model that knows the query they are trusted less, by how far the model is:
+    where it sees nothing alike, a word in common is mostly chance.
+
+    Args:
+        calibration: of the model; None where there is none.
+        coverage: how much of the query the model knows; what is below 0 or above 1 counts as that.
+    """
+    if calibration is None:
+        return Fusion()
+    trust = calibration.trust * min(1.0, max(0.0, coverage))
+    return Fusion(
+        calibration.cosine_zero,
+        calibration.cosine_one,
+        dense_trust=trust,
+        lexical_trust=Fusion.lexical_trust * (1 - _TOLD_BY_BOTH * trust),
+    )

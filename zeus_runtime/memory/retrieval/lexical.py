@@ -20,7 +20,7 @@ from sqlalchemy import bindparam, select
 
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, MemoryType
 from zeus_runtime.memory.permissions import Grant, Reach
-from zeus_runtime.memory.retrieval.fusion import K1, B, search_tokens
+from zeus_runtime.memory.retrieval.fusion import K1, B, query_tokens, search_tokens
 from zeus_runtime.memory.retrieval.ranking import SCOPE_PRIORITY
 from zeus_runtime.store.memory_tables import GONE, ITEM, PLACE
 
@@ -43,6 +43,11 @@ _ITEMS_KEPT: Final = 2_000_000
 def indexed_words(text: str) -> list[str]:
     """The words of ``text`` as the index has them."""
     return [token[:WORD_CHARACTERS] for token in search_tokens(text)]
+
+
+def asked_words(query: str) -> list[str]:
+    """The words of ``query`` to look for, as the index has them."""
+    return [token[:WORD_CHARACTERS] for token in query_tokens(query)]
 
 
 def word_column(place: int, words: Sequence[str], dialect: str) -> str:

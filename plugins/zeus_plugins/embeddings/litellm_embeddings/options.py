@@ -43,13 +43,18 @@ class Options:
     ] = 512
     cosine_zero: Annotated[
         float | None,
-        Doc("The cosine of texts that have nothing to do with each other, for a model Zeus does not know."),
+        Doc(
+            "Nine in ten memories that have nothing to do with a query have a lower cosine with it; "
+            "for a model Zeus does not know."
+        ),
         Minimum(-1),
         Maximum(1),
     ] = None
     cosine_one: Annotated[
         float | None,
-        Doc("The cosine from which on texts say the same, for a model Zeus does not know."),
+        Doc(
+            "Nine in ten memories that answer a query have a lower cosine with it; for a model Zeus does not know."
+        ),
         Minimum(-1),
         Maximum(1),
     ] = None

@@ -27,8 +27,14 @@ class Options:
     memory_prefix: Annotated[str, Doc("Stands before each memory: `passage: ` for E5.")] = ""
     threads: Annotated[int, Doc("Cores that one text may take."), Minimum(1), Maximum(1_024)] = 1
     cosine_zero: Annotated[
-        float, Doc("The cosine of texts that have nothing to do with each other."), Minimum(-1), Maximum(1)
+        float,
+        Doc("Nine in ten memories that have nothing to do with a query have a lower cosine with it."),
+        Minimum(-1),
+        Maximum(1),
     ] = 0.2
     cosine_one: Annotated[
-        float, Doc("The cosine from which on texts say the same."), Minimum(-1), Maximum(1)
-    ] = 0.85
+        float,
+        Doc("Nine in ten memories that answer a query have a lower cosine with it."),
+        Minimum(-1),
+        Maximum(1),
+    ] = 0.6

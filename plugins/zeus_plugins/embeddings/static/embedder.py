@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 MODEL: Final = "static-minilm-l6-v2-1"
 """The table's name. Another table is another model: count up, and rows embedded before are not compared with it."""
 DIMENSION: Final = 256
-CALIBRATION: Final = Calibration(cosine_zero=0.2, cosine_one=0.8, trust=0.6, duplicate=0.87)
-"""Measured on ``tests/plugins_bundled/embeddings/pairs.json``, and tested there: nine in ten unrelated pairs lie below
-``cosine_zero``, half of the paraphrases above ``cosine_one``, no statement of another value above ``duplicate``.
-``trust`` is a judgement: a sum of words knows neither their order nor a negation."""
+CALIBRATION: Final = Calibration(cosine_zero=0.15, cosine_one=0.6, trust=0.8, duplicate=0.87)
+"""Chosen with ``python -m benchmarks.memory_quality --fit`` (docs/performance.md): of questions, nine in ten unrelated
+memories lie about ``cosine_zero`` or below, nine in ten answers below ``cosine_one``. No statement of another value in
+``tests/plugins_bundled/embeddings/pairs.json`` lies above ``duplicate``."""
 _AT_ONCE: Final = 64
 """Texts between two looks at the event loop; about six milliseconds."""
 
@@ -35,6 +35,9 @@ def create(options: Options, build: Build) -> StaticEmbedder:
 
 class StaticEmbedder(Embedder):
     """The weighted sum of the vectors of a text's pieces, brought to length 1.
+
+    A query leaves out what all texts have in common (``common``): how it asks is not what it asks for. What a memory
+    has of that then counts for nothing in the cosine, so memories are as they were and need not be embedded anew.
 
     Args:
         characters: whether words that are not in the table count by their characters; else they are left out.
@@ -59,7 +62,7 @@ class StaticEmbedder(Embedder):
         for row, text in enumerate(texts):
             if row and row % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-            self._sum(self._words.pieces(text), vectors[row])
+            self._sum(self._words.pieces(text), vectors[row], query=purpose == "query")
         return vectors
 
     def coverage(self, text: str) -> float:
@@ -70,12 +73,16 @@ class StaticEmbedder(Embedder):
         missing = sum(len(word) if ideographic(word[0]) else 1 for word in unknown)
         return len(known) / (len(known) + missing) if known else 0.0
 
-    def _sum(self, pieces: Pieces, vector: NDArray[np.float32]) -> None:
+    def _sum(self, pieces: Pieces, vector: NDArray[np.float32], *, query: bool) -> None:
         import numpy as np
 
         if pieces.known:
             scales, rows = self._table.scales[pieces.known], self._table.rows[pieces.known]
             vector += scales @ rows.astype(np.float32)
+            if query:
+                from zeus_plugins.embeddings.static.common import without
+
+                without(self._common, vector)
         if pieces.unknown and self._characters:
             from zeus_plugins.embeddings.static.characters import written
 
@@ -91,6 +98,12 @@ class StaticEmbedder(Embedder):
         from zeus_plugins.embeddings.static.table import read_table
 
         return read_table()
+
+    @cached_property
+    def _common(self) -> NDArray[np.float32]:
+        from zeus_plugins.embeddings.static.common import common_direction
+
+        return common_direction(self._table)
 
     @cached_property
     def _words(self) -> WordPiece:
