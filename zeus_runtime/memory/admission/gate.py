@@ -6,7 +6,7 @@ vector and inside the transaction, rate limit, nearest neighbours, decide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -20,7 +20,7 @@ from zeus_runtime.memory.items import (
     Source,
     Trust,
 )
-from zeus_runtime.memory.normalise import duplicate_key, normalise
+from zeus_runtime.memory.normalise import normalise
 from zeus_runtime.memory.permissions import reach
 
 if TYPE_CHECKING:
@@ -238,12 +238,35 @@ def decide(
             "or save it when the user asks for it.",
         )
     known = [each for each in neighbours if _counts(each.item)] if trust != "quarantined" else []
-    decisions = [
-        decision
-        for each in sorted(known, key=_place)
-        if (decision := _beside(content, each, settings, calibration, trust)) is not None
-    ]
-    return _first(decisions, content) or Stored()
+    return _first(content, sorted(known, key=_place), settings, calibration, trust) or Stored()
+
+
+def _first(
+    content: str,
+    known: Sequence[Neighbour],
+    settings: MemorySettings,
+    calibration: Calibration | None,
+    trust: Trust,
+) -> Duplicate | Superseded | None:
+    """The same words first, then a changed value, then a paraphrase: what is called a duplicate is not kept.
+
+    Comparing is dear, so it ends where nothing that comes later could be put first.
+    """
+    if not known:
+        return None
+    from zeus_runtime.memory.admission.changed import same_words
+
+    same = [same_words(content, each.item.content) for each in known]
+    duplicate: Duplicate | None = None
+    for wanted in (True, False):
+        for each, is_same in zip(known, same, strict=True):
+            if is_same is not wanted or not (is_same or _related(each, settings, calibration)):
+                continue
+            decision = _beside(content, each, settings, calibration, trust)
+            if decision is not None and (is_same or isinstance(decision, Superseded)):
+                return decision
+            duplicate = duplicate or decision
+    return duplicate
 
 
 def _counts(item: MemoryItem) -> bool:
@@ -265,9 +288,6 @@ def _beside(
     trust: Trust,
 ) -> Duplicate | Superseded | None:
     item = neighbour.item
-    same = duplicate_key(content) == duplicate_key(item.content)
-    if not same and not _related(neighbour, settings, calibration):
-        return None
     from zeus_runtime.memory.admission.changed import compare
 
     near = neighbour.cosine is not None and neighbour.cosine >= settings.duplicate_from(calibration)
@@ -284,15 +304,3 @@ def _related(neighbour: Neighbour, settings: MemorySettings, calibration: Calibr
     if neighbour.cosine is not None and neighbour.cosine >= settings.related_from(calibration):
         return True
     return neighbour.lexical is not None and neighbour.lexical >= settings.related_words
-
-
-def _first(decisions: Iterable[Duplicate | Superseded], content: str) -> Duplicate | Superseded | None:
-    """The same words first, then a changed value, then a paraphrase: what is called a duplicate is not kept."""
-    key = duplicate_key(content)
-
-    def place(decision: Duplicate | Superseded) -> int:
-        if duplicate_key(decision.of.content) == key:
-            return 0
-        return 1 if isinstance(decision, Superseded) else 2
-
-    return min(decisions, key=place, default=None)
