@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import and_, bindparam, delete, false, func, insert, or_, select, text, update
+from sqlalchemy import and_, bindparam, delete, false, func, insert, literal, or_, select, text, update
 
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemoryType, Scope, Status
 from zeus_runtime.memory.normalise import duplicate_key
@@ -137,7 +137,7 @@ def reach_filter(parts: Sequence[Reach], user_id: str) -> ColumnElement[bool]:
         and_(
             ITEM.c.scope == part.scope,
             ITEM.c.scope_id == part.scope_id,
-            ITEM.c.visibility.in_(sorted(grant.visibilities)),
+            ITEM.c.visibility.in_([literal(each) for each in sorted(grant.visibilities)]),
             *([ITEM.c.created_by == user_id] if grant.own else []),
         )
         for part in parts
@@ -215,10 +215,12 @@ _READ: Final = tuple(
     )
 )
 
+_READ_NAMES: Final = tuple(column.name for column in _READ)
+
 
 def item_of(row: Row[Any]) -> MemoryItem:
     """The item of a row of ``items``' query."""
-    values = row._mapping
+    values = dict(zip(_READ_NAMES, row, strict=True))
     model = values["embedding_model"]
     return MemoryItem(
         **{name: values[name] for name in _SAME},
@@ -246,6 +248,11 @@ def by_ids(
     """Those of ``ids`` that are within the reach."""
     found: dict[str, MemoryItem] = {}
     wanted = list(ids)
+    if 0 < len(wanted) <= _FEW:
+        # A list of any length is written into the statement anew each time, which takes longer than the query.
+        few = {f"id{number}": wanted[min(number, len(wanted) - 1)] for number in range(_FEW)}
+        rows = connection.execute(_by_few_ids(tuple(parts), user_id), few)
+        return {row.id: item_of(row) for row in rows}
     query = _by_ids(tuple(parts), user_id)
     for start in range(0, len(wanted), _MOST_PARAMETERS):
         some = {"ids": wanted[start : start + _MOST_PARAMETERS]}
@@ -259,6 +266,13 @@ def _by_ids(parts: tuple[Reach, ...], user_id: str) -> Select[Any]:
     return select(*_READ).where(wanted, reach_filter(parts, user_id))
 
 
+@lru_cache(64)
+def _by_few_ids(parts: tuple[Reach, ...], user_id: str) -> Select[Any]:
+    wanted = ITEM.c.id.in_([bindparam(f"id{number}") for number in range(_FEW)])
+    return select(*_READ).where(wanted, reach_filter(parts, user_id))
+
+
+_FEW: Final = 8
 _MOST_PARAMETERS: Final = 500
 
 

@@ -8,8 +8,7 @@ new, and the old one stays in the history.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -66,10 +65,15 @@ def compare(new: str, old: str, *, near: bool) -> Change:
     Args:
         near: whether the embedding model takes them for the same. Without it only what stands in the texts counts.
     """
-    if _key(new) == _key(old):
+    if same_words(new, old):
         return Change("duplicate", "same words")
     ours, theirs = _aligned(state(new), state(old))
     return _told(ours, theirs, near=near) or _compared(ours, theirs, near=near)
+
+
+def same_words(one: str, other: str) -> bool:
+    """Whether the texts differ in nothing that ``duplicate_key`` looks at."""
+    return _key(one) == _key(other)
 
 
 _key: Final = lru_cache(1_024)(duplicate_key)
@@ -77,11 +81,14 @@ _key: Final = lru_cache(1_024)(duplicate_key)
 
 def _aligned(ours: Statement, theirs: Statement) -> tuple[Statement, Statement]:
     """``ours`` with the keys of ``theirs`` wherever a word or value of both is the same in another form."""
-    shared = {word.key for word in ours.words} & {word.key for word in theirs.words}
+    there = {word.key: word for word in theirs.words}
+    shared = there.keys() & {word.key for word in ours.words}
     alike: dict[str, list[Word]] = {}
-    for word in {word.key: word for word in theirs.words}.values():
+    for word in there.values():
         if word.key not in shared and (start := _start(word)):
             alike.setdefault(start, []).append(word)
+    if not alike:
+        return ours, theirs
     words = [
         word if word.key in shared else _renamed(word, alike.get(_start(word), ())) for word in ours.words
     ]
@@ -146,7 +153,7 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> Change | None:
 def _compared(ours: Statement, theirs: Statement, *, near: bool) -> Change:
     new = [word for word in ours.words if not word.gone]
     old = [word for word in theirs.words if not word.gone]
-    common = Counter(word.key for word in new) & Counter(word.key for word in old)
+    common = _common(new, old)
     if not common:
         if near and _one_place(ours, theirs):
             return Change("superseded", "value")
@@ -213,11 +220,23 @@ def _limits(where: Statement) -> set[str]:
     return set(LIMITS.intersection(where.raw)).union(ZH_LIMITS.findall(where.text))
 
 
-def _rest(words: Iterable[Word], common: Counter[str]) -> list[Word]:
-    left = Counter(common)
+def _common(new: Iterable[Word], old: Iterable[Word]) -> dict[str, int]:
+    """The keys that both have, and how often."""
+    left: dict[str, int] = {}
+    for word in old:
+        left[word.key] = left.get(word.key, 0) + 1
+    common: dict[str, int] = {}
+    for word in new:
+        if left.get(word.key, 0) > common.get(word.key, 0):
+            common[word.key] = common.get(word.key, 0) + 1
+    return common
+
+
+def _rest(words: Iterable[Word], common: Mapping[str, int]) -> list[Word]:
+    left = dict(common)
     rest = []
     for word in words:
-        if left[word.key] > 0:
+        if left.get(word.key, 0) > 0:
             left[word.key] -= 1
         else:
             rest.append(word)
@@ -231,7 +250,11 @@ def _other_person(ours: Statement, theirs: Statement) -> bool:
 
 
 def _other_subject(
-    ours: Statement, theirs: Statement, added: Sequence[Word], dropped: Sequence[Word], common: Counter[str]
+    ours: Statement,
+    theirs: Statement,
+    added: Sequence[Word],
+    dropped: Sequence[Word],
+    common: Mapping[str, int],
 ) -> bool:
     """Whether the texts are about different things; a count or a date is never what a text is about."""
     if ours.inverted and theirs.inverted:

@@ -6,7 +6,7 @@ vector and inside the transaction, rate limit, nearest neighbours, decide.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -20,7 +20,7 @@ from zeus_runtime.memory.items import (
     Source,
     Trust,
 )
-from zeus_runtime.memory.normalise import duplicate_key, normalise
+from zeus_runtime.memory.normalise import normalise
 from zeus_runtime.memory.permissions import reach
 
 if TYPE_CHECKING:
@@ -246,20 +246,43 @@ def decide(
             "or save it when the user asks for it.",
         )
     known = [each for each in neighbours if _counts(each.item)] if trust != "quarantined" else []
-    decisions = [
-        decision
-        for each in sorted(known, key=_place)
-        if (decision := _beside(content, each, settings, calibration, trust, subject)) is not None
-    ]
-    first = _first(decisions, content)
-    if not isinstance(first, Superseded):
-        return first or Stored()
-    also = [
-        each.of
-        for each in decisions
-        if isinstance(each, Superseded) and each is not first and each.reason not in _NOTHING_TELLS
-    ]
-    return replace(first, also=tuple(also))
+    decisions = _compared(content, sorted(known, key=_place), settings, calibration, trust, subject)
+    changes = [each for each in decisions if isinstance(each, Superseded)]
+    if not changes:
+        return decisions[0] if decisions else Stored()
+    first, *others = changes
+    return replace(first, also=tuple(each.of for each in others if each.reason not in _NOTHING_TELLS))
+
+
+def _compared(
+    content: str,
+    known: Sequence[Neighbour],
+    settings: MemorySettings,
+    calibration: Calibration | None,
+    trust: Trust,
+    subject: str | None,
+) -> list[Duplicate | Superseded]:
+    """What each neighbour makes of the text, those of the same words first; what is called a duplicate is not kept.
+
+    Comparing is dear: a duplicate of the same words is all there is to say.
+    """
+    if not known:
+        return []
+    from zeus_runtime.memory.admission.changed import same_words
+
+    same = [same_words(content, each.item.content) for each in known]
+    decisions: list[Duplicate | Superseded] = []
+    for wanted in (True, False):
+        for each, is_same in zip(known, same, strict=True):
+            if is_same is not wanted or not (is_same or _related(each, settings, calibration)):
+                continue
+            decision = _beside(content, each, settings, calibration, trust, subject)
+            if decision is None:
+                continue
+            if is_same and not decisions and isinstance(decision, Duplicate):
+                return [decision]
+            decisions.append(decision)
+    return decisions
 
 
 def _counts(item: MemoryItem) -> bool:
@@ -284,14 +307,11 @@ def _beside(
     trust: Trust,
     subject: str | None,
 ) -> Duplicate | Superseded | None:
-    item = neighbour.item
-    if subject and item.subject and duplicate_key(subject) != duplicate_key(item.subject):
-        return None
-    same = duplicate_key(content) == duplicate_key(item.content)
-    if not same and not _related(neighbour, settings, calibration):
-        return None
-    from zeus_runtime.memory.admission.changed import compare
+    from zeus_runtime.memory.admission.changed import compare, same_words
 
+    item = neighbour.item
+    if subject and item.subject and not same_words(subject, item.subject):
+        return None
     near = neighbour.cosine is not None and neighbour.cosine >= settings.duplicate_from(calibration)
     change = compare(content, item.content, near=near)
     more = _TRUST[trust] - _TRUST[item.trust]
@@ -306,15 +326,3 @@ def _related(neighbour: Neighbour, settings: MemorySettings, calibration: Calibr
     if neighbour.cosine is not None and neighbour.cosine >= settings.related_from(calibration):
         return True
     return neighbour.lexical is not None and neighbour.lexical >= settings.related_words
-
-
-def _first(decisions: Iterable[Duplicate | Superseded], content: str) -> Duplicate | Superseded | None:
-    """The same words first, then a changed value, then a paraphrase: what is called a duplicate is not kept."""
-    key = duplicate_key(content)
-
-    def place(decision: Duplicate | Superseded) -> int:
-        if duplicate_key(decision.of.content) == key:
-            return 0
-        return 1 if isinstance(decision, Superseded) else 2
-
-    return min(decisions, key=place, default=None)

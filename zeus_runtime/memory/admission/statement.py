@@ -23,6 +23,7 @@ from zeus_runtime.memory.admission.wording import (
     PREPOSITIONS,
     SAME,
     SUBJECTS,
+    TOLD,
     TURNING,
     ZH_COMPOUND,
     ZH_EMPTY,
@@ -32,6 +33,7 @@ from zeus_runtime.memory.admission.wording import (
     ZH_PREDICATE,
     ZH_SAME,
     ZH_SUBJECTS,
+    lowered,
 )
 from zeus_runtime.memory.normalise import normalise
 from zeus_runtime.memory.retrieval.fusion import CJK
@@ -93,6 +95,7 @@ class Statement:
 _TOKEN: Final = re.compile(
     rf"[{CJK}]|[^\W_{CJK}](?:[^\W{CJK}]|['’.+#/&-](?=[^\W{CJK}]))*[+#]*|[,.;:!?。、\n]|[$€£¥₹%°<>=]"
 )
+_CHARACTER: Final = re.compile(f"[{CJK}]")
 _BREAKS: Final = frozenset(",.;:!?。、\n")
 _CLAUSE: Final = frozenset({"but", "and", "while", "whereas", "但", "而"})
 
@@ -108,13 +111,13 @@ class _Token(NamedTuple):
 def state(text: str) -> Statement:
     """``text`` taken apart."""
     text = normalise(text).replace("’", "'")
-    characters = sum(1 for _ in re.finditer(f"[{CJK}]", text))
+    characters = 0 if text.isascii() else len(_CHARACTER.findall(text))
     chinese = characters * 3 > len(text.replace(" ", ""))
     for pattern, word in ZH_SAME if characters else ():
         text = pattern.sub(word, text)
     tokens = list(_tokens(text))
     verb = _predicate_zh(text, tokens) if chinese else _verb(tokens)
-    words = tuple(_content(text, tokens, verb))
+    words = tuple(_content(text, tokens, verb, characters=characters > 0))
     past = _past(tokens, verb) if not chinese else False
     return Statement(
         text=text,
@@ -164,17 +167,21 @@ def _verb(tokens: list[_Token]) -> int:
         )
         bare = (
             (before.value and not label)
-            or before.low in DETERMINERS | PREPOSITIONS
+            or before.low in _BEFORE_NOUNS
             or before.raw.endswith("'s")
             or before.low in _BREAKS
         )
         if (
             not bare
-            and ((re.search(r"[^su'i]s$|ed$", token.low) and len(token.low) > 3) or token.low in IRREGULAR)
+            and ((_INFLECTED.search(token.low) and len(token.low) > 3) or token.low in IRREGULAR)
             and token.raw.islower()
         ):
             return place
     return 0
+
+
+_BEFORE_NOUNS: Final = DETERMINERS | PREPOSITIONS
+_INFLECTED: Final = re.compile(r"[^su'i]s$|ed$")
 
 
 def _predicate_zh(text: str, tokens: list[_Token]) -> int:
@@ -194,7 +201,7 @@ def _past(tokens: list[_Token], verb: int) -> bool:
         if place < len(tokens):
             word = tokens[place]
             told = (word.low.endswith("ed") and len(word.low) > 4) or word.low in IRREGULAR
-            if told and not TURNING.fullmatch(word.low) and word.value is None:
+            if told and not _turning(word.low) and word.value is None:
                 return True
     return False
 
@@ -221,6 +228,7 @@ def _inverted(tokens: list[_Token], verb: int, text: str, *, chinese: bool) -> b
     )
 
 
+@lru_cache(8_192)
 def stem(word: str) -> str:
     """An English word without the endings of number, person and tense; the same for all forms of a regular word."""
     word = word.removesuffix("'s").removesuffix("'")
@@ -247,14 +255,9 @@ _DENYING_STEMS: Final = {
 }
 
 
-def _content(text: str, tokens: list[_Token], verb: int) -> list[Word]:
-    gone = [
-        (match.start(), match.start("gone"), match.end("gone"))
-        for pattern in GONE
-        for match in pattern.finditer(text)
-    ]
-    harmless = [match.span() for match in ZH_COMPOUND.finditer(text)]
-    former = [match.span() for match in FORMER.finditer(text)]
+def _content(text: str, tokens: list[_Token], verb: int, *, characters: bool) -> list[Word]:
+    gone, former = _told(text)
+    harmless = [match.span() for match in ZH_COMPOUND.finditer(text)] if characters else []
     words: list[Word] = []
     denied = False
     waiting = False
@@ -263,29 +266,29 @@ def _content(text: str, tokens: list[_Token], verb: int) -> list[Word]:
     for place, token in enumerate([*tokens, _END]):
         low, previous, first = token.low, before, opening
         before = low if low not in DETERMINERS else before
-        opening = low in (".", "!", "?", "。", "\n")
+        opening = low in _FULL_STOPS
         if low in _BREAKS or low in _CLAUSE:
             if waiting and denied and words:
                 words[-1] = words[-1]._replace(denied=not words[-1].denied)
             denied = waiting = False
             continue
-        told = any(start <= token.start < end for start, _, end in gone)
-        key = stem(low)
-        other = _DENYING_STEMS.get(key)
-        if other is not None or (token.value is None and _denies(token, harmless, former)):
+        form = _form(token.raw)
+        told = bool(gone) and any(start <= token.start < end for start, _, end in gone)
+        other = form.denied
+        if other is not None or (token.value is None and _denies(token, form, harmless, former)):
             denied, waiting = denied != (not told), not told and not other
             if other:
                 words.append(Word(other, "word", None, denied, told, False, previous, token.start))
             continue
-        if _empty(token, text) or TURNING.fullmatch(low) or _within(token.start, former):
+        if _empty(token, form, text) or form.turns or _within(token.start, former):
             continue
         words.append(
             Word(
-                key=f"{token.value.kind} {token.value.text}" if token.value else _SAME_STEMS.get(key, key),
-                kind=_kind(token, first=first),
+                key=f"{token.value.kind} {token.value.text}" if token.value else form.key,
+                kind=_kind(token, form, first=first),
                 value=token.value,
                 denied=denied and not told,
-                gone=any(start <= token.start < end for _, start, end in gone),
+                gone=bool(gone) and any(start <= token.start < end for _, start, end in gone),
                 about=place < verb,
                 after=previous,
                 place=token.start,
@@ -295,6 +298,61 @@ def _content(text: str, tokens: list[_Token], verb: int) -> list[Word]:
     return words
 
 
+def _told(text: str) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
+    """What the text tells as gone, from the telling word on, and the words that tell what was before."""
+    low = lowered(text)
+    if not any(map(low.__contains__, TOLD)):
+        return [], []
+    gone = [
+        (match.start(), match.start("gone"), match.end("gone"))
+        for telling in GONE
+        for match in telling.matches(text, low)
+    ]
+    return gone, [match.span() for match in FORMER.matches(text, low)]
+
+
+_FULL_STOPS: Final = frozenset(".!?。\n")
+
+
+class _Form(NamedTuple):
+    """What a token says wherever it stands.
+
+    Args:
+        key: of the word.
+        denied: what it denies; "" for whatever follows, None if it is no verb that denies.
+        denies: it is a negator.
+        empty: it carries nothing.
+        turns: it tells a change.
+        inside: it has a capital or a digit inside.
+    """
+
+    key: str
+    denied: str | None
+    denies: bool
+    empty: bool
+    turns: bool
+    inside: bool
+
+
+@lru_cache(8_192)
+def _form(raw: str) -> _Form:
+    low, inside = raw.lower(), raw[1:]
+    key = stem(low)
+    return _Form(
+        key=_SAME_STEMS.get(key, key),
+        denied=_DENYING_STEMS.get(key),
+        denies=low in NEGATORS or low.endswith("n't") or low in ZH_NEGATORS,
+        empty=low in EMPTY or low in ZH_EMPTY or low in _BREAKS,
+        turns=_turning(low),
+        inside=inside != inside.lower() or any(each.isdigit() for each in inside),
+    )
+
+
+@lru_cache(8_192)
+def _turning(low: str) -> bool:
+    return TURNING.fullmatch(low) is not None
+
+
 _END: Final = _Token(".", ".", 1 << 30, None)
 
 
@@ -302,35 +360,33 @@ def _within(place: int, spans: list[tuple[int, int]]) -> bool:
     return any(start <= place < end for start, end in spans)
 
 
-def _denies(token: _Token, harmless: list[tuple[int, int]], former: list[tuple[int, int]]) -> bool:
-    if any(token.start == start for start, _ in former):
+def _denies(
+    token: _Token, form: _Form, harmless: list[tuple[int, int]], former: list[tuple[int, int]]
+) -> bool:
+    if former and any(token.start == start for start, _ in former):
         return True
-    denies = token.low in NEGATORS or token.low.endswith("n't") or token.low in ZH_NEGATORS
-    return denies and not _within(token.start, harmless)
+    return form.denies and not _within(token.start, harmless)
 
 
-def _empty(token: _Token, text: str) -> bool:
+def _empty(token: _Token, form: _Form, text: str) -> bool:
     if token.value is not None:
         return False
     if len(token.raw) == 1 and token.raw.isupper() and token.raw != "I" and token.start:
         return False
-    if token.low in EMPTY or token.low in ZH_EMPTY or token.low in _BREAKS:
+    if form.empty:
         return True
+    if token.raw.isascii():
+        return False
     here = ZH_SUBJECTS.match(text, max(0, token.start - 1))
     return (token.low in "用户" and here is not None and here[0] == "用户") or text.startswith(
         "用户", token.start
     )
 
 
-def _kind(token: _Token, *, first: bool) -> Kind:
+def _kind(token: _Token, form: _Form, *, first: bool) -> Kind:
     if token.value is not None:
         return "value"
-    if re.match(f"[{CJK}]", token.raw):
+    if not token.raw.isascii() and _CHARACTER.match(token.raw):
         return "character"
-    inside = token.raw[1:]
-    rigid = (
-        inside != inside.lower()
-        or any(each.isdigit() for each in inside)
-        or (token.raw[0].isupper() and not first)
-    )
+    rigid = form.inside or (token.raw[0].isupper() and not first)
     return "name" if rigid else "word"

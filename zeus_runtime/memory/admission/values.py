@@ -103,13 +103,40 @@ _PATTERN: Final = re.compile(
     ),
     re.IGNORECASE,
 )
+
+_FOLDED: Final = {"i": "iI\u0130\u0131", "s": "sS\u017f", "k": "kK\u212a"}
+"""Letters that stand for others where case is ignored."""
+
+
+def _any_case(word: str) -> str:
+    return "".join(f"[{_FOLDED.get(each, each + each.upper())}]" for each in word)
+
+
+_BEGINNINGS: Final = sorted(
+    {name[:3] for name in (*_MONTHS, *_DAYS, *_NUMBERS, *_ORDINALS)}, key=lambda name: (-len(name), name)
+)
+_MAY_BEGIN: Final = re.compile(
+    rf"[\d+\-{_ZH}周星礼早上凌中下傍晚]|(?<![A-Za-z0-9_])(?:{'|'.join(map(_any_case, _BEGINNINGS))}"
+    rf"|[vV]\d|(?:{'|'.join(map(_any_case, ('in', 'since', 'until', 'by', 'of')))})\s+\d)"
+)
+"""Where ``_PATTERN`` can match at all: asked first, it spares trying every alternative at every letter."""
+
 _AFTERNOON: Final = frozenset({"下午", "傍晚", "晚上", "p"})
 _SCALES: Final = {"k": 1_000, "thousand": 1_000, "million": 1_000_000}
 
 
 def values(text: str) -> list[Value]:
     """Every number, version, date and time of ``text`` (normalised), in order."""
-    return [_value(match) for match in _PATTERN.finditer(text)]
+    found: list[Value] = []
+    at = 0
+    while (begin := _MAY_BEGIN.search(text, at)) is not None:
+        match = _PATTERN.match(text, begin.start())
+        if match is None:
+            at = begin.start() + 1
+        else:
+            found.append(_value(match))
+            at = match.end()
+    return found
 
 
 def _value(match: re.Match[str]) -> Value:

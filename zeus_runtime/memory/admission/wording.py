@@ -6,9 +6,31 @@ No list here names what statements are about. What is open-ended is told apart b
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from zeus_runtime.memory.admission.values import ZH_MEASURES
+
+
+class Telling(NamedTuple):
+    """A form of words that tells something.
+
+    Args:
+        signs: in lower case; where none of them stands in a text (``lowered``), the pattern does not match.
+        pattern: of the form.
+    """
+
+    signs: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+    def matches(self, text: str, low: str) -> Iterator[re.Match[str]]:
+        """Where ``text``, which is ``low`` in lower case, tells it."""
+        return self.pattern.finditer(text) if any(map(low.__contains__, self.signs)) else iter(())
+
+
+def lowered(text: str) -> str:
+    """``text`` (normalised) in lower case as a pattern that ignores case sees it: the Turkish i are an i."""
+    return (text if text.isascii() else text.replace("\u0130", "i").replace("\u0131", "i")).lower()
 
 
 def _words(text: str) -> frozenset[str]:
@@ -136,35 +158,95 @@ TURNING: Final = re.compile(
 _NP: Final = r"(?P<gone>[^,.;!]{1,60}?)"
 _STOP: Final = r"(?=\s*(?:[,.;!]|$|\b(?:but|and now|for|in|on|when|as|because|since|now|by)\b))"
 GONE: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"\b(?:{TURNING.pattern}|went|gone)\b[^,.;]{{0,40}}?\bfrom\s+{_NP}\s+to\b",
-        rf"\b{TURNING.pattern}\s+(?:away\s+)?from\s+(?![^,.;!]{{1,60}}?\bto\b){_NP}{_STOP}",
-        rf"\b(?:instead of|rather than|in place of|as opposed to|and not|but not)\s+{_NP}{_STOP}",
-        rf",\s*not\s+{_NP}(?=\s*(?:[,.;!]|$))",
-        rf"\b(?:prefer\w*|chose|choose\w*|picked|favou?r\w*)\b[^,.;]{{1,60}}?\b(?:over|to)\s+{_NP}{_STOP}",
-        rf"\breplac\w+\s+{_NP}\s+(?:with|by)\b",
-        rf"\b(?:replac\w+|supersed\w+|supplant\w+)\s+{_NP}{_STOP}",
-        rf"\b(?:swapped|dropped|abandoned|ditched|gave up|left)\s+{_NP}\s+(?:for|in favou?r of)\b",
-        rf"\b(?:no longer|stopped|used to|not|don't|doesn't|isn't|aren't)\s+{_NP}(?:\s+any ?more)?"
-        r"(?:\s*[,;.]\s*(?:but|and|it's|it is)?|\s+but)(?=\s+\S)",
-        rf"\b(?:previously|formerly|was|were)\s+{_NP}\s*[,;]?\s+(?:but\s+)?(?=(?:and\s+)?(?:is |are )?now\b)",
-        rf"\b(?:previously|formerly)\s+{_NP}{_STOP}",
-        rf"\b\w+\s+{_NP},?\s+(?:and|but)\s+(?:is\s+|are\s+|has\s+)?now\b(?!\s+also)",
-        r"(?:从|由|把|将)(?P<gone>[^,。;从由把将]{1,20}?)(?=(?:改|换|切|迁|升|降|转|搬|调|变|延|推|提前|替换))",
-        r"(?:而不是|而非|代替|取代|替代)(?P<gone>[^,。;]{1,20}?)(?=[,。;]|$)",
-        r"(?:不再|没再|不)(?P<gone>[^,。;]{1,20}?)了?(?=[,;。]\s*(?:而是|改|现在|换|如今|转|已))",
-        r"(?:以前|原来|曾经|之前|过去)(?P<gone>[^,。;]{1,20}?)(?=[,;。])",
-        r"(?:比起|相比)(?P<gone>[^,。;]{1,20}?)(?=[,更])",
-        r"(?:比|胜过)(?P<gone>[^,。;]{1,20}?)(?=更)",
+    Telling(tuple(signs.split("|")), re.compile(pattern, re.IGNORECASE))
+    for signs, pattern in (
+        (
+            "from",
+            rf"\b(?:{TURNING.pattern}|went|gone)\b[^,.;]{{0,40}}?\bfrom\s+{_NP}\s+to\b",
+        ),
+        (
+            "from",
+            rf"\b{TURNING.pattern}\s+(?:away\s+)?from\s+(?![^,.;!]{{1,60}}?\bto\b){_NP}{_STOP}",
+        ),
+        (
+            "instead of|rather than|in place of|as opposed to|and not|but not",
+            rf"\b(?:instead of|rather than|in place of|as opposed to|and not|but not)\s+{_NP}{_STOP}",
+        ),
+        (
+            "not",
+            rf",\s*not\s+{_NP}(?=\s*(?:[,.;!]|$))",
+        ),
+        (
+            "prefer|cho|picked|favo",
+            rf"\b(?:prefer\w*|chose|choose\w*|picked|favou?r\w*)\b[^,.;]{{1,60}}?\b(?:over|to)\s+{_NP}{_STOP}",
+        ),
+        (
+            "replac",
+            rf"\breplac\w+\s+{_NP}\s+(?:with|by)\b",
+        ),
+        (
+            "replac|supersed|supplant",
+            rf"\b(?:replac\w+|supersed\w+|supplant\w+)\s+{_NP}{_STOP}",
+        ),
+        (
+            "swapped|dropped|abandoned|ditched|gave up|left",
+            rf"\b(?:swapped|dropped|abandoned|ditched|gave up|left)\s+{_NP}\s+(?:for|in favou?r of)\b",
+        ),
+        (
+            "no longer|stopped|used to|not|n't",
+            rf"\b(?:no longer|stopped|used to|not|don't|doesn't|isn't|aren't)\s+{_NP}(?:\s+any ?more)?"
+            r"(?:\s*[,;.]\s*(?:but|and|it's|it is)?|\s+but)(?=\s+\S)",
+        ),
+        (
+            "previously|formerly|was|were",
+            rf"\b(?:previously|formerly|was|were)\s+{_NP}\s*[,;]?\s+(?:but\s+)?(?=(?:and\s+)?(?:is |are )?now\b)",
+        ),
+        (
+            "previously|formerly",
+            rf"\b(?:previously|formerly)\s+{_NP}{_STOP}",
+        ),
+        (
+            "now",
+            rf"\b\w+\s+{_NP},?\s+(?:and|but)\s+(?:is\s+|are\s+|has\s+)?now\b(?!\s+also)",
+        ),
+        (
+            "从|由|把|将",
+            r"(?:从|由|把|将)(?P<gone>[^,。;从由把将]{1,20}?)(?=(?:改|换|切|迁|升|降|转|搬|调|变|延|推|提前|替换))",
+        ),
+        (
+            "而不是|而非|代替|取代|替代",
+            r"(?:而不是|而非|代替|取代|替代)(?P<gone>[^,。;]{1,20}?)(?=[,。;]|$)",
+        ),
+        (
+            "不",
+            r"(?:不再|没再|不)(?P<gone>[^,。;]{1,20}?)了?(?=[,;。]\s*(?:而是|改|现在|换|如今|转|已))",
+        ),
+        (
+            "以前|原来|曾经|之前|过去",
+            r"(?:以前|原来|曾经|之前|过去)(?P<gone>[^,。;]{1,20}?)(?=[,;。])",
+        ),
+        (
+            "比起|相比",
+            r"(?:比起|相比)(?P<gone>[^,。;]{1,20}?)(?=[,更])",
+        ),
+        (
+            "比|胜过",
+            r"(?:比|胜过)(?P<gone>[^,。;]{1,20}?)(?=更)",
+        ),
     )
 )
 """How a statement tells what is not so any more, or not chosen."""
 
-FORMER: Final = re.compile(
-    r"(?<!\bis )(?<!\bare )(?<!\bget )\bused to\b|\bno longer\b|以前|曾经|原来|从前", re.IGNORECASE
+FORMER: Final = Telling(
+    ("used to", "no longer", "以前", "曾经", "原来", "从前"),
+    re.compile(
+        r"(?<!\bis )(?<!\bare )(?<!\bget )\bused to\b|\bno longer\b|以前|曾经|原来|从前", re.IGNORECASE
+    ),
 )
 """What follows is not so any more."""
+
+TOLD: Final = tuple(sorted({sign for telling in (*GONE, FORMER) for sign in telling.signs}))
+"""Where none of these stands in a text in lower case, nothing is told as gone."""
 
 ZH_SAME: Final = tuple(
     (re.compile(pattern), word)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -60,12 +60,36 @@ def word_column(place: int, words: Sequence[str], dialect: str) -> str:
     return " ".join(f"'{place}_{word}':{','.join(places[:255])}" for word, places in positions.items())
 
 
-@dataclass(frozen=True)
 class Entries:
     """Where a word stands in a place: slots of the shelf, and how often there."""
 
-    slots: NDArray[np.int64]
-    counts: NDArray[np.float64]
+    def __init__(self, slots: NDArray[np.int64], counts: NDArray[np.float64]) -> None:
+        self._slots = slots
+        self._counts = counts
+        self._taken = len(slots)
+        self.once = bool((counts == 1).all())
+
+    def __len__(self) -> int:
+        return self._taken
+
+    @property
+    def slots(self) -> NDArray[np.int64]:
+        return self._slots[: self._taken]
+
+    @property
+    def counts(self) -> NDArray[np.float64]:
+        return self._counts[: self._taken]
+
+    def add(self, slot: int, often: int) -> None:
+        """One more slot, which is not there yet."""
+        if self._taken == len(self._slots):
+            room = self._taken * 3 // 2 + 16
+            self._slots = grown(self._slots, self._taken, room)
+            self._counts = grown(self._counts, self._taken, room)
+        self._slots[self._taken] = slot
+        self._counts[self._taken] = often
+        self._taken += 1
+        self.once = self.once and often == 1
 
 
 _FIGURES: Final = {
@@ -114,6 +138,10 @@ class View:
         self._taken = end
         self.texts += int(np.count_nonzero(visible))
         self.words += float(words[visible].sum())
+
+    def seen(self, slots: NDArray[np.int64]) -> int:
+        """How many of ``slots`` are among these."""
+        return len(slots) if self.texts == self._taken else int(np.count_nonzero(self.slots[slots]))
 
     def take_away(self, slot: int, words: float) -> None:
         if self._slots[slot]:
@@ -276,9 +304,7 @@ class Shelf:
                 known = self._entries.get(word)
                 if known is not None:
                     self._kept += 1
-                    self._entries[word] = Entries(
-                        np.append(known.slots, slot), np.append(known.counts, often)
-                    )
+                    known.add(slot, often)
 
     def entries(self, connection: Connection, words: Collection[str]) -> dict[str, Entries]:
         """Word to the slots that have it; some may be of items that are gone."""
@@ -287,12 +313,12 @@ class Shelf:
             for word, (keys, counts) in _entries(connection, self._place, unknown).items():
                 found = self._found(keys, counts)
                 self._entries[word] = found
-                self._kept += len(found.slots)
+                self._kept += len(found)
         known = {word: self._entries.get(word, _NONE) for word in words}
         for word in known.keys() & self._entries.keys():
             self._entries.move_to_end(word)
         while len(self._entries) > _WORDS_KEPT or (self._kept > _ENTRIES_KEPT and len(self._entries) > 1):
-            self._kept -= len(self._entries.popitem(last=False)[1].slots)
+            self._kept -= len(self._entries.popitem(last=False)[1])
         return known
 
     def _found(self, keys: NDArray[np.int64], counts: NDArray[np.float64]) -> Entries:
@@ -335,14 +361,10 @@ def _entries(connection: Connection, place: int, words: Sequence[str]) -> dict[s
     terms = {f"{place}_{word}": word for word in words}
     found: dict[str, list[tuple[int, int]]] = {word: [] for word in words}
     if connection.dialect.name == "sqlite":
-        rows: list[Any] = []
-        for some in _blocks(list(terms)):
-            query = f"SELECT term, doc FROM memory_word WHERE term IN ({', '.join('?' * len(some))})"
-            rows += connection.exec_driver_sql(query, tuple(some)).all()
-        docs: dict[str, list[int]] = {word: [] for word in words}
-        for term, doc in rows:
-            docs[terms[term]].append(doc)
-        return {word: _counted(each) for word, each in docs.items()}
+        return {
+            word: _counted(connection.exec_driver_sql(_SQLITE, (term,)).scalar_one() or "")
+            for term, word in terms.items()
+        }
     for term, word in terms.items():
         values = {"place": place, "term": term, "query": f"'{term}'"}
         found[word] = [(row[0], row[1]) for row in connection.exec_driver_sql(_POSTGRES, values)]
@@ -355,15 +377,13 @@ def _entries(connection: Connection, place: int, words: Sequence[str]) -> dict[s
     }
 
 
-def _counted(docs: list[int]) -> _Found:
-    keys, counts = np.unique(np.array(docs, np.int64), return_counts=True)
+def _counted(docs: str) -> _Found:
+    keys, counts = np.unique(np.fromstring(docs, np.int64, sep=","), return_counts=True)
     return keys, counts.astype(np.float64)
 
 
-def _blocks(terms: list[str]) -> Iterator[list[str]]:
-    for start in range(0, len(terms), 500):
-        yield terms[start : start + 500]
-
+_SQLITE: Final = "SELECT group_concat(doc) FROM memory_word WHERE term = ?"
+"""As one text: a row for each place where a common word stands would take five times as long."""
 
 _POSTGRES: Final = """
 SELECT key, cardinality((SELECT positions FROM unnest(words) WHERE lexeme = %(term)s))
@@ -455,19 +475,44 @@ def _scores(
     best = 0.0
     wanted = sorted(set(words))
     known = [shelf.entries(connection, wanted) for shelf, _ in shelves]
+    lengths = [
+        _Lengths(shelf.figure("words"), mean, whole=sum(map(len, entries.values())) > len(shelf))
+        for (shelf, _), entries in zip(shelves, known, strict=True)
+    ]
     for word in wanted:
         found = [entries[word] for entries in known]
-        having = sum(
-            int(np.count_nonzero(view.slots[entries.slots]))
-            for entries, (_, view) in zip(found, shelves, strict=True)
-        )
+        having = sum(view.seen(each.slots) for each, (_, view) in zip(found, shelves, strict=True))
         weight = math.log(1 + (texts - having + 0.5) / (having + 0.5))
         best += weight
-        for entries, score, (shelf, _) in zip(found, scores, shelves, strict=True):
-            if len(entries.slots):
-                long = 1 - B + B * shelf.figure("words")[entries.slots] / mean if mean else 1.0
-                score[entries.slots] += (weight * (K1 + 1)) * entries.counts / (entries.counts + K1 * long)
+        for entries, score, length in zip(found, scores, lengths, strict=True):
+            if len(entries):
+                score[entries.slots] += length.shares(entries, weight * (K1 + 1))
     for score in scores:
         score /= best
         np.minimum(score, 1.0, out=score)
     return scores
+
+
+class _Lengths:
+    """What the lengths of the texts make of BM25 in one query.
+
+    Args:
+        whole: computed once for all slots, and not for those of each word.
+    """
+
+    def __init__(self, words: NDArray[np.float64], mean: float, *, whole: bool) -> None:
+        self._words = words
+        self._mean = mean
+        self._whole = self._long(words) if whole else None
+        self._once = 1.0 + self._whole if self._whole is not None else None
+
+    def _long(self, words: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(K1 * (1 - B + B * words / self._mean) if self._mean else np.full(len(words), K1))
+
+    def shares(self, entries: Entries, weight: float) -> NDArray[np.float64]:
+        """What a word of this weight adds to the score of each slot that has it."""
+        if entries.once and self._once is not None:
+            return np.asarray(weight / self._once[entries.slots])
+        slots = entries.slots
+        long = self._long(self._words[slots]) if self._whole is None else self._whole[slots]
+        return np.asarray(weight * entries.counts / (entries.counts + long))

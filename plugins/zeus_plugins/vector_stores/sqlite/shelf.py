@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
@@ -19,13 +19,14 @@ _SAMPLE: Final = 1_024
 _LEAST: Final = 2_048
 """Fewer vectors are compared whole: the head would not pay."""
 _ROUNDING: Final = 1e-5
-_FIRST: Final = 256
-_BLOCKS: Final = (256, 2_048)
-_HIGH: Final = 0.4
+_FIRST: Final = 16
+"""So many are asked for first, then four times as many, and so on."""
+_MOST_BOUNDS: Final = 1_024
+_MASKS_KEPT: Final = 16
+_DEAR: Final = 4
+"""Where the bounds leave more than one vector in so many, all of them are compared."""
 _SKIPPED: Final = 16
-"""Where the bounds did not do, so many questions of the kind (near ones only, or all) go without them."""
-_FEW: Final = 8
-"""Where the bounds of a block prove fewer than so many, they prove little: all vectors are compared."""
+"""Where the bounds did not do, so many questions go without them."""
 
 
 class Shelf:
@@ -47,7 +48,8 @@ class Shelf:
         self._heads: Vectors = np.zeros((0, HEAD), np.float32)
         self._rests: Vectors = np.zeros(0, np.float32)
         self._headed = 0
-        self._skip = {False: 0, True: 0}
+        self._skip = 0
+        self._masks: dict[object, NDArray[np.bool_]] = {}
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -102,6 +104,24 @@ class Shelf:
         slot = self._slots.pop(item_id, None)
         if slot is not None:
             self._there[slot] = False
+            for mask in self._masks.values():
+                mask[slot : slot + 1] = False
+
+    def visible(self, key: object, covered: Callable[[int], NDArray[np.bool_]]) -> NDArray[np.bool_]:
+        """What is there of all that ``covered`` says yes to, by slot; kept under ``key``.
+
+        Args:
+            covered: whether each slot from the given one on is covered.
+        """
+        known = self._masks.get(key)
+        start = 0 if known is None else len(known)
+        if known is None or start < len(self):
+            new = covered(start) & self.there[start:]
+            known = new if known is None else np.concatenate([known, new])
+            while len(self._masks) >= _MASKS_KEPT:
+                del self._masks[next(iter(self._masks))]
+            self._masks[key] = known
+        return known
 
     def cosines(self, ids: Sequence[str], query: Vectors, visible: NDArray[np.bool_]) -> dict[str, float]:
         """Of these items, if they are here and ``visible``."""
@@ -115,41 +135,80 @@ class Shelf:
     ) -> Iterator[tuple[str, float]]:
         """The visible items by cosine, the greatest first; those below ``at_least`` may be left out."""
         everything = int(np.count_nonzero(visible))
-        given = 0
-        kind = at_least > _HIGH
-        self._skip[kind] = max(0, self._skip[kind] - 1)
-        if everything >= _LEAST and self._dimension >= 2 * HEAD and not self._skip[kind]:
-            bounds = np.where(visible, self._bounds(query), -np.inf)
-            near = np.flatnonzero(bounds >= at_least - _ROUNDING)
-            if len(near) <= everything // 8:
-                cosines = self._vectors[near] @ query
-                for place in _nearest_first(cosines, near):
-                    yield self._ids[near[place]], float(cosines[place])
+        given: list[int] = []
+        self._skip = max(0, self._skip - 1)
+        if everything >= _LEAST and self._dimension >= 2 * HEAD and not self._skip:
+            if (yield from self._by_bounds(query, visible, everything, at_least, given)):
                 return
-            for found in self._by_bounds(query, bounds, everything):
-                given += 1
-                yield found
-            self._skip[kind] = _SKIPPED
+            self._skip = _SKIPPED
         yield from self._in_order(query, visible, everything, given)
 
     def _in_order(
-        self, query: Vectors, visible: NDArray[np.bool_], everything: int, given: int
+        self, query: Vectors, visible: NDArray[np.bool_], everything: int, before: Sequence[int]
     ) -> Iterator[tuple[str, float]]:
-        """All but the nearest that were given, by comparing them all."""
-        if given == everything:
-            return
+        """All but those that were given before, by comparing them all."""
         if everything > len(self) // 4:
             cosines = np.where(visible, self._vectors[: len(self)] @ query, -np.inf)
         else:
             slots = np.flatnonzero(visible)
             cosines = np.full(len(self), -np.inf, np.float32)
             cosines[slots] = self._vectors[slots] @ query
-        block = max(_FIRST, 4 * given)
+        cosines[list(before)] = -np.inf
+        given, everything = 0, everything - len(before)
+        block = 256
         while given < everything:
             slots = _greatest(cosines, min(block, everything))
             for slot in slots[given:]:
                 yield self._ids[slot], float(cosines[slot])
             given, block = len(slots), block * 8
+
+    def _by_bounds(
+        self, query: Vectors, visible: NDArray[np.bool_], everything: int, at_least: float, given: list[int]
+    ) -> Generator[tuple[str, float], None, bool]:
+        """The nearest, as far as comparing few vectors whole will do.
+
+        Args:
+            given: gets the slots.
+
+        Returns:
+            whether that was all.
+        """
+        bounds = np.where(visible, self._bounds(query), -np.inf)
+        slots = _greatest(bounds, _MOST_BOUNDS)
+        cosines = np.full(0, 0, np.float32)
+        known = np.zeros(0, np.intp)
+        block = _FIRST
+        while block <= _MOST_BOUNDS:
+            # The greatest bounds first: so many cosines at least are as great as the block's last one.
+            first = slots[:block]
+            first = first[bounds[first] > -np.inf]
+            known, cosines = self._compared(query, first, bounds, known, cosines)
+            least = max(at_least, float(np.partition(cosines, -block)[-block]))
+            rest = np.flatnonzero(bounds >= least - _ROUNDING)
+            if len(known) + len(rest) > everything // _DEAR:
+                return False
+            known, cosines = self._compared(query, rest, bounds, known, cosines)
+            order = _nearest_first(cosines, known)
+            sure = int(np.count_nonzero(cosines >= least))
+            for place in order[len(given) : sure]:
+                given.append(int(known[place]))
+                yield self._ids[given[-1]], float(cosines[place])
+            if least <= at_least:
+                return True
+            block *= 4
+        return False
+
+    def _compared(
+        self,
+        query: Vectors,
+        slots: NDArray[np.intp],
+        bounds: Vectors,
+        known: NDArray[np.intp],
+        cosines: Vectors,
+    ) -> tuple[NDArray[np.intp], Vectors]:
+        """``known`` and their cosines with those of ``slots``, which need no bound any more."""
+        bounds[slots] = -np.inf
+        return np.concatenate([known, slots]), np.concatenate([cosines, self._vectors[slots] @ query])
 
     def _bounds(self, query: Vectors) -> Vectors:
         self._complete_heads()
@@ -159,23 +218,6 @@ class Shelf:
         return np.asarray(
             self._heads[: len(self)] @ head + self._rests[: len(self)] * np.float32(rest + _ROUNDING)
         )
-
-    def _by_bounds(self, query: Vectors, bounds: Vectors, everything: int) -> Iterator[tuple[str, float]]:
-        """As many of the nearest as their bounds prove while few vectors are compared whole."""
-        given = 0
-        for block in _BLOCKS:
-            if block * 4 > everything:
-                return
-            slots = _greatest(bounds, block)
-            cosines = self._vectors[slots] @ query
-            order = _nearest_first(cosines, slots)
-            # What was not looked at is at most as near as the least bound of what was.
-            sure = float(bounds[slots[-1]]) + _ROUNDING
-            while given < len(order) and cosines[order[given]] > sure:
-                yield self._ids[slots[order[given]]], float(cosines[order[given]])
-                given += 1
-            if given < _FEW:
-                return
 
     def _complete_heads(self) -> None:
         if self._directions is None:

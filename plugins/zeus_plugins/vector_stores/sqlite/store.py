@@ -158,8 +158,12 @@ class SqliteVectorStore(VectorStore):
         return self._words.setdefault(word, len(self._words))
 
     def _visible(self, shelf: Shelf, part: Reach, query: VectorQuery) -> NDArray[np.bool_]:
-        types, visibilities, owners = shelf.figures
-        allowed = np.zeros(len(shelf), np.bool_)
+        key = (part.grants, query.user_id, query.memory_type)
+        return shelf.visible(key, lambda start: self._covered(shelf, part, query, start))
+
+    def _covered(self, shelf: Shelf, part: Reach, query: VectorQuery, start: int) -> NDArray[np.bool_]:
+        types, visibilities, owners = (column[start:] for column in shelf.figures)
+        allowed = np.zeros(len(types), np.bool_)
         for grant in part.grants:
             numbers = [self._number(each) for each in grant.visibilities]
             known = np.zeros(len(self._words), np.bool_)
@@ -170,7 +174,7 @@ class SqliteVectorStore(VectorStore):
             allowed |= covered
         if query.memory_type is not None:
             allowed &= types == self._number(query.memory_type)
-        return np.asarray(allowed & shelf.there)
+        return allowed
 
 
 class _Copy:
