@@ -125,3 +125,4 @@ async def fit(filled: Filled, texts: Sequence[str], questions: Sequence[Question
     today = fusion(embedder.calibration, 1.0)
     constants = (today.cosine_zero, today.cosine_one, today.lexical_trust, today.floor)
     print(f"{'as Zeus has it':<42}{line(now.counts(constants, today.dense_trust))}")
+    print(f"{'without the floor':<42}{line(now.counts((*constants[:3], 1e-9), today.dense_trust))}")
