@@ -27,6 +27,7 @@ BATCH: Final = 128
 """Texts that are embedded at once by ``backfill`` and ``reindex``."""
 
 _NO_MODEL: Final = Embedding("", 0)
+_NOT_WRITTEN: Final = "when memories were used is not written"
 _USED_AT_ONCE: Final = 64
 _USED_EVERY: Final = timedelta(seconds=10)
 
@@ -119,10 +120,10 @@ class Opened:
             return
         import asyncio
 
+        if self._used:
+            self._begin(self._flush(operations), _NOT_WRITTEN)
         while self._tasks:
             await asyncio.wait(self._tasks)
-        if self._used:
-            await self._flush(operations)
         self._operations = None
         await operations.close()
         embedders, self._embedders, self.choices = self._embedders, {}, {}
@@ -235,7 +236,7 @@ class Opened:
         if len(self._used) >= _USED_AT_ONCE or now - self._flushed >= _USED_EVERY:
             self._flushed = now
             if self._operations is not None:
-                self._begin(self._flush(self._operations), "when memories were used is not written")
+                self._begin(self._flush(self._operations), _NOT_WRITTEN)
 
     def forget_used(self, ids: Iterable[str]) -> None:
         for each in ids:
@@ -243,7 +244,11 @@ class Opened:
 
     async def _flush(self, operations: Operations) -> None:
         used, self._used = self._used, {}
-        await operations.mark_used(used)
+        try:
+            await operations.mark_used(used)
+        except BaseException:
+            self._used = used | self._used
+            raise
 
     def _begin(self, work: Coroutine[Any, Any, None], failed: str) -> None:
         """Work in the background; what fails there is said in the log and stops nobody."""
@@ -254,6 +259,8 @@ class Opened:
                 await work
             except ZeusError as error:
                 _log.warning("%s: %s", failed, error.message)
+            except Exception:  # noqa: BLE001 - the edge of work that nobody waits for: only the log says it
+                _log.exception("%s", failed)
 
         task = asyncio.get_running_loop().create_task(heard())
         self._tasks.add(task)
