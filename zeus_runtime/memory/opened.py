@@ -118,17 +118,21 @@ class Opened:
         operations = self._operations
         if operations is None:
             return
-        import asyncio
-
+        await self._idle()
         if self._used:
             self._begin(self._flush(operations), _NOT_WRITTEN)
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+            await self._idle()
         self._operations = None
         await operations.close()
         embedders, self._embedders, self.choices = self._embedders, {}, {}
         for each in embedders.values():
             await each.close()
+
+    async def _idle(self) -> None:
+        import asyncio
+
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def choice(self, user_id: str) -> str | None:
         """What the user chose, as it is stored; read once while the database is open."""
