@@ -363,7 +363,7 @@ class Agent:
         )
 
     def _keeper(self, live: _Live) -> Keeper:
-        return Keeper(live.log, live.saver, self._running.__contains__)
+        return Keeper(live.log, live.saver, self._running.__contains__, files=self._plan.build.workspace)
 
     def _heard(self, model: Model) -> Model:
         if self._cassette is None:
