@@ -490,6 +490,20 @@ async def kept_sessions(scene: Scene) -> tuple[list[str], list[str]]:
     return sorted(each.title for each in listed), sorted(each.title for each in archived)
 
 
+async def old_archives(scene: Scene) -> list[str]:
+    """Which archived sessions are left when a run ends and one was archived long ago."""
+    await scene.play("done", prompt="first")
+    async with scene.agent() as agent:
+        (first,) = await agent.sessions()
+        await agent.archive(first.session)
+    with closing(sqlite3.connect(scene.folder / ".zeus" / "zeus.db")) as database, database:
+        database.execute("DELETE FROM upkeep")
+        database.execute("UPDATE checkpoint_archive SET archived_ms = 1")
+    await scene.play("done", prompt="second")
+    async with scene.agent() as agent:
+        return [each.title for each in await (await agent._open()).log.sessions(archived=True)]
+
+
 def preview(call: tuple[str, Mapping[str, Any]]) -> See:
     """How many lines an evicted result's preview has, and the first of them."""
 
@@ -634,6 +648,7 @@ CORE = (
         (["second", "third"], []),
         {"retention": {"max_age_days": 30}},
     ),
+    Flip("retention.archived_max_age_days", 30, old_archives, ["first"], []),
     Flip("memory.user", "ann", rememberer, "local", "ann", REMEMBERING),
     Flip("memory.project", "p", saved("a whole text", scope="project"), "no_scope", "stored", REMEMBERING),
     Flip(

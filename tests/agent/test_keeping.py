@@ -281,6 +281,77 @@ async def test_what_is_restored_is_the_same_to_the_byte(tmp_path: Path, database
         )
 
 
+EVICTING = "middlewares: [{history: {max_messages: 2}}, {eviction: {max_tokens: 5, preview_lines: 1}}]\n"
+
+
+def recalled(*texts: str) -> PositionModel:
+    """A model that has each text echoed, by calls whose ids every session has, and then answers twice."""
+    calls = [calling(call("echo", f"c_{len(each)}", text=each)) for each in texts]
+    return PositionModel(
+        lambda request: [*calls, "done", "done"][sum(each.type == "ai" for each in request.messages)]
+    )
+
+
+def archived_files(folder: Path) -> set[str]:
+    return {
+        file.name
+        for file in (folder / ".zeus").rglob("*")
+        if file.parent.name in ORIGINALS and file.is_file()
+    }
+
+
+ORIGINALS = ("large_tool_results", "conversation_history")
+LONG, OTHER, SHARED = "own " * 60, "other " * 70, "shared by two " * 40
+
+
+@pytest.mark.parametrize("packed", [(), ("gone",), ("left",), ("gone", "left")])
+async def test_with_a_session_go_the_originals_that_no_other_session_names(
+    tmp_path: Path, packed: tuple[str, ...]
+) -> None:
+    sessions: dict[str, str] = {}
+    for name, text_ in (("gone", LONG), ("left", OTHER)):
+        async with agent_in(tmp_path, SQLITE_URL, recalled(text_, SHARED), EVICTING) as agent:
+            sessions[name] = await talk(agent, f"{name} one")
+            await play(agent, f"{name} two", sessions[name])
+    before = archived_files(tmp_path)
+    async with agent_in(tmp_path, SQLITE_URL, recalled(), EVICTING) as agent:
+        for each in packed:
+            await agent.archive(sessions[each])
+        assert archived_files(tmp_path) == before, "an archived session can be restored whole"
+        await agent.delete_session(sessions["gone"])
+    gone = before - archived_files(tmp_path)
+    assert gone == {f"{sessions['gone']}.md", f"c_{len(LONG)}"}
+    assert {f"{sessions['left']}.md", f"c_{len(OTHER)}", f"c_{len(SHARED)}"} <= archived_files(tmp_path)
+
+
+async def test_an_archived_session_is_deleted_when_its_time_is_over(
+    tmp_path: Path, database_url: str
+) -> None:
+    said = Counting()
+    async with agent_in(tmp_path, database_url, said.model) as agent:
+        old, new = await talk(agent, "one"), await talk(agent, "two")
+        for each in (old, new):
+            await agent.archive(each)
+        await do(
+            database_url,
+            tmp_path,
+            lambda c: c.execute(
+                text(
+                    "UPDATE checkpoint_archive SET archived_ms = 1"
+                    " WHERE thread = (SELECT key FROM thread WHERE session = :old)"
+                ),
+                {"old": old},
+            ),
+        )
+        retention = Retention(archived_max_age_days=30)
+        assert (await agent.prune(retention, dry_run=True)).deleted == [old]
+        done = await agent.prune(retention)
+        assert (done.archived, done.deleted) == ([], [old])
+        assert (await agent.prune(retention)).deleted == []
+        async with log_of(database_url, tmp_path) as log:
+            assert [each.session for each in await log.sessions(archived=True)] == [new]
+
+
 async def test_a_damaged_archive_is_named_and_left_as_it_is(tmp_path: Path, database_url: str) -> None:
     said = Counting()
     async with agent_in(tmp_path, database_url, said.model) as agent:

@@ -103,6 +103,15 @@ def test_why_missing_names_the_edit_and_where_the_text_can_be_read(talked: Proje
     assert "is sent" in zeus("context", "why-missing", "the anchor", "--step", "1").out
 
 
+def test_why_missing_looks_into_what_a_rollback_set_aside(talked: Project, zeus: Zeus) -> None:
+    session = zeus("context", "show", "--format", "json").json["session"]
+    assert zeus("sessions", "rollback", session, "--to", "9", "--before").exit_code == 0
+    assert zeus("run", "--session", session, "zeus.yaml", "And the keel?").exit_code == 0
+    (found,) = zeus("context", "why-missing", "the mast", "--format", "json").json["found"]
+    assert found["status"] == "set aside"
+    assert "the user went back" in zeus("context", "why-missing", "the mast").out
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [

@@ -18,6 +18,7 @@ from zeus_runtime.context.inspection import (
     session_totals,
     why_missing,
 )
+from zeus_runtime.context.inspection.trace import Branch
 from zeus_runtime.context.ledger import Decision, Step, StepUsage
 from zeus_runtime.context.tokens import counter_for
 from zeus_runtime.context.view import fold
@@ -229,6 +230,19 @@ def test_a_text_of_several_lines_in_an_argument_is_found() -> None:
     written = calling(call("write_file", "9", path="/a.txt", content="one line\nand another"))
     trace = replace(trace_of([(1, [])]), history=[HISTORY[0], written])
     assert [each.name for each in why_missing(trace, "line\nand")] == ["2"]
+
+
+def test_a_text_that_a_return_to_an_earlier_message_set_aside_is_found() -> None:
+    last = WHOLE.steps[-1]
+    former = Branch(
+        last.number - 1, [*WHOLE.history[:2], AIMessage("a word about walruses"), *WHOLE.history[3:]], ()
+    )
+    trace = replace(WHOLE, branches=[former, replace(former)])
+    (found,) = why_missing(trace, "Walruses")
+    assert (found.what, found.name, found.status) == ("message", "3", "set aside")
+    assert f"step {last.number - 1}" in found.note
+    assert "walruses" in found.excerpt
+    assert [each.status for each in why_missing(trace, "blue boat")] == ["shown"], "what stayed is told once"
 
 
 def test_a_text_that_is_sent_or_comes_later_or_never_was_is_told_apart() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sqlite3
 import threading
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -556,6 +558,41 @@ async def test_when_a_memory_was_used_is_written_for_many_at_once(tmp_path: Path
     found = await memory.get(item.id)
     assert found.last_used_at == clock.now
     assert (found.version, found.updated_at) == (item.version, item.updated_at)
+    await memory.aclose()
+
+
+async def test_when_a_memory_was_used_cannot_be_written_is_said_and_stops_nobody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock = Clock()
+    memory = service(tmp_path, clock=clock)
+    await memory.add_explicit_memory("The user plays the piano")
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as connection, connection:
+        connection.execute(
+            "CREATE TRIGGER full BEFORE UPDATE OF last_used_ms ON memory_item WHEN NEW.last_used_ms NOTNULL"
+            " BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        )
+    await memory.search_memories("piano")
+    clock.forward(minutes=5)
+    assert len(await memory.search_memories("piano")) == 1
+    await memory.aclose()
+    said = [f"{each.getMessage()} {each.exc_text or ''}" for each in caplog.records]
+    assert len(said) == 2, "at the second search and at the end"
+    assert all("when memories were used is not written" in each and "disk is full" in each for each in said)
+
+
+async def test_work_in_the_background_that_fails_is_said_and_the_next_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    slow = HashingEmbedder(quick=False)
+    slow.failing = True
+    memory = service(tmp_path, embedder=slow)
+    await memory.add_explicit_memory("The user plays the piano")
+    await memory.aclose()
+    said = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+    assert said == ["memories wait for their vectors: the embedding model does not answer"]
+    slow.failing = False
+    assert await memory.backfill() == 1
     await memory.aclose()
 
 

@@ -413,7 +413,7 @@ class Agent:
         return fresh_outfit(self._plan, self._heard(live.model), session, desk)
 
     def _keeper(self, live: _Live) -> Keeper:
-        return Keeper(live.log, live.saver, self._running.__contains__)
+        return Keeper(live.log, live.saver, self._running.__contains__, files=self._plan.build.workspace)
 
     def _heard(self, model: Model) -> Model:
         if self._cassette is None:

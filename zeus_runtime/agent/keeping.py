@@ -6,6 +6,7 @@ for what checkpoints say of it can be had from the log (``Session``).
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.config.model import Retention
     from zeus_runtime.store.thread_log import LogEntry, Thread, ThreadLog
+    from zeus_runtime.tools import WorkspaceFiles
 
 _log = logging.getLogger(__name__)
 
@@ -49,11 +51,13 @@ class Keeper:
         log: their messages.
         saver: their checkpoints.
         running: whether this process runs a session.
+        files: where context policies archived originals, which go with their session; None leaves them.
     """
 
     log: ThreadLog
     saver: BaseCheckpointSaver[Any]
     running: Callable[[str], bool] = field(default=lambda _session: False)
+    files: WorkspaceFiles | None = None
 
     async def archive(self, session: str) -> bool:
         """Pack a session away; False if it was archived already.
@@ -80,14 +84,25 @@ class Keeper:
             return await restore(self.log, thread)
 
     async def delete(self, session: str) -> None:
-        """Remove a session with all its messages and checkpoints, archived or not.
+        """Remove a session with all its messages, checkpoints and archived originals, itself archived or not.
 
         Raises:
             UsageError: there is no such session, or it is running.
         """
         async with self._claimed(session) as thread:
             await self.saver.adelete_thread(session)
-            await self.log.delete(thread)
+            await self._delete(thread)
+
+    async def _delete(self, thread: Thread) -> None:
+        """Remove the rows, then the files: who is killed in between leaves files that name no session any more."""
+        from zeus_runtime.agent.originals import files_of, remove_files
+
+        files, paths = self.files, list[str]()
+        if files is not None:
+            paths = await self.log.database.run(lambda connection: files_of(connection, thread, files))
+        await self.log.delete(thread)
+        if files is not None:
+            await asyncio.to_thread(remove_files, files, paths)
 
     async def roll_back(self, session: str, to: int, *, before: bool = False) -> int:
         """Go back to the user's message ``to``: what came after it is set aside, and stays readable.
@@ -164,19 +179,51 @@ class Keeper:
                     gone.append(session)
             finally:
                 give_back()
-        if gone and not dry_run:
+        room = None if at_most is None else max(0, at_most - len(gone))
+        expired = await self._expired(retention, agent=agent, at_most=room, dry_run=dry_run)
+        if (gone or expired) and not dry_run:
             await database.compact()
         return Pruned(
             archived=gone if retention.archive else (),
-            deleted=() if retention.archive else gone,
+            deleted=expired if retention.archive else [*gone, *expired],
             running=running,
+        )
+
+    async def _expired(
+        self, retention: Retention, *, agent: str | None, at_most: int | None, dry_run: bool
+    ) -> list[str]:
+        """Delete the sessions that were archived for longer than ``retention`` keeps them."""
+        if retention.archived_max_age_days is None:
+            return []
+        before_ms = int(self.log.now_ms() - retention.archived_max_age_days * DAY_MS)
+        found = (await self._archived_before(before_ms, agent=agent))[:at_most]
+        if dry_run:
+            return found
+        gone: list[str] = []
+        for session in found:
+            try:
+                async with self._claimed(session) as thread:
+                    if await self._archived_before(before_ms, session=session):
+                        await self._delete(thread)
+                        gone.append(session)
+            except UsageError:  # somebody else restored, runs or deleted it meanwhile
+                continue
+        return gone
+
+    async def _archived_before(
+        self, before_ms: int, *, agent: str | None = None, session: str | None = None
+    ) -> list[str]:
+        from zeus_runtime.store.listing import archived_before
+
+        return await self.log.database.run(
+            lambda connection: list(archived_before(connection, before_ms, agent=agent, session=session))
         )
 
     async def keep(self, retention: Retention, *, agent: str, spare: str) -> None:
         """Prune an agent's sessions if that is due: once a day for each agent of a database, so many at a time."""
         from zeus_runtime.store.upkeep import is_due, not_done
 
-        if retention.max_age_days is None and retention.max_sessions is None:
+        if retention.keeps_all:
             return
         task = f"retention of {agent}"
         if not await is_due(self.log, task, every_ms=DAY_MS):
@@ -205,7 +252,10 @@ class Keeper:
             if now != [(thread.session, used_ms)]:
                 return False
             await self.saver.adelete_thread(thread.session)
-            await (archive if retention.archive else _delete)(self.log, thread)
+            if retention.archive:
+                await archive(self.log, thread)
+            else:
+                await self._delete(thread)
         except LogConflictError:  # it is gone, or taken by a process that does not see this one's lock
             return False
         return True
@@ -226,10 +276,6 @@ class Keeper:
                 remedy="Wait for it, cancel it, or use another session.",
             )
         return await self.log.database.claim(thread.session)
-
-
-async def _delete(log: ThreadLog, thread: Thread) -> None:
-    await log.delete(thread)
 
 
 def due(used: Sequence[tuple[str, int]], retention: Retention, now_ms: int) -> list[tuple[str, int]]:

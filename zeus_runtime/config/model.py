@@ -167,6 +167,16 @@ class Retention:
         bool,
         Doc("They are packed and can be restored (`zeus sessions restore`); false deletes them."),
     ] = True
+    archived_max_age_days: Annotated[
+        float | None,
+        Doc("Sessions that were archived longer ago are deleted for good; null keeps them."),
+        Minimum(0),
+    ] = None
+
+    @property
+    def keeps_all(self) -> bool:
+        """Whether nothing ever goes."""
+        return self.max_age_days is None and self.max_sessions is None and self.archived_max_age_days is None
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ BATCH: Final = 128
 """Texts that are embedded at once by ``backfill`` and ``reindex``."""
 
 _NO_MODEL: Final = Embedding("", 0)
+_NOT_WRITTEN: Final = "when memories were used is not written"
 _USED_AT_ONCE: Final = 64
 _USED_EVERY: Final = timedelta(seconds=10)
 
@@ -117,17 +118,21 @@ class Opened:
         operations = self._operations
         if operations is None:
             return
-        import asyncio
-
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._idle()
         if self._used:
-            await self._flush(operations)
+            self._begin(self._flush(operations), _NOT_WRITTEN)
+            await self._idle()
         self._operations = None
         await operations.close()
         embedders, self._embedders, self.choices = self._embedders, {}, {}
         for each in embedders.values():
             await each.close()
+
+    async def _idle(self) -> None:
+        import asyncio
+
+        while self._tasks:
+            await asyncio.wait(self._tasks)
 
     async def choice(self, user_id: str) -> str | None:
         """What the user chose, as it is stored; read once while the database is open."""
@@ -235,7 +240,7 @@ class Opened:
         if len(self._used) >= _USED_AT_ONCE or now - self._flushed >= _USED_EVERY:
             self._flushed = now
             if self._operations is not None:
-                self._begin(self._flush(self._operations), "when memories were used is not written")
+                self._begin(self._flush(self._operations), _NOT_WRITTEN)
 
     def forget_used(self, ids: Iterable[str]) -> None:
         for each in ids:
@@ -243,7 +248,11 @@ class Opened:
 
     async def _flush(self, operations: Operations) -> None:
         used, self._used = self._used, {}
-        await operations.mark_used(used)
+        try:
+            await operations.mark_used(used)
+        except BaseException:
+            self._used = used | self._used
+            raise
 
     def _begin(self, work: Coroutine[Any, Any, None], failed: str) -> None:
         """Work in the background; what fails there is said in the log and stops nobody."""
@@ -254,6 +263,8 @@ class Opened:
                 await work
             except ZeusError as error:
                 _log.warning("%s: %s", failed, error.message)
+            except Exception:  # noqa: BLE001 - the edge of work that nobody waits for: only the log says it
+                _log.exception("%s", failed)
 
         task = asyncio.get_running_loop().create_task(heard())
         self._tasks.add(task)

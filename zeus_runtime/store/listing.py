@@ -77,6 +77,23 @@ def last_used(
     return [(row[0], row[1]) for row in connection.execute(query)]
 
 
+def archived_before(
+    connection: Connection, before_ms: int, *, agent: str | None = None, session: str | None = None
+) -> Sequence[str]:
+    """Sessions that were archived before a time (UTC milliseconds), the longest archived first."""
+    query = (
+        select(_thread.c.session)
+        .select_from(_thread.join(_archive))
+        .where(_archive.c.archived_ms < before_ms)
+        .order_by(_archive.c.archived_ms, _thread.c.key)
+    )
+    if agent is not None:
+        query = query.where(_thread.c.agent == agent)
+    if session is not None:
+        query = query.where(_thread.c.session == session)
+    return list(connection.execute(query).scalars())
+
+
 _STATES: dict[str, str] = {"turn-start": "open", "manual": "rolled-back"}
 
 

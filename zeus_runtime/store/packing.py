@@ -97,6 +97,16 @@ def unpack_rows(connection: Connection, thread: int, data: bytes, digest: str) -
     flush()
 
 
+def packed_rows(data: bytes, digest: str, name: str) -> list[Mapping[str, Any]]:
+    """The rows of the table ``name`` in ``data``, values as they were stored.
+
+    Raises:
+        RunError: they are not what was packed.
+    """
+    rows = [values for table_name, *values in _lines(data, digest) if table_name == name]
+    return [dict(zip(_COLUMNS[name], map(_in, values), strict=True)) for values in rows]
+
+
 def drop_rows(connection: Connection, thread: int) -> None:
     """Remove every row of ``thread`` but the thread's own."""
     for source in reversed(_TABLES.values()):

@@ -11,7 +11,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 from weakref import WeakValueDictionary
@@ -237,6 +237,12 @@ class WorkspaceFiles:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+    def remove(self, path: str) -> None:
+        """Remove a file; one that is not there is no error."""
+        parts = self._writable_parts(path)
+        with suppress(FileNotFoundError), self._place(parts) as place, self._lock(place):
+            os.unlink(place.name, dir_fd=place.folder)
 
     def _parts(self, path: str) -> tuple[str, ...]:
         parts = split(path)

@@ -130,8 +130,8 @@ def prune_sessions(
     checked, own = read_owner(process, config, env=env, sets=sets)
     retention = checked.config.retention
     if older_than is not None or keep is not None:
-        retention = replace(retention, max_age_days=older_than, max_sessions=keep)
-    if retention.max_age_days is None and retention.max_sessions is None:
+        retention = replace(retention, max_age_days=older_than, max_sessions=keep, archived_max_age_days=None)
+    if retention.keeps_all:
         raise UsageError(
             "nothing says which sessions go", remedy="Say --older-than 30d or --keep 100, or set `retention`."
         )
@@ -147,8 +147,12 @@ def prune_sessions(
     found = prune(retention, dry_run=True)
     names = [*found.archived, *found.deleted]
     if names and not dry_run:
-        what = "Archive" if retention.archive else "Delete"
-        _ask(yes, f"{what} {len(names)} session(s)?", f"{what.lower()}d")
+        what = " and ".join(
+            f"{verb} {len(each)}"
+            for verb, each in (("archive", found.archived), ("delete", found.deleted))
+            if each
+        )
+        _ask(yes, f"{what.capitalize()} session(s)?", "deleted" if found.deleted else "archived")
         found = prune(retention, dry_run=False)
         names = [*found.archived, *found.deleted]
     if as_object:
@@ -156,8 +160,9 @@ def prune_sessions(
         return
     for name in names:
         answer(name)
-    done = "archived" if retention.archive else "deleted"
-    complain(f"{len(names)} session(s) {'would be ' if dry_run else ''}{done}")
+    for done, each in (("archived", found.archived), ("deleted", found.deleted)):
+        if each or (done == "archived") == retention.archive:
+            complain(f"{len(each)} session(s) {'would be ' if dry_run else ''}{done}")
     if found.running:
         complain(f"{len(found.running)} left alone: {', '.join(found.running)} running")
 
@@ -177,7 +182,7 @@ def delete_sessions(
     sets: tuple[str, ...],
     yes: bool,
 ) -> None:
-    """Delete sessions with all their messages and checkpoints, archived ones too."""
+    """Delete sessions with all their messages, checkpoints and archived originals, archived sessions too."""
 
     async def delete(keeper: Keeper, session: str) -> bool:
         await keeper.delete(session)
@@ -249,7 +254,7 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[Keeper], Aw
             log = ThreadLog(database)
             await log.create_tables()
             async with plan.checkpointer.create(plan.build) as saver:
-                return await work(Keeper(log, saver))
+                return await work(Keeper(log, saver, files=plan.build.workspace))
         finally:
             await database.close()
             if plan.build.memory is not None:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from zeus_runtime.context.inspection.excerpts import around
-from zeus_runtime.context.inspection.trace import Fate, Trace, decisive
+from zeus_runtime.context.inspection.trace import Branch, Fate, Trace, decisive
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.context.view import View, source_of
 from zeus_runtime.models.content import whole_text
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -24,7 +20,7 @@ class Finding:
         what: ``message``, ``summary``, ``section`` or ``tool schema``.
         name: the ``seq`` or the name.
         source: where it came from.
-        status: ``shown``, ``left``, ``replaced``, or ``later``.
+        status: ``shown``, ``left``, ``replaced``, ``later``, or ``set aside`` by a return to an earlier message.
         excerpt: the text with what stands around it.
         fate: the edit that removed it.
         note: what else there is to say.
@@ -42,9 +38,11 @@ class Finding:
 def why_missing(trace: Trace, text: str, number: int | None = None) -> Sequence[Finding]:
     """Where ``text`` stands in the history, the prompt and the tools, and what removed it from step ``number``.
 
-    Upper and lower case count as equal.
+    What was set aside before that step, when the user went back to an earlier message, is looked into as well. Upper
+    and lower case count as equal.
     """
     step = trace.step(number)
+    former = [each for each in trace.branches if each.until_step < step.number]
     trace = trace.line_of(step)
     wanted = text.casefold()
     view = trace.view(step)
@@ -56,8 +54,25 @@ def why_missing(trace: Trace, text: str, number: int | None = None) -> Sequence[
         found.append(_found(trace, view, seq, original, wanted, step))
     if view.summary is not None and wanted in (said := whole_text(view.summary)).casefold():
         found.append(Finding("summary", "summary", "summary", "shown", around(said, wanted)))
+    found += _set_aside(trace, former, wanted)
     found += _in_fixed(trace, wanted, step)
     return found
+
+
+def _set_aside(trace: Trace, former: Sequence[Branch], wanted: str) -> Iterator[Finding]:
+    told: list[tuple[int, str]] = []
+    for branch in former:
+        for seq, message in enumerate(branch.history, start=1):
+            original = whole_text(message)
+            if wanted not in original.casefold() or (seq, original) in told:
+                continue
+            if seq <= len(trace.history) and whole_text(trace.history[seq - 1]) == original:
+                continue
+            told.append((seq, original))
+            note = f"the user went back before it after step {branch.until_step}, where it was last part of the session"
+            yield Finding(
+                "message", str(seq), source_of(message), "set aside", around(original, wanted), note=note
+            )
 
 
 def _found(trace: Trace, view: View, seq: int, original: str, wanted: str, step: Step) -> Finding:
