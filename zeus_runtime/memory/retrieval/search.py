@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _FIRST_BLOCK: Final = 64
 _ASKED_AT_ONCE: Final = 256
+_ROUNDS: Final = 2
+"""So often those that need least are asked for before the nearest are: the more is known, the fewer may win."""
 _NARROW: Final = 1e-5
 """Of cosines, which are float32."""
 _ROUNDING: Final = 1e-9
@@ -121,14 +123,30 @@ def best(parts: Sequence[Part], vectors: Vectors | None, measure: Measure, top_k
     if vectors is None:
         return everything.chosen(cosines, unknown, measure, top_k)
     unknown |= everything.visible
+    hopeful = everything.hopeful(measure, top_k)
     stream: Iterator[tuple[str, float]] | None = None
-    at_least, at_most, block = -1.0, 1.0, _FIRST_BLOCK
+    at_most, block, rounds = 1.0, _FIRST_BLOCK, 0
     while True:
-        open_, beyond = everything.open(cosines, unknown, at_most, measure, top_k)
-        everything.note(vectors.cosines(everything.ids(open_)) if len(open_) else {}, cosines, unknown)
-        unknown[open_] = False
+        hopeful = hopeful[unknown[hopeful]]
+        open_, hopeful, beyond = everything.open(
+            hopeful,
+            cosines,
+            unknown,
+            at_most,
+            measure,
+            top_k,
+            most=_FIRST_BLOCK if not rounds else _ASKED_AT_ONCE,
+        )
+        if len(open_):
+            ids = everything.ids(open_)
+            found = vectors.cosines(ids)
+            cosines[open_] = [found.get(each, np.nan) for each in ids]
+            unknown[open_] = False
         if np.isinf(beyond) and beyond > 0:
             return everything.chosen(cosines, unknown, measure, top_k)
+        rounds += 1
+        if rounds < _ROUNDS:
+            continue
         if stream is None:
             # What is still unknown needs at least this, and more once the best are known.
             at_least = max(-1.0, beyond - _NARROW)
@@ -147,6 +165,7 @@ class _Everything:
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = parts
+        self._surely = -np.inf
         self._starts = [0]
         for part in parts:
             self._starts.append(self._starts[-1] + len(part.shelf))
@@ -161,39 +180,63 @@ class _Everything:
         return self._starts[-1]
 
     def ids(self, slots: NDArray[np.int64]) -> list[str]:
-        return [self._id(int(slot)) for slot in slots]
+        if len(self._parts) == 1:
+            return list(map(self._parts[0].shelf.id, slots.tolist()))
+        return [self._id(slot) for slot in slots.tolist()]
 
     def _id(self, slot: int) -> str:
         number = bisect.bisect_right(self._starts, slot) - 1
         return self._parts[number].shelf.id(slot - self._starts[number])
 
     def note(self, found: Mapping[str, float], cosines: Numbers, unknown: NDArray[np.bool_]) -> None:
-        for item_id, cosine in found.items():
-            for start, part in zip(self._starts, self._parts, strict=False):
-                slot = part.shelf.slot(item_id)
-                if slot is not None:
-                    cosines[start + slot] = cosine
-                    unknown[start + slot] = False
-                    break
+        left = list(found)
+        for start, part in zip(self._starts, self._parts, strict=False):
+            slots = [part.shelf.slot(each) for each in left]
+            here = [
+                (start + slot, found[each])
+                for slot, each in zip(slots, left, strict=True)
+                if slot is not None
+            ]
+            if here:
+                places, values = zip(*here, strict=True)
+                cosines[list(places)] = values
+                unknown[list(places)] = False
+            left = [each for slot, each in zip(slots, left, strict=True) if slot is None]
+
+    def hopeful(self, measure: Measure, top_k: int | None) -> NDArray[np.int64]:
+        """The slots that could be among the best: what the words alone give others, a cosine can only add to."""
+        slots = np.flatnonzero(self.visible)
+        lexical = self.lexical[slots]
+        surely = measure(np.full(len(slots), np.nan), lexical)
+        sure = surely >= measure.floor
+        base = self._base[slots]
+        self._surely = _kth(surely[sure] * SIMILARITY_WEIGHT + base[sure], top_k)
+        needed = measure.needed(self._similarity(base, self._surely, measure), lexical)
+        return slots[needed <= 1.0 + _NARROW]
+
+    def _similarity(self, base: Numbers, least: float, measure: Measure) -> Numbers:
+        return np.maximum((least - base) / SIMILARITY_WEIGHT, measure.floor)
 
     def open(
         self,
+        slots: NDArray[np.int64],
         cosines: Numbers,
         unknown: NDArray[np.bool_],
         at_most: float,
         measure: Measure,
         top_k: int | None,
-    ) -> tuple[NDArray[np.int64], float]:
-        """The slots that need the least to be among the best, if they may have it, and what all others need."""
-        slots = np.flatnonzero(unknown)
-        least = _kth(self._scored(cosines, unknown, measure)[2], top_k)
-        similarity = np.maximum((least - self._base[slots]) / SIMILARITY_WEIGHT, measure.floor)
-        needed = measure.needed(similarity, self.lexical[slots])
-        worth = np.flatnonzero(needed <= at_most + _NARROW)
-        if len(worth) <= _ASKED_AT_ONCE:
-            return slots[worth], np.inf
-        order = np.argpartition(needed[worth], _ASKED_AT_ONCE)
-        return slots[worth[order[:_ASKED_AT_ONCE]]], float(needed[worth[order[_ASKED_AT_ONCE]]])
+        *,
+        most: int,
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
+        """Those of ``slots`` that need the least to be among the best; all that may; and what all others need."""
+        least = max(self._surely, _kth(self._scored(cosines, unknown, measure)[2], top_k))
+        needed = measure.needed(self._similarity(self._base[slots], least, measure), self.lexical[slots])
+        worth = needed <= at_most + _NARROW
+        slots, needed = slots[worth], needed[worth]
+        if len(slots) <= most:
+            return slots, slots, np.inf
+        order = np.argpartition(needed, most)
+        return slots[order[:most]], slots, float(needed[order[most]])
 
     def chosen(
         self, cosines: Numbers, unknown: NDArray[np.bool_], measure: Measure, top_k: int | None
@@ -201,8 +244,8 @@ class _Everything:
         slots, similarity, scores = self._scored(cosines, unknown, measure)
         kept = scores >= _kth(scores, top_k)
         return [
-            Found(self._id(int(slot)), float(share))
-            for slot, share in zip(slots[kept], similarity[kept], strict=True)
+            Found(item_id, share)
+            for item_id, share in zip(self.ids(slots[kept]), similarity[kept].tolist(), strict=True)
         ]
 
     def _scored(

@@ -125,10 +125,12 @@ class Shelf:
 
     def cosines(self, ids: Sequence[str], query: Vectors, visible: NDArray[np.bool_]) -> dict[str, float]:
         """Of these items, if they are here and ``visible``."""
-        known = [(each, self._slots[each]) for each in ids if each in self._slots]
-        known = [(each, slot) for each, slot in known if visible[slot]]
-        exact = self._vectors[[slot for _, slot in known]] @ query
-        return {each: float(cosine) for (each, _), cosine in zip(known, exact, strict=True)}
+        if not len(self):
+            return {}
+        slots = np.array([self._slots.get(each, -1) for each in ids], np.intp)
+        here = np.flatnonzero((slots >= 0) & visible[slots])
+        exact = self._vectors[slots[here]] @ query
+        return dict(zip([ids[place] for place in here.tolist()], exact.tolist(), strict=True))
 
     def nearest(
         self, query: Vectors, visible: NDArray[np.bool_], at_least: float = -1.0
