@@ -194,11 +194,18 @@ async def test_a_new_database_is_what_all_revisions_make(tmp_path: Path, databas
             for name in found.get_table_names()
         }
 
+    def rules(connection: Connection) -> list[object]:
+        if connection.dialect.name == "sqlite":
+            return []
+        return [tuple(row) for row in connection.execute(text("SELECT * FROM pg_policies ORDER BY 1, 2, 3"))]
+
     database = Database(database_url, directory=tmp_path)
     try:
         await schema.ready(database)
         assert await database.run(differences) == []
         made = await database.run(columns)
+        secured = await database.run(rules)
+        assert bool(secured) == database_url.startswith("postgres")
         words = ["memory_word", "memory_words"] if database_url.startswith("sqlite") else []
         mine = (table.name for table in reversed((*TABLES, *MEMORY_TABLES)))
         for table in ("alembic_version", *words, *mine):
@@ -213,6 +220,7 @@ async def test_a_new_database_is_what_all_revisions_make(tmp_path: Path, databas
         await schema.upgrade(database)
         assert await database.run(differences) == []
         assert await database.run(columns) == made
+        assert await database.run(rules) == secured
     finally:
         await database.close()
 

@@ -143,7 +143,7 @@ class Opened:
             return None
         if user_id not in self.choices:
             self.choices[user_id] = await operations.read(
-                lambda connection: stored_choice(connection, user_id)
+                lambda connection: stored_choice(connection, user_id), Caller(user_id)
             )
         return self.choices[user_id]
 

@@ -43,6 +43,7 @@ _RULES: Final[Mapping[str, _Rules]] = {
     "memory_vector_pg": {"SELECT": _SEEN, "INSERT": _SEEN, "UPDATE": _SEEN, "DELETE": _SEEN},
     "memory_history": {"SELECT": _TOLD, "INSERT": f"by = {_USER}", "UPDATE": _TOLD},
     "user_profile": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_USER),
+    "user_setting": dict.fromkeys(("SELECT", "INSERT", "UPDATE", "DELETE"), _OF_USER),
     "project_profile": {
         "SELECT": f"{_OF_PROJECT} AND {_MEMBER}",
         **dict.fromkeys(("INSERT", "UPDATE", "DELETE"), f"{_OF_PROJECT} AND {_WRITER}"),

@@ -1,17 +1,16 @@
 """Long-term memory: places, items with their words, history, extractions, profiles, projects and users' settings.
 
-Databases in which memory was used before it was part of the schema have these tables already.
+What stands here is what this revision did, whatever the tables and the rules of row-level security have become since.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import TSVECTOR
-
-from zeus_runtime.store.row_security import policies
 
 revision = "0003"
 down_revision = "0002"
@@ -20,18 +19,48 @@ _KEY = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 _WORDS = sa.Text().with_variant(TSVECTOR(), "postgresql")
 
 _FTS = (
-    """CREATE VIRTUAL TABLE IF NOT EXISTS memory_words USING fts5(
+    """CREATE VIRTUAL TABLE memory_words USING fts5(
       words, content='memory_item', content_rowid='key', tokenize="ascii tokenchars '_'")""",
-    "CREATE VIRTUAL TABLE IF NOT EXISTS memory_word USING fts5vocab('memory_words', 'instance')",
-    """CREATE TRIGGER IF NOT EXISTS memory_words_insert AFTER INSERT ON memory_item BEGIN
+    "CREATE VIRTUAL TABLE memory_word USING fts5vocab('memory_words', 'instance')",
+    """CREATE TRIGGER memory_words_insert AFTER INSERT ON memory_item BEGIN
       INSERT INTO memory_words(rowid, words) VALUES (new.key, new.words); END""",
-    """CREATE TRIGGER IF NOT EXISTS memory_words_delete AFTER DELETE ON memory_item BEGIN
+    """CREATE TRIGGER memory_words_delete AFTER DELETE ON memory_item BEGIN
       INSERT INTO memory_words(memory_words, rowid, words) VALUES ('delete', old.key, old.words); END""",
-    """CREATE TRIGGER IF NOT EXISTS memory_words_update AFTER UPDATE OF words ON memory_item
+    """CREATE TRIGGER memory_words_update AFTER UPDATE OF words ON memory_item
       WHEN new.words <> old.words BEGIN
       INSERT INTO memory_words(memory_words, rowid, words) VALUES ('delete', old.key, old.words);
       INSERT INTO memory_words(rowid, words) VALUES (new.key, new.words); END""",
 )
+
+_USER = "(SELECT current_setting('zeus.user_id', true))"
+_PROJECT = "(SELECT current_setting('zeus.project_id', true))"
+_ROLE = "(SELECT current_setting('zeus.role', true))"
+_HEAD = f"{_ROLE} IN ('owner', 'admin')"
+_WRITER = f"{_ROLE} IN ('owner', 'admin', 'editor')"
+_MEMBER = f"{_ROLE} IN ('owner', 'admin', 'editor', 'viewer')"
+_OWN = f"created_by = {_USER} AND {_USER} <> ''"
+_HERE = f"scope = 'project' AND scope_id = {_PROJECT}"
+_CHANGED = f"({_OWN}) AND (scope <> 'project' OR ({_HERE} AND {_WRITER}))"
+_TOLD = f"by = {_USER} OR EXISTS (SELECT FROM memory_item WHERE memory_item.id = memory_history.item)"
+_OF_USER = f"user_id = {_USER}"
+_OF_WRITERS = f"project_id = {_PROJECT} AND {_WRITER}"
+_ROWS = {
+    "memory_item": {
+        "SELECT": f"({_OWN}) OR ({_HERE} AND ({_HEAD} OR ({_MEMBER} AND visibility <> 'owner_only')))",
+        "INSERT": f"({_OWN}) AND ((scope = 'user' AND scope_id = {_USER}) OR scope = 'session'"
+        f" OR ({_HERE} AND {_WRITER}))",
+        "UPDATE": f"({_CHANGED}) OR ({_HERE} AND {_HEAD} AND visibility <> 'owner_only')",
+        "DELETE": f"({_CHANGED}) OR ({_HERE} AND {_HEAD})",
+    },
+    "memory_history": {"SELECT": _TOLD, "INSERT": f"by = {_USER}", "UPDATE": _TOLD},
+    "user_profile": {"SELECT": _OF_USER, "INSERT": _OF_USER, "UPDATE": _OF_USER, "DELETE": _OF_USER},
+    "project_profile": {
+        "SELECT": f"project_id = {_PROJECT} AND {_MEMBER}",
+        "INSERT": _OF_WRITERS,
+        "UPDATE": _OF_WRITERS,
+        "DELETE": _OF_WRITERS,
+    },
+}
 
 
 def _key() -> sa.Column[int]:
@@ -51,11 +80,11 @@ def _whole(name: str, *, nullable: bool = False) -> sa.Column[int]:
 
 
 def _table(name: str, *columns: sa.Column[Any], **more: Any) -> None:
-    op.create_table(name, *columns, if_not_exists=True, **more)
+    op.create_table(name, *columns, **more)
 
 
 def _index(name: str, table: str, *columns: str, unique: bool = False) -> None:
-    op.create_index(name, table, list(columns), unique=unique, if_not_exists=True)
+    op.create_index(name, table, list(columns), unique=unique)
 
 
 def upgrade() -> None:
@@ -143,10 +172,18 @@ def upgrade() -> None:
     if op.get_context().dialect.name == "sqlite":
         _index_words_on_sqlite()
     else:
-        op.execute("CREATE INDEX IF NOT EXISTS memory_item_words ON memory_item USING gin (words)")
-        for table in ("memory_item", "memory_history", "user_profile", "project_profile"):
-            for statement in policies(table):
-                op.execute(statement)
+        op.execute("CREATE INDEX memory_item_words ON memory_item USING gin (words)")
+        for table, rules in _ROWS.items():
+            _secure_rows(table, rules)
+
+
+def _secure_rows(table: str, rules: Mapping[str, str]) -> None:
+    op.execute(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
+    for command, rule in rules.items():
+        allowed = f"((SELECT current_setting('zeus.upkeep', true)) = 'on' OR {rule})"
+        clauses = {"INSERT": f"WITH CHECK {allowed}", "UPDATE": f"USING {allowed} WITH CHECK {allowed}"}
+        clause = clauses.get(command, f"USING {allowed}")
+        op.execute(f"CREATE POLICY zeus_{command.lower()} ON {table} FOR {command} {clause}")
 
 
 def _index_words_on_sqlite() -> None:
