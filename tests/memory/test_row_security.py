@@ -75,9 +75,8 @@ async def test_who_says_nothing_sees_nothing(filled: Any) -> None:
     with acting(url) as connection:
         for table in SECURED:
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # type: ignore[arg-type]
-    assert {"memory_item", "memory_history", "memory_vector_pg", "user_profile", "project_profile"} == set(
-        SECURED
-    )
+    everything = "memory_item memory_history memory_vector_pg user_profile project_profile user_setting"
+    assert set(everything.split()) == set(SECURED)
 
 
 async def test_another_user_sees_nothing_whatever_the_query_says(filled: Any) -> None:
