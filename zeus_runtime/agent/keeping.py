@@ -80,14 +80,13 @@ class Keeper:
             return await restore(self.log, thread)
 
     async def delete(self, session: str) -> None:
-        """Remove a session with all its messages and checkpoints, archived or not.
+        """Remove a session with all its messages and checkpoints and its sub-agents' sessions, archived or not.
 
         Raises:
             UsageError: there is no such session, or it is running.
         """
         async with self._claimed(session) as thread:
-            await self.saver.adelete_thread(session)
-            await self.log.delete(thread)
+            await self._delete(thread)
 
     async def roll_back(self, session: str, to: int, *, before: bool = False) -> int:
         """Go back to the user's message ``to``: what came after it is set aside, and stays readable.
@@ -204,11 +203,22 @@ class Keeper:
             )
             if now != [(thread.session, used_ms)]:
                 return False
-            await self.saver.adelete_thread(thread.session)
-            await (archive if retention.archive else _delete)(self.log, thread)
+            if retention.archive:
+                await self.saver.adelete_thread(thread.session)
+                await archive(self.log, thread)
+            else:
+                await self._delete(thread)
         except LogConflictError:  # it is gone, or taken by a process that does not see this one's lock
             return False
         return True
+
+    async def _delete(self, thread: Thread) -> None:
+        """Remove a claimed session, its sub-agents' sessions first."""
+        from zeus_runtime.store.family import descendants
+
+        for each in [*(await descendants(self.log, thread))[::-1], thread]:
+            await self.saver.adelete_thread(each.session)
+            await self.log.delete(each)
 
     @asynccontextmanager
     async def _claimed(self, session: str, *, archived: bool = True) -> AsyncIterator[Thread]:
@@ -226,10 +236,6 @@ class Keeper:
                 remedy="Wait for it, cancel it, or use another session.",
             )
         return await self.log.database.claim(thread.session)
-
-
-async def _delete(log: ThreadLog, thread: Thread) -> None:
-    await log.delete(thread)
 
 
 def due(used: Sequence[tuple[str, int]], retention: Retention, now_ms: int) -> list[tuple[str, int]]:

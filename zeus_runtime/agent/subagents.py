@@ -42,11 +42,13 @@ class Above:
         files: the configs above it, the outermost first.
         depth_left: how deep agents may still have agents.
         priced: whether an agent above it has a money limit.
+        asked: whether an agent above it asks the user before tools run.
     """
 
     files: tuple[str, ...] = ()
     depth_left: int | None = None
     priced: bool = False
+    asked: bool = False
 
 
 def planned_agents(checked: Checked, plan: Plan, above: Above) -> Mapping[str, PlannedAgent]:
@@ -68,7 +70,12 @@ def planned_agents(checked: Checked, plan: Plan, above: Above) -> Mapping[str, P
             (),
             "raise it there, or let these agents work without agents of their own",
         )
-    below = Above((*above.files, _place(checked)), left - 1, above.priced or limits.max_cost_usd is not None)
+    below = Above(
+        (*above.files, _place(checked)),
+        left - 1,
+        priced=above.priced or limits.max_cost_usd is not None,
+        asked=above.asked or asks_user(plan),
+    )
     return {name: _planned(checked, name, spec, plan.mode, below) for name, spec in agents.items()}
 
 
@@ -88,7 +95,23 @@ def _planned(checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Abo
             (name,),
             "give its prices under profiles.models of that agent, or drop the limit",
         )
+    acts = any(each.tool.access == "write" and each.showing == "callable" for each in plan.tools)
+    if above.asked and acts and not asks_user(plan):
+        raise _refused(
+            checked,
+            "agents-unasked",
+            f"{name} has tools that write and asks nobody, though this agent lists a middleware that asks the user",
+            (name,),
+            "list that middleware in its config too; {approve: {mode: run_everything}} says that it runs unasked",
+        )
     return PlannedAgent(name, spec, own, plan)
+
+
+def asks_user(plan: Plan) -> bool:
+    """Whether a middleware asks the user before tools run; its options say so by a method ``asks_user``."""
+    return any(
+        asks() for each in plan.middlewares if (asks := getattr(each.value, "asks_user", None)) is not None
+    )
 
 
 def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:

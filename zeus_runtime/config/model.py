@@ -260,8 +260,8 @@ class SubAgent:
     config: Annotated[
         str | None,
         Doc(
-            "Its config: a preset's name, or a file relative to this YAML file; null: this one, without its agents. Its "
-            "`storage` and `checkpointer` are this agent's in any case."
+            "Its config: a preset's name, or a file relative to this YAML file; null: this one, without its agents. It "
+            "works with this agent's `storage` and `checkpointer` in any case."
         ),
     ] = None
     overrides: Annotated[Mapping[str, Any], Doc("Keys laid over that config, as a further layer.")] = field(

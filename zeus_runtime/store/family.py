@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, func, insert, select
@@ -72,18 +71,3 @@ async def descendants(log: ThreadLog, thread: Thread) -> list[Thread]:
         return found
 
     return await log.database.run(work)
-
-
-async def parents(log: ThreadLog, sessions: Sequence[str]) -> Mapping[str, str]:
-    """Of these sessions, those that are sub-agents', each with the session it works for."""
-    above = _thread.alias("above")
-    query = (
-        select(_thread.c.session, above.c.session)
-        .select_from(
-            _thread.join(_parent, _parent.c.thread == _thread.c.key).join(
-                above, _parent.c.parent == above.c.key
-            )
-        )
-        .where(_thread.c.session.in_(sessions))
-    )
-    return await log.database.run(lambda connection: {row[0]: row[1] for row in connection.execute(query)})
