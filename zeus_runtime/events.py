@@ -2,7 +2,7 @@
 
 The wire names are those of SPEC section 12: ``text``, ``tool_call_chunk``, ``tool_call``, ``tool_call_result``,
 ``token_usage``, ``complete``, ``error``; ours besides: ``run_started``, ``reasoning``, ``model_retry``, ``notice``,
-``approval_requested``, ``approval_decided``.
+``approval_requested``, ``approval_decided``, ``subagent``.
 """
 
 from __future__ import annotations
@@ -149,6 +149,20 @@ class ApprovalDecided(_Event):
 
 
 @dataclass(frozen=True)
+class SubAgentEvent(_Event):
+    """An event of a sub-agent: ``event`` is its JSON object, its terminal one included.
+
+    What a sub-agent asks comes as it is, with the sub-agent's session; what its model calls used comes as it is too.
+    """
+
+    type: ClassVar[str] = "subagent"
+    session: str
+    agent: str
+    call_id: str
+    event: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
 class RunCompleted(_Event):
     """The run ended well. Terminal."""
 
@@ -185,6 +199,7 @@ Event: TypeAlias = (
     | Notice
     | ApprovalRequested
     | ApprovalDecided
+    | SubAgentEvent
     | RunCompleted
     | RunFailed
 )

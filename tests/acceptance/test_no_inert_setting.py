@@ -23,6 +23,7 @@ import pytest
 from langchain_core.messages import AIMessage
 
 from tests.acceptance import vectors_asked
+from tests.acceptance.agent_settings import AGENTS
 from tests.acceptance.approval_settings import APPROVALS
 from tests.acceptance.context_settings import (
     CACHED,
@@ -739,6 +740,7 @@ CORE = (
     Flip("plugins.only", ["litellm", "sqlite"], problems, (), ("unknown-component",), {"tools": ["todos"]}),
     Flip("plugins.files", ["probe.py"], problems, ("unknown-component",), (), {"tools": ["gauge"]}),
     Flip("homes", ["extra"], fallback, 64_000, 5_000, {"model": "acme-1"}),
+    *AGENTS,
     Flip("metadata", {"owner": "Iris"}, seen("metadata"), {}, {"owner": "Iris"}, PROBED),
 )
 """``metadata`` is the user's own: all it does is to be there for plugins."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.checked import check
+from zeus_runtime.agent.delegating import Delegating, Ground
 from zeus_runtime.agent.keeping import Keeper, Pruned
 from zeus_runtime.agent.outfitting import fresh_outfit, open_model
 from zeus_runtime.agent.plan import Plan, make_plan
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.outfit import Outfit
+    from zeus_runtime.agent.subagents import PlannedAgent
     from zeus_runtime.config.model import Mode, Retention
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.database import Database
@@ -410,7 +412,16 @@ class Agent:
     ) -> Outfit:
         redact = self._checked.document.redactor.json
         desk = Desk(live.log, user=self._plan.config.user, redact=redact, emit=emit, channel=channel)
-        return fresh_outfit(self._plan, self._heard(live.model), session, desk)
+        ground = Ground(
+            live.log,
+            live.database,
+            live.saver,
+            live.graph,
+            lambda plan: self._heard(live.model_of(plan)),
+            masked,
+        )
+        delegate = Delegating(ground, self._plan, session, desk)
+        return fresh_outfit(self._plan, self._heard(live.model_of(self._plan)), session, desk, delegate)
 
     def _keeper(self, live: _Live) -> Keeper:
         return Keeper(live.log, live.saver, self._running.__contains__, files=self._plan.build.workspace)
@@ -472,8 +483,17 @@ class _Live:
     log: ThreadLog
     saver: BaseCheckpointSaver[Any]
     graph: CompiledStateGraph[Any, Any, Any, Any]
-    model: Model
+    models: dict[int, Model]
+    given_model: Model | None
     loop: asyncio.AbstractEventLoop
+
+    def model_of(self, plan: Plan) -> Model:
+        """The model of the agent or of one of its sub-agents, opened once."""
+        if self.given_model is not None:
+            return self.given_model
+        if id(plan) not in self.models:
+            self.models[id(plan)] = open_model(plan)
+        return self.models[id(plan)]
 
 
 async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live:
@@ -483,13 +503,28 @@ async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live
 
     database = Database(plan.config.storage.url, directory=plan.build.directory)
     stack.push_async_callback(database.close)
-    if plan.build.memory is not None:
-        stack.push_async_callback(plan.build.memory.aclose)
+    for each in plans(plan):
+        if each.build.memory is not None:
+            stack.push_async_callback(each.build.memory.aclose)
     log = ThreadLog(database)
     await log.create_tables()
     saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))
-    opened = model or open_model(plan)
-    return _Live(database, log, saver, build_graph(saver), opened, asyncio.get_running_loop())
+    live = _Live(database, log, saver, build_graph(saver), {}, model, asyncio.get_running_loop())
+    live.model_of(plan)
+    return live
+
+
+def plans(plan: Plan) -> Iterator[Plan]:
+    """A plan and those of its sub-agents."""
+    yield plan
+    for each in plan.agents.values():
+        yield from plans(each.plan)
+
+
+def masked(event: Event, planned: PlannedAgent) -> Event:
+    """``event`` without the secrets of a sub-agent's config."""
+    redactor = planned.checked.document.redactor
+    return redacted(event, redactor.json) if redactor.secrets else event
 
 
 def _cancel_once(task: asyncio.Task[None]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ class Desk:
         redact: masks known secrets in a JSON value.
         emit: where events go.
         channel: who can be asked now; None: nobody.
+        around: of the run that this one works for.
     """
 
     def __init__(
@@ -52,12 +53,14 @@ class Desk:
         redact: Callable[[Any], Any] = lambda value: value,
         emit: Callable[[Event], None] = lambda _event: None,
         channel: ApprovalChannel | None = None,
+        around: Desk | None = None,
     ) -> None:
         self._given_log = log
         self._user = user
         self._redact = redact
         self._emit = emit
-        self._channel = channel
+        self.channel = channel
+        self._around = around
         self._judges: list[Judge] = []
         self._clock: asyncio.Timeout | None = None
         self._asking = 0
@@ -133,7 +136,7 @@ class Desk:
     async def _answered(self, pending: PendingApproval) -> PendingApproval:
         from zeus_runtime.store.approvals import allow, settle
 
-        if self._channel is None:
+        if self.channel is None:
             return pending
         left_seconds = None
         if pending.expires_ms is not None:
@@ -141,7 +144,7 @@ class Desk:
         try:
             with self._standing_still():
                 async with asyncio.timeout(left_seconds):
-                    decision = await self._channel.ask(pending)
+                    decision = await self.channel.ask(pending)
         except TimeoutError:
             if not self._is_over(pending):
                 raise
@@ -187,7 +190,8 @@ class Desk:
             self._left_seconds = when - loop.time()
             clock.reschedule(None)
         try:
-            yield
+            with self._around._standing_still() if self._around is not None else nullcontext():
+                yield
         finally:
             self._asking -= 1
             if self._asking == 0 and clock is not None and self._left_seconds is not None:

@@ -70,6 +70,12 @@ def check(
     """
     near = search_path(directory=directory, environ=environ)
     document = load(config, env=env, sets=sets, environ=environ, homes=near, stdin=stdin, directory=directory)
+    return check_loaded(document, directory=directory, environ=environ)
+
+
+def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, str]) -> Checked:
+    """What ``check`` does with a config once it is read."""
+    near = search_path(directory=directory, environ=environ)
     early = document.early()
     folder = document.path.parent if document.path is not None else directory
     registry = discover(early.plugins, environ=document.environ, directory=folder, homes=near)

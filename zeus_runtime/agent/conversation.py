@@ -187,6 +187,13 @@ class Conversation:
         if step.fixed not in self._texts:
             self._texts.update(texts)
 
+    def answer_of(self, place: int) -> int:
+        """The ``seq`` of the answer whose call has its result at ``place``."""
+        seq = place - 1
+        while seq not in self._ids or self[seq].type == "tool":
+            seq -= 1
+        return seq
+
     def kept(self, seq: int, run_id: str) -> BaseMessage | None:
         """What this same run already wrote at ``seq`` before it was cut off."""
         return self[seq] if self._ids.get(seq) == self._id(seq, run_id) else None

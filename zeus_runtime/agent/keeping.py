@@ -84,25 +84,13 @@ class Keeper:
             return await restore(self.log, thread)
 
     async def delete(self, session: str) -> None:
-        """Remove a session with all its messages, checkpoints and archived originals, itself archived or not.
+        """Remove a session with its sub-agents' sessions: messages, checkpoints and originals, archived or not.
 
         Raises:
             UsageError: there is no such session, or it is running.
         """
         async with self._claimed(session) as thread:
-            await self.saver.adelete_thread(session)
             await self._delete(thread)
-
-    async def _delete(self, thread: Thread) -> None:
-        """Remove the rows, then the files: who is killed in between leaves files that name no session any more."""
-        from zeus_runtime.agent.originals import files_of, remove_files
-
-        files, paths = self.files, list[str]()
-        if files is not None:
-            paths = await self.log.database.run(lambda connection: files_of(connection, thread, files))
-        await self.log.delete(thread)
-        if files is not None:
-            await asyncio.to_thread(remove_files, files, paths)
 
     async def roll_back(self, session: str, to: int, *, before: bool = False) -> int:
         """Go back to the user's message ``to``: what came after it is set aside, and stays readable.
@@ -251,14 +239,35 @@ class Keeper:
             )
             if now != [(thread.session, used_ms)]:
                 return False
-            await self.saver.adelete_thread(thread.session)
             if retention.archive:
+                await self.saver.adelete_thread(thread.session)
                 await archive(self.log, thread)
             else:
                 await self._delete(thread)
         except LogConflictError:  # it is gone, or taken by a process that does not see this one's lock
             return False
         return True
+
+    async def _delete(self, thread: Thread) -> None:
+        """Remove a claimed session, its sub-agents' sessions first.
+
+        Rows go before files: who is killed in between leaves files that name no session any more.
+        """
+        from zeus_runtime.store.family import descendants
+
+        for each in [*(await descendants(self.log, thread))[::-1], thread]:
+            await self._delete_alone(each)
+
+    async def _delete_alone(self, thread: Thread) -> None:
+        from zeus_runtime.agent.originals import files_of, remove_files
+
+        files, paths = self.files, list[str]()
+        if files is not None:
+            paths = await self.log.database.run(lambda connection: files_of(connection, thread, files))
+        await self.saver.adelete_thread(thread.session)
+        await self.log.delete(thread)
+        if files is not None:
+            await asyncio.to_thread(remove_files, files, paths)
 
     @asynccontextmanager
     async def _claimed(self, session: str, *, archived: bool = True) -> AsyncIterator[Thread]:

@@ -41,6 +41,8 @@ class Meter:
         emit: where usage events go.
         unpriced: whether a call's cost could not be told, so that no money limit can be kept.
         asked: the run's last request that was answered, as it was sent.
+        above: where what is used counts too: a sub-agent's in its parent's.
+        limit_usd: what the run may cost; None for any.
     """
 
     profile: ModelProfile
@@ -49,6 +51,20 @@ class Meter:
     emit: Callable[[Event], None] | None = None
     unpriced: bool = False
     asked: ModelRequest | None = field(default=None, repr=False)
+    above: Meter | None = field(default=None, repr=False)
+    limit_usd: float | None = None
+
+    @property
+    def spent_above(self) -> bool:
+        """Whether a run that this one works for has spent its money."""
+        above = self.above
+        if above is None:
+            return False
+        spent = above.totals.cost_usd
+        return above.spent_above or (
+            above.limit_usd is not None
+            and (above.unpriced or (spent is not None and spent >= above.limit_usd))
+        )
 
     def count(self, response: ModelResponse, profile: ModelProfile | None = None) -> float | None:
         """Add a finished call.
@@ -62,8 +78,14 @@ class Meter:
         usage, cost = response.usage, response.cost_usd
         if cost is None and usage is not None:
             cost = cost_usd(profile or self.profile, usage)
+        self._add(usage, cost)
+        return cost
+
+    def _add(self, usage: Usage | None, cost: float | None) -> None:
         self.unpriced = self.unpriced or cost is None
         self.totals.add(usage, cost)
+        if self.above is not None:
+            self.above._add(usage, cost)
         if usage is not None and self.emit is not None:
             self.emit(
                 TokenUsage(
@@ -74,7 +96,6 @@ class Meter:
                     cost_usd=cost,
                 )
             )
-        return cost
 
     def take_policies(self) -> Totals:
         """What policies used since this was asked last."""

@@ -16,6 +16,7 @@ from zeus_runtime.prompt import Section
 from zeus_runtime.tools import Tool
 
 if TYPE_CHECKING:
+    from zeus_runtime.agent.delegating import Delegate
     from zeus_runtime.config import Limits
     from zeus_runtime.context.fixed import ToolCounts
     from zeus_runtime.context.tokens import Counter
@@ -39,6 +40,7 @@ class Outfit:
         tool_counts: what the tools take, counted once for all runs.
         archive: where originals go before an edit.
         approvals: how the run's user is asked.
+        delegate: gives work to the plan's agents; None in a simulation.
     """
 
     model: Model
@@ -54,3 +56,4 @@ class Outfit:
     tool_counts: ToolCounts
     archive: Archive
     approvals: Desk
+    delegate: Delegate | None = None

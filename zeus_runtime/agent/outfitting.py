@@ -16,6 +16,7 @@ from zeus_runtime.tools import Tool
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.build import Build
+    from zeus_runtime.agent.delegating import Delegate
     from zeus_runtime.agent.middleware import Middleware
     from zeus_runtime.agent.plan import Plan
     from zeus_runtime.config import Ref
@@ -28,14 +29,21 @@ def open_model(plan: Plan) -> Model:
     return with_retry(model, plan.config.retry)
 
 
-def fresh_outfit(plan: Plan, model: Model, session: str, approvals: Desk | None = None) -> Outfit:
+def fresh_outfit(
+    plan: Plan,
+    model: Model,
+    session: str,
+    approvals: Desk | None = None,
+    delegate: Delegate | None = None,
+) -> Outfit:
     """What one run on ``session`` works with: shared parts, and middlewares of its own.
 
     Args:
         approvals: how its user is asked; None for a simulation.
+        delegate: gives work to the plan's agents; None for a simulation.
     """
     approvals = approvals or Desk()
-    meter = Meter(plan.profile)
+    meter = Meter(plan.profile, limit_usd=plan.config.limits.max_cost_usd)
     tools: list[Tool] = [planned.tool for planned in plan.tools if planned.kind == "tool"]
     by_name = {tool.name: tool for tool in tools}
     counter = plan.token_counter
@@ -76,6 +84,7 @@ def fresh_outfit(plan: Plan, model: Model, session: str, approvals: Desk | None 
         tool_counts=plan.tool_counts,
         archive=archive,
         approvals=approvals,
+        delegate=delegate,
     )
 
 

@@ -20,6 +20,7 @@ from zeus_runtime.tools.routes import WorkspaceConfigError
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.subagents import Above, PlannedAgent
     from zeus_runtime.config import Config, Ref
     from zeus_runtime.config.model import Mode
     from zeus_runtime.config.nodes import Path
@@ -95,6 +96,7 @@ class Plan:
         tools: every tool, in the order the model sees them.
         stable: sections 1 to 6.
         build: what components are created with.
+        agents: whom it may give work to, by name.
         notices: what the user should know before the run.
         digest: SHA-256 of all that decides what the model sees and what may run.
     """
@@ -111,6 +113,7 @@ class Plan:
     tools: tuple[PlannedTool, ...]
     stable: Mapping[Section, str]
     build: Build = field(repr=False)
+    agents: Mapping[str, PlannedAgent] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
     digest: str = ""
 
@@ -132,8 +135,14 @@ class Plan:
         return ToolCounts(self.token_counter)
 
 
-def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
+def make_plan(
+    checked: Checked, *, mode: Mode | None = None, above: Above | None = None, leaf: bool = False
+) -> Plan:
     """What ``checked`` will run, in ``mode`` or the config's own.
+
+    Args:
+        above: what it is part of, where it is a sub-agent's.
+        leaf: its own ``agents`` are shown and not planned.
 
     Raises:
         ConfigError: the parts do not fit together: a tool twice, a money limit without a price, a missing file.
@@ -193,6 +202,10 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         build=build,
         notices=(*checked.notices, *(each for each in notices(profile) if each.code != "unknown-model")),
     )
+    if config.agents and not leaf:
+        from zeus_runtime.agent.subagents import Above, planned_agents
+
+        plan = replace(plan, agents=planned_agents(checked, plan, above or Above()))
     return replace(plan, digest=_digest(plan))
 
 
@@ -400,6 +413,11 @@ def _digest(plan: Plan) -> str:
         "limits": _as_json(plan.config.limits),
         "retry": _as_json(plan.config.retry),
         "window": plan.profile.max_input_tokens,
+        **(
+            {"agents": {name: [each.plan.digest, _as_json(each.spec)] for name, each in plan.agents.items()}}
+            if plan.agents
+            else {}
+        ),
     }
     text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
     return hashlib.sha256(text.encode()).hexdigest()

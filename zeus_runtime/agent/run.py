@@ -39,9 +39,13 @@ class ToolRunView:
     place: int
     approvals: Approvals = field(repr=False)
     _state: Mapping[str, Any] = field(repr=False)
+    _send: Callable[[str, str, str], Awaitable[ToolResult]] = field(repr=False)
 
     def state(self, name: str) -> Any:
         return self._state.get(name)
+
+    async def delegate(self, agent: str, prompt: str, *, description: str = "") -> ToolResult:
+        return await self._send(agent, prompt, description)
 
 
 class Run:
@@ -185,8 +189,27 @@ class Run:
             place=call.place,
             approvals=self._outfit.approvals,
             _state=self.conversation.state,
+            _send=lambda agent, prompt, description: self._delegate(call, agent, prompt, description),
         )
         return await invoke(tool, arguments, view)
+
+    async def _delegate(self, call: ToolCall, agent: str, prompt: str, description: str) -> ToolResult:
+        from zeus_runtime.agent.delegating import Errand
+
+        assert self._outfit.delegate is not None, "no tool is called in a simulation"
+        return await self._outfit.delegate(
+            Errand(
+                agent=agent,
+                prompt=prompt,
+                description=description,
+                call_id=call.id,
+                place=call.place,
+                run_id=self.turn.run_id,
+                view=lambda: self.conversation.view(self.conversation.answer_of(call.place) - 1),
+                meter=self._outfit.meter,
+                emit=self.emit,
+            )
+        )
 
     def _emit_result(self, call: Mapping[str, Any], content: str, *, is_error: bool) -> None:
         self.emit(ToolCallResult(str(call["id"]), call["name"], content, is_error))
@@ -202,6 +225,11 @@ class Run:
             raise LimitError(
                 f"limits.max_cost_usd = {limits.max_cost_usd} cannot be kept: the provider does not report its usage",
                 remedy="Drop limits.max_cost_usd, or use a provider that reports usage; go on with --continue.",
+            )
+        if self._outfit.meter.spent_above:
+            raise LimitError(
+                "the run that this agent works for reached its limits.max_cost_usd",
+                remedy="Raise it there, and go on with --continue.",
             )
         spent = self.totals.cost_usd
         if limits.max_cost_usd is not None and spent is not None and spent >= limits.max_cost_usd:

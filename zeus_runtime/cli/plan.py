@@ -118,11 +118,44 @@ def _lines(checked: Checked, plan: Plan) -> Iterator[str]:
             for each in plan.tools
         ]
         yield table(rows, indent="  ")
+    if plan.agents:
+        yield "\nagents it may give work to"
+        yield from _agent_lines(plan, "  ")
     yield "\nsystem prompt, sections 1 to 6"
     yield table([(name, f"{len(text):,} characters") for name, text in plan.stable.items()], indent="  ")
     yield "\nvalues"
     values = effective_values(checked.document, plan)
     yield table([(each.path, each.source, as_json(each.value, indent=None)) for each in values], indent="  ")
+
+
+def _agent_lines(plan: Plan, indent: str) -> Iterator[str]:
+    for name, each in plan.agents.items():
+        own = each.plan
+        source = each.spec.config or "this config"
+        changed = f", changed: {', '.join(each.spec.overrides)}" if each.spec.overrides else ""
+        yield f"{indent}{name}: {each.spec.description}"
+        yield f"{indent}  {source}{changed} · {own.profile.name} · mode {own.mode} · context {each.spec.context}"
+        yield f"{indent}  tools: {', '.join(tool.tool.name for tool in own.tools) or 'none'}"
+        yield f"{indent}  middlewares: {', '.join(used.name for used in own.middlewares) or 'none'}"
+        yield from _agent_lines(own, f"{indent}  ")
+
+
+def _agents_object(plan: Plan) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        name: {
+            **asdict(each.spec),
+            "source": each.checked.document.source,
+            "mode": each.plan.mode,
+            "digest": each.plan.digest,
+            "model": _component_object(each.plan.model),
+            "middlewares": [_component_object(used) for used in each.plan.middlewares],
+            "tools": [tool.tool.name for tool in each.plan.tools],
+            "agents": _agents_object(each.plan),
+        }
+        for name, each in plan.agents.items()
+    }
 
 
 def _memory_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
@@ -207,6 +240,7 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
             }
             for each in plan.tools
         ],
+        "agents": _agents_object(plan),
         "prompt": {str(name): text for name, text in plan.stable.items()},
         "values": [
             {

@@ -59,7 +59,9 @@ def command(
     output: str,
     quiet: bool,
 ) -> None:
-    """Take up a session's run, deciding what it waits for; the agent's latest session by default.
+    """Take up a session's run, deciding what it waits for.
+
+    Without SESSION it is the agent's latest.
 
     \b
     --decide ID=approve          the call runs

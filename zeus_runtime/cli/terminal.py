@@ -13,6 +13,7 @@ from rich.text import Text as RichText
 
 from zeus_runtime.cli.streams import printable
 from zeus_runtime.cli.views import Journal
+from zeus_runtime.cli.wording import subagent_line
 from zeus_runtime.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -23,6 +24,7 @@ from zeus_runtime.events import (
     RunCompleted,
     RunFailed,
     RunStarted,
+    SubAgentEvent,
     Text,
     ToolCallChunk,
     ToolCallResult,
@@ -71,7 +73,9 @@ class TerminalView:
         ):
             self._settle()
             self._tell(event)
-        elif isinstance(event, ToolCallResult):
+        elif isinstance(event, ToolCallResult) or (
+            isinstance(event, SubAgentEvent) and subagent_line(event, self._console.width)
+        ):
             self._tell(event)
             self._wait()
         else:

@@ -13,6 +13,7 @@ from zeus_runtime.cli.wording import (
     decision_line,
     ending_numbers,
     result_line,
+    subagent_line,
     usage_line,
 )
 from zeus_runtime.events import (
@@ -23,6 +24,7 @@ from zeus_runtime.events import (
     Notice,
     RunCompleted,
     RunFailed,
+    SubAgentEvent,
     Text,
     TokenUsage,
     ToolCallResult,
@@ -70,6 +72,9 @@ class Journal:
             complain(f"trying again in {event.wait_seconds:.1f} s: {printable(event.reason)}", "yellow")
         elif isinstance(event, Notice):
             complain(f"note: {printable(event.message)}", "yellow")
+        elif isinstance(event, SubAgentEvent):
+            if line := subagent_line(event, width):
+                complain(f"  {line}", "dim")
         elif isinstance(event, ApprovalRequested):
             complain(f"? {printable(event.tool_name)} needs approval ({event.id})", "yellow")
         elif isinstance(event, ApprovalDecided):
@@ -119,6 +124,7 @@ class StreamedView:
             | Notice
             | ApprovalRequested
             | ApprovalDecided
+            | SubAgentEvent
             | RunCompleted
             | RunFailed,
         ):

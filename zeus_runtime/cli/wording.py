@@ -9,7 +9,14 @@ from typing import Any, Final
 
 from zeus_runtime.cli.streams import printable
 from zeus_runtime.cli.table import shortened
-from zeus_runtime.events import ApprovalDecided, RunCompleted, RunFailed, TokenUsage, ToolCallResult
+from zeus_runtime.events import (
+    ApprovalDecided,
+    RunCompleted,
+    RunFailed,
+    SubAgentEvent,
+    TokenUsage,
+    ToolCallResult,
+)
 
 LONGEST_ARGUMENT: Final = 60
 
@@ -57,6 +64,24 @@ def decision_line(event: ApprovalDecided) -> str:
     how = {"timeout": " because nobody decided in time", "earlier": " as it was before"}.get(event.by, "")
     changed = "" if event.changed is None else ", with changed arguments"
     return printable(f"{event.tool_name} was {done}{how}{changed}")
+
+
+def subagent_line(event: SubAgentEvent, width: int) -> str:
+    """A sub-agent's call, result or end in a line; empty for anything else."""
+    told = event.event
+    name = f"{event.agent} "
+    match told["type"]:
+        case "tool_call":
+            return f"{name}→ {call_line(str(told['tool_name']), told['parameters'], width - len(name) - 4)}"
+        case "tool_call_result":
+            result = ToolCallResult(told["call_id"], told["tool_name"], told["content"], told["is_error"])
+            return f"{name}← {result.tool_name}: {result_line(result, width - len(name) - len(result.tool_name) - 6)}"
+        case "complete":
+            return f"{name}· {event.session} · done"
+        case "error":
+            return shortened(printable(f"{name}· {event.session} · {told['code']}: {told['message']}"), width)
+        case _:
+            return ""
 
 
 def usage_line(ending: RunCompleted | RunFailed, totals: Totals) -> str:

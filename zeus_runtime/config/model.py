@@ -31,6 +31,10 @@ class Limits:
     max_parallel_tools: Annotated[
         int, Doc("Tool calls of one answer that run at the same time."), Minimum(1)
     ] = 16
+    max_subagents: Annotated[int, Doc("Sub-agents that one run may start."), Minimum(0)] = 20
+    max_subagent_depth: Annotated[
+        int, Doc("How deep the agents under `agents` may have agents of their own."), Minimum(0)
+    ] = 3
 
 
 @dataclass(frozen=True)
@@ -259,6 +263,36 @@ class Memory:
 
 
 @dataclass(frozen=True)
+class SubAgent:
+    """An agent that this one may give work to, in a session of its own."""
+
+    description: Annotated[str, MinLength(1), Doc("What it is for; the model chooses by it.")]
+    config: Annotated[
+        str | None,
+        Doc(
+            "Its config: a preset's name, or a file relative to this YAML file; null: this one, without its agents. It "
+            "works with this agent's `storage` and `checkpointer` in any case."
+        ),
+    ] = None
+    overrides: Annotated[Mapping[str, Any], Doc("Keys laid over that config, as a further layer.")] = field(
+        default_factory=dict
+    )
+    context: Annotated[
+        Literal["isolated", "fork", "slice"],
+        Doc(
+            "What it knows besides its prompt: nothing; all that this agent's model was last sent, word for word; the "
+            "newest messages of that."
+        ),
+    ] = "isolated"
+    last_messages: Annotated[int, Doc("How many messages a slice has at most."), Minimum(1)] = 10
+    budget_tokens: Annotated[
+        int | None,
+        Doc("What a fork or slice may take; the oldest messages go first. null: whatever it takes."),
+        Minimum(1),
+    ] = None
+
+
+@dataclass(frozen=True)
 class Plugins:
     """Which plugins may load."""
 
@@ -286,6 +320,9 @@ class Config:
     tools: Annotated[
         tuple[Ref, ...], RefTo("tool"), Doc("Tool components, in the order the model sees them.")
     ] = ()
+    agents: Annotated[
+        Mapping[str, SubAgent], Doc("Name to an agent that the tool `subagents` gives work to.")
+    ] = field(default_factory=dict)
     middlewares: Annotated[
         tuple[Ref, ...], RefTo("middleware"), Doc("Middlewares; the first line is outermost.")
     ] = ()

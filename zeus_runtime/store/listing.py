@@ -8,13 +8,14 @@ from typing import Any
 
 from sqlalchemy import Connection, exists, func, select
 
-from zeus_runtime.store.tables import ArchiveRow, MessageRow, RollbackRow, SnapshotRow, ThreadRow
+from zeus_runtime.store.tables import ArchiveRow, MessageRow, ParentRow, RollbackRow, SnapshotRow, ThreadRow
 
 _thread = ThreadRow.__table__  # type: ignore[attr-defined]
 _message = MessageRow.__table__  # type: ignore[attr-defined]
 _rollback = RollbackRow.__table__  # type: ignore[attr-defined]
 _snapshot = SnapshotRow.__table__  # type: ignore[attr-defined]
 _archive = ArchiveRow.__table__  # type: ignore[attr-defined]
+_parent = ParentRow.__table__  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class SessionInfo:
             ``open`` while it runs or when it was killed, ``rolled-back`` after a return to an earlier message, empty
             where that is not known.
         archived_ms: since when it is archived; None if it is not.
+        parent: the session that it works for; empty for one of the user's own.
     """
 
     session: str
@@ -37,18 +39,26 @@ class SessionInfo:
     updated_ms: int
     state: str = ""
     archived_ms: int | None = None
+    parent: str = ""
 
 
 def list_sessions(
     connection: Connection, *, agent: str | None, limit: int | None, archived: bool
 ) -> Sequence[SessionInfo]:
-    """The sessions, last used first; those that are archived instead of those that are not, if so asked."""
+    """The user's sessions, last used first; those that are archived instead of those that are not, if so asked."""
     query = _INFOS[archived].order_by(_thread.c.updated_ms.desc(), _thread.c.key.desc())
+    query = query.where(_parent.c.thread.is_(None))
     if agent is not None:
         query = query.where(_thread.c.agent == agent)
     if limit is not None:
         query = query.limit(limit)
     return [_info(*row) for row in connection.execute(query)]
+
+
+def children(connection: Connection, session: str) -> Sequence[SessionInfo]:
+    """The sessions of a session's sub-agents, in the order in which they began."""
+    query = _INFOS[False].where(_above.c.session == session)
+    return [_info(*row) for row in connection.execute(query.order_by(_thread.c.created_ms, _thread.c.key))]
 
 
 def one_session(connection: Connection, thread: int) -> SessionInfo:
@@ -63,11 +73,11 @@ def one_session(connection: Connection, thread: int) -> SessionInfo:
 def last_used(
     connection: Connection, *, agent: str | None = None, session: str | None = None
 ) -> Sequence[tuple[str, int]]:
-    """Sessions that are not archived and when each was last used, the last used first."""
+    """The user's sessions that are not archived and when each was last used, the last used first."""
     query = (
         select(_thread.c.session, _thread.c.updated_ms)
-        .select_from(_thread.outerjoin(_archive))
-        .where(_archive.c.thread.is_(None))
+        .select_from(_thread.outerjoin(_archive).outerjoin(_parent, _parent.c.thread == _thread.c.key))
+        .where(_archive.c.thread.is_(None), _parent.c.thread.is_(None))
         .order_by(_thread.c.updated_ms.desc(), _thread.c.key.desc())
     )
     if agent is not None:
@@ -94,6 +104,7 @@ def archived_before(
     return list(connection.execute(query).scalars())
 
 
+_above = _thread.alias("above")
 _STATES: dict[str, str] = {"turn-start": "open", "manual": "rolled-back"}
 
 
@@ -126,7 +137,12 @@ def _infos(*, archived: bool) -> Any:
         _thread.c.updated_ms,
         reason,
         _archive.c.archived_ms,
-    ).select_from(_thread.join(_archive) if archived else _thread.outerjoin(_archive))
+        _above.c.session,
+    ).select_from(
+        (_thread.join(_archive) if archived else _thread.outerjoin(_archive))
+        .outerjoin(_parent, _parent.c.thread == _thread.c.key)
+        .outerjoin(_above, _parent.c.parent == _above.c.key)
+    )
     return query if archived else query.where(_archive.c.thread.is_(None))
 
 
@@ -134,6 +150,8 @@ _INFOS = {archived: _infos(archived=archived) for archived in (False, True)}
 
 
 def _info(*row: Any) -> SessionInfo:
-    session, agent, title, messages, created_ms, updated_ms, reason, archived_ms = row
+    session, agent, title, messages, created_ms, updated_ms, reason, archived_ms, parent = row
     state = _STATES.get(reason, reason or "")
-    return SessionInfo(session, agent, title, messages, created_ms, updated_ms, state, archived_ms)
+    return SessionInfo(
+        session, agent, title, messages, created_ms, updated_ms, state, archived_ms, parent or ""
+    )

@@ -25,7 +25,7 @@ from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.listing import SessionInfo as SessionInfo
-from zeus_runtime.store.listing import list_sessions, one_session
+from zeus_runtime.store.listing import children, list_sessions, one_session
 from zeus_runtime.store.packing import drop_rows
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import ArchiveRow, EditRow, MessageRow, StepRow, TextRow, ThreadRow
@@ -382,10 +382,14 @@ class ThreadLog:
     async def sessions(
         self, *, agent: str | None = None, limit: int | None = None, archived: bool = False
     ) -> Sequence[SessionInfo]:
-        """The sessions, last used first; those that are archived instead of those that are not, if so asked."""
+        """The user's sessions, last used first; those that are archived instead of those that are not, if so asked."""
         return await self.database.run(
             lambda connection: list_sessions(connection, agent=agent, limit=limit, archived=archived)
         )
+
+    async def children(self, session: str) -> Sequence[SessionInfo]:
+        """The sessions of a session's sub-agents, in the order in which they began."""
+        return await self.database.run(lambda connection: children(connection, session))
 
     async def info(self, thread: Thread) -> SessionInfo:
         """The session as a list shows it."""

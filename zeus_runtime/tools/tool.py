@@ -60,6 +60,16 @@ class ToolRun(Protocol):
         """How the user is asked something before it is done."""
         ...
 
+    async def delegate(self, agent: str, prompt: str, *, description: str = "") -> ToolResult:
+        """Give work to one of the config's ``agents``; what it answered, with evidence.
+
+        Args:
+            agent: its name.
+            prompt: all that it is to do and to know.
+            description: a few words for lists.
+        """
+        ...
+
     def state(self, name: str) -> JSON:
         """The value last kept under ``name`` by a tool of this thread (``ToolResult.state``), or None."""
         ...
@@ -96,6 +106,7 @@ class Tool:
         replayable_arguments: names of large arguments that can be had again elsewhere (a written file's content).
         replayable_result: the result can be fetched again by the same call.
         timeout_seconds: how long one call may take.
+        starts_agents: it calls ``ToolRun.delegate``.
     """
 
     name: str
@@ -108,6 +119,7 @@ class Tool:
     replayable_result: bool = False
     takes_run: bool = False
     timeout_seconds: float | None = None
+    starts_agents: bool = False
 
     @cached_property
     def problems_of(self) -> Callable[[JSON], Iterator[ValidationError]]:

@@ -47,10 +47,12 @@ def list_sessions(
     """List the agent's sessions, last used first."""
     checked, own = read_owner(process, config, env=env, sets=sets)
     agent = None if every or not own else checked.config.name
-    found = (
-        with_log(process, checked, lambda log: log.sessions(agent=agent, limit=limit, archived=archived))
-        or ()
-    )
+
+    async def work(log: ThreadLog) -> list[SessionInfo]:
+        own = await log.sessions(agent=agent, limit=limit, archived=archived)
+        return [each for top in own for each in await family(log, top)]
+
+    found = with_log(process, checked, work) or ()
     if as_object:
         answer(as_json([asdict(session) for session in found]))
     elif found:
@@ -93,6 +95,8 @@ def show_session(
                     "session": stored.info.session,
                     "state": stored.info.state,
                     "messages": redact.json(messages),
+                    "parent": stored.info.parent or None,
+                    "children": [asdict(each) for each in stored.children],
                     "approvals": redact.json(decisions_as_json(stored.approvals)),
                 }
             )
@@ -103,6 +107,10 @@ def show_session(
     hidden = len(stored.messages) - len(shown)
     if hidden:
         complain(f"({hidden} message(s) set aside by a rollback: --all shows them)")
+    if stored.info.parent:
+        complain(f"(it works for {stored.info.parent})")
+    for child in stored.children:
+        complain(f"(sub-agent {child.agent}: {child.session}, {child.state or 'not begun'}: {child.title})")
     for waiting in stored.approvals:
         if waiting.is_open:
             line = redact(call_line(waiting.tool, waiting.arguments, 200))
@@ -191,15 +199,27 @@ def _read(
     return checked, found
 
 
+async def family(log: ThreadLog, session: SessionInfo) -> list[SessionInfo]:
+    """A session, and after it those of its sub-agents, each with its own after it."""
+    below = [each for child in await log.children(session.session) for each in await family(log, child)]
+    return [session, *below]
+
+
 def session_table(sessions: Sequence[SessionInfo]) -> str:
-    """Sessions as rows: id, last use in local time, messages, how the last turn went, agent, first words."""
+    """Sessions as rows: id, last use in local time, messages, how the last turn went, agent, first words.
+
+    Those of sub-agents are indented below the session that they work for.
+    """
     from datetime import UTC, datetime
 
     from zeus_runtime.cli.table import shortened, table
 
+    depths: dict[str, int] = {}
+    for each in sessions:
+        depths[each.session] = depths.get(each.parent, -1) + 1
     rows = [
         (
-            each.session,
+            f"{'  ' * (depths[each.session] - 1)}└ {each.session}" if depths[each.session] else each.session,
             datetime.fromtimestamp(each.updated_ms / 1000, UTC).astimezone().strftime("%Y-%m-%d %H:%M"),
             str(each.messages),
             each.state,

@@ -43,6 +43,7 @@ class Stored:
     rollbacks: Sequence[Rollback]
     snapshots: Sequence[Snapshot]
     approvals: Sequence[PendingApproval] = ()
+    children: Sequence[SessionInfo] = ()
 
 
 async def read(log: ThreadLog, session: str) -> Stored:
@@ -70,6 +71,7 @@ async def read(log: ThreadLog, session: str) -> Stored:
         rollbacks=made,
         snapshots=await snapshots(log, thread),
         approvals=await approvals_of(log, thread),
+        children=await log.children(session),
     )
 
 

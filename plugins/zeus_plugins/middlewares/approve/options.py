@@ -45,6 +45,10 @@ class Options:
         "reject"
     )
 
+    def asks_user(self) -> bool:
+        """A sub-agent that writes and lists no such middleware would act behind the back of who is asked here."""
+        return True
+
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
         """Rules for tools or arguments that are not there, patterns that cannot be read, a timeout without seconds."""
         from zeus_plugins.middlewares.approve.rules import rules_of, unsound

@@ -1,0 +1,471 @@
+"""Sub-agents: sessions of their own that work for a call, and what comes back from them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import (
+    Answer,
+    PositionModel,
+    assert_paired,
+    call,
+    calling,
+    events_of,
+    play,
+    shape,
+    write_agent,
+)
+from tests.support.databases import storage
+from zeus_runtime import Agent, ConfigError, Decision, ModelRequest, ModelResponse, PendingApproval, Usage
+from zeus_runtime.events import Event, RunCompleted, RunFailed, SubAgentEvent, TokenUsage, ToolCallResult
+from zeus_runtime.store.approvals import open_approvals
+
+Script = Callable[[ModelRequest], Answer]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def said(request: ModelRequest) -> str:
+    """The last thing that a user said: a parent's user, or a parent."""
+    return next(str(each.content) for each in reversed(list(request.messages)) if each.type == "human")
+
+
+def answers_since(request: ModelRequest) -> int:
+    """How often the model answered since then."""
+    count = 0
+    for each in reversed(list(request.messages)):
+        if each.type == "human":
+            return count
+        count += each.type == "ai"
+    return count
+
+
+def cast(**roles: Sequence[Answer] | Script) -> PositionModel:
+    """A model that answers by what the user said last: the first word chooses the role, its answers come in order."""
+
+    def answer(request: ModelRequest) -> Answer:
+        role = roles[said(request).split()[0]]
+        return role(request) if callable(role) else role[answers_since(request)]
+
+    return PositionModel(answer)
+
+
+def task(call_id: str, prompt: str, agent: str = "helper") -> dict[str, Any]:
+    return call("task", call_id, description=f"about {prompt}", prompt=prompt, agent=agent)
+
+
+def agent(folder: Path, model: Any, yaml: str = "", agents: str = "{helper: {description: Helps.}}") -> Agent:
+    config = write_agent(folder, f"agents: {agents}\n{yaml}", tools="[probe, subagents]")
+    return Agent.from_config(config, directory=folder, model=model)
+
+
+def results(events: Sequence[Event]) -> dict[str, ToolCallResult]:
+    return {event.call_id: event for event in events if isinstance(event, ToolCallResult)}
+
+
+def effects(folder: Path) -> list[str]:
+    file = folder / "effects.txt"
+    return sorted(file.read_text().split()) if file.exists() else []
+
+
+WORKS = [calling(call("record", "r1", text="worked")), "It is done."]
+
+
+async def test_a_sub_agent_works_in_a_session_of_its_own_and_answers_with_evidence(
+    folder: Path, database_url: str
+) -> None:
+    model = cast(go=[calling(task("t1", "work hard")), "All done."], work=WORKS)
+    async with agent(folder, model, storage(database_url)) as living:
+        events = await play(living, "go")
+        assert isinstance(events[-1], RunCompleted)
+        assert events[-1].answer == "All done."
+        result = results(events)["t1"]
+        assert not result.is_error
+        assert result.content.startswith("It is done.\n\n[helper · session_")
+        assert "2 steps" in result.content
+        (parent,) = await living.sessions()
+        log = (await living._open()).log
+        (child,) = await log.children(parent.session)
+        assert (child.agent, child.title, child.parent) == ("test/helper", "about work hard", parent.session)
+        assert shape(await living.history(child.session)) == [
+            ("human", "work hard"),
+            ("ai", ""),
+            ("tool", "recorded: worked"),
+            ("ai", "It is done."),
+        ]
+        assert [text for _, text in shape(await living.history(parent.session))][0::3] == ["go", "All done."]
+        # Its ledger is its own, and --continue never means it.
+        assert len(await log.steps(await log.find(child.session))) == 2
+        assert await living.latest_session() == parent.session
+        await living.delete_session(parent.session)
+        assert await living.sessions() == []
+        with pytest.raises(Exception, match="no session"):
+            await living.history(child.session)
+
+
+async def test_its_events_reach_the_stream_under_its_session(folder: Path) -> None:
+    model = cast(go=[calling(task("t1", "work hard")), "All done."], work=WORKS)
+    async with agent(folder, model) as living:
+        events = await play(living, "go")
+    own = [event for event in events if isinstance(event, SubAgentEvent)]
+    kinds = [event.event["type"] for event in own]
+    assert kinds[0] == "run_started"
+    assert kinds[-1] == "complete"
+    assert {"tool_call", "tool_call_result", "text"} <= set(kinds)
+    assert len({event.session for event in own}) == 1
+    assert {(event.agent, event.call_id) for event in own} == {("helper", "t1")}
+    assert json.loads(json.dumps(own[0].to_wire()))["event"]["type"] == "run_started"
+
+
+async def test_several_work_at_the_same_time(folder: Path) -> None:
+    together = asyncio.Barrier(3)
+
+    class Meeting(PositionModel):
+        async def stream(self, request: ModelRequest) -> Any:
+            if said(request) == "work":
+                await together.wait()
+            async for piece in super().stream(request):
+                yield piece
+
+    def answer(request: ModelRequest) -> Answer:
+        if said(request) == "work":
+            return "done"
+        return calling(*(task(f"t{n}", "work") for n in range(3))) if answers_since(request) == 0 else "end"
+
+    async with agent(folder, Meeting(answer)) as living:
+        async with asyncio.timeout(60):
+            events = await play(living, "go")
+    assert isinstance(events[-1], RunCompleted)
+    assert len(results(events)) == 3
+
+
+async def test_an_unknown_agent_is_told_the_names(folder: Path) -> None:
+    model = cast(go=[calling(task("t1", "work", agent="nobody")), "All done."])
+    async with agent(folder, model) as living:
+        result = results(await play(living, "go"))["t1"]
+    assert result.is_error
+    assert '"helper"' in result.content
+
+
+async def test_a_failing_sub_agent_is_an_error_result(folder: Path) -> None:
+    model = cast(
+        go=[calling(task("t1", "work")), "I see."], work=lambda _request: RuntimeError("the model broke")
+    )
+    async with agent(folder, model) as living:
+        events = await play(living, "go")
+    assert isinstance(events[-1], RunCompleted)
+    result = results(events)["t1"]
+    assert result.is_error
+    assert "did not finish its work" in result.content
+    assert "the model broke" in result.content
+
+
+async def test_limits_are_each_agents_own(folder: Path) -> None:
+    endless = calling(call("echo", "e1", text="x"))
+    model = cast(go=[calling(task("t1", "work")), "I see."], work=lambda _request: endless)
+    agents = "{helper: {description: Helps., overrides: {limits: {max_steps: 2}}}}"
+    async with agent(folder, model, agents=agents) as living:
+        events = await play(living, "go")
+    assert isinstance(events[-1], RunCompleted)
+    assert "limits.max_steps = 2" in results(events)["t1"].content
+
+
+async def test_no_more_than_so_many_are_started(folder: Path) -> None:
+    model = cast(go=[calling(*(task(f"t{n}", "work") for n in range(3))), "End."], work=["done"])
+    async with agent(folder, model, "limits: {max_subagents: 2, max_parallel_tools: 1}") as living:
+        found = results(await play(living, "go"))
+    assert [each.is_error for each in found.values()].count(True) == 1
+    assert any("limits.max_subagents" in each.content for each in found.values())
+
+
+PRICES = "profiles: {models: {gpt-4o: {input_cost_per_token: 1, output_cost_per_token: 0}}}\n"
+
+
+class Priced(PositionModel):
+    """Each answer used a thousand tokens."""
+
+    async def stream(self, request: ModelRequest) -> Any:
+        async for piece in super().stream(request):
+            if isinstance(piece, ModelResponse):
+                yield ModelResponse(piece.message, Usage(1000, 10), cost_usd=1.0)
+            else:
+                yield piece
+
+
+async def test_what_it_costs_counts_in_the_parents_totals_and_limit(folder: Path) -> None:
+    script = cast(go=[calling(task("t1", "work")), "All done."], work=WORKS)
+    async with agent(folder, Priced(script._answer), PRICES) as living:
+        events = await play(living, "go")
+        assert isinstance(events[-1], RunCompleted)
+        assert (events[-1].cost_usd, events[-1].prompt_tokens) == (4.0, 4000)
+        assert sum(event.cost_usd or 0 for event in events if isinstance(event, TokenUsage)) == 4.0
+        assert "$2.0000" in results(events)["t1"].content
+    endless = cast(
+        go=[calling(task("t1", "work")), "x"], work=lambda _r: calling(call("echo", "e", text="x"))
+    )
+    async with agent(folder, Priced(endless._answer), PRICES + "limits: {max_cost_usd: 3}") as living:
+        events = await play(living, "go")
+        assert isinstance(events[-1], RunFailed)
+        assert (events[-1].code, events[-1].details["cost_usd"]) == ("limit", 3.0)
+
+
+async def test_a_fork_begins_with_what_the_parent_was_sent(folder: Path) -> None:
+    model = cast(
+        first=["I know it: 42."],
+        go=[calling(call("echo", "e1", text="hi")), calling(task("t1", "work now")), "All done."],
+        work=["It was 42."],
+    )
+    agents = "{helper: {description: Helps., context: fork}}"
+    async with agent(folder, model, agents=agents) as living:
+        session = (await play(living, "first"))[-1].session  # type: ignore[union-attr]
+        await play(living, "go", session)
+    parent, child = model.requests[-3], model.requests[-2]
+    assert said(child) == "work now"
+    assert shape(child.messages)[:-1] == shape(parent.messages), "word for word what was sent"
+    assert (child.system, child.tools) == (parent.system, parent.tools), (
+        "so the provider's cached prefix is shared"
+    )
+    assert_paired(child.messages)
+
+
+@pytest.mark.parametrize(
+    ("agents", "expected"),
+    [
+        ("context: slice, last_messages: 2", ["I know it: 42.", "go"]),
+        ("context: slice, last_messages: 1", ["go"]),
+        ("context: fork, budget_tokens: 12", ["go"]),
+        ("context: isolated", []),
+    ],
+)
+async def test_a_slice_is_the_newest_messages_within_its_budget(
+    folder: Path, agents: str, expected: list[str]
+) -> None:
+    model = cast(first=["I know it: 42."], go=[calling(task("t1", "work")), "End."], work=["done"])
+    async with agent(folder, model, agents=f"{{helper: {{description: Helps., {agents}}}}}") as living:
+        session = (await play(living, "first"))[-1].session  # type: ignore[union-attr]
+        await play(living, "go", session)
+    (child,) = [each for each in model.requests if said(each) == "work"]
+    assert [text for _, text in shape(child.messages)] == [*expected, "work"]
+
+
+async def test_a_slice_never_begins_with_a_result_whose_call_is_missing(folder: Path) -> None:
+    model = cast(
+        go=[
+            calling(call("echo", "a", text="1"), call("echo", "b", text="2")),
+            calling(task("t1", "work")),
+            "End.",
+        ],
+        work=["done"],
+    )
+    for last in (1, 2, 3):
+        agents = f"{{helper: {{description: Helps., context: slice, last_messages: {last}}}}}"
+        async with agent(folder / str(last), model, agents=agents) as living:
+            await play(living, "go")
+        child = [each for each in model.requests if said(each) == "work"][-1]
+        assert_paired(child.messages)
+
+
+class Yes:
+    def __init__(self) -> None:
+        self.asked: list[PendingApproval] = []
+
+    async def ask(self, pending: PendingApproval) -> Decision | None:
+        self.asked.append(pending)
+        return Decision("approve")
+
+
+async def test_its_approvals_surface_in_the_parent(folder: Path, database_url: str) -> None:
+    script = {"go": [calling(task("t1", "work one"), task("t2", "work two")), "End."], "work": WORKS}
+    asking = "middlewares: [approve]\n" + storage(database_url)
+    model = cast(**script)
+    async with agent(folder, model, asking) as living:
+        ending = (await play(living, "go"))[-1]
+        assert isinstance(ending, RunFailed)
+        assert (ending.code, ending.exit_code) == ("approval_needed", 7)
+        pending = ending.details["pending"]
+        assert [each["tool_name"] for each in pending] == ["record", "record"]
+        assert len({each["session"] for each in pending}) == 2
+        assert ending.session not in {each["session"] for each in pending}
+    async with agent(folder, model, asking) as living:
+        # The decision names the question; the parent's session is enough.
+        await living.decide(ending.session, {pending[0]["id"]: Decision("approve")})
+        again = (await events_of(living.resume(ending.session)))[-1]
+        assert isinstance(again, RunFailed)
+        assert [each["id"] for each in again.details["pending"]] == [pending[1]["id"]]
+        assert effects(folder) == ["worked"]
+        await living.decide(ending.session, {pending[1]["id"]: Decision("reject", "enough")})
+        events = await events_of(living.resume(ending.session))
+        assert isinstance(events[-1], RunCompleted)
+        assert effects(folder) == ["worked"]
+        assert len(await (await living._open()).log.children(ending.session)) == 2, "none was started again"
+    person = Yes()
+    async with agent(folder, cast(**script), asking) as living:
+        events = await events_of(living.stream("go", approvals=person))
+        assert isinstance(events[-1], RunCompleted)
+        assert len(person.asked) == 2
+        assert await open_approvals((await living._open()).log) == []
+
+
+async def test_a_resumed_parent_takes_its_child_up_and_repeats_nothing(folder: Path) -> None:
+    """The model of the child dies at every one of its steps in turn, as the process would."""
+
+    class Died(BaseException):
+        pass
+
+    class Dying(PositionModel):
+        lives = 0
+
+        async def stream(self, request: ModelRequest) -> Any:
+            if self.lives == 0:
+                raise Died
+            self.lives -= 1
+            async for piece in super().stream(request):
+                yield piece
+
+    work = [calling(call("record", f"r{n}", text=f"w{n}")) for n in range(3)]
+    script = cast(go=[calling(task("t1", "work")), "End."], work=[*work, "done"])
+    for lives in range(1, 6):
+        here = folder / str(lives)
+        here.mkdir()
+        dying = Dying(script._answer)
+        dying.lives = lives
+        living = agent(here, dying)
+        with pytest.raises(Died):
+            await play(living, "go")
+        await living.aclose()
+        async with agent(here, script) as living:
+            session = await living.latest_session()
+            assert session is not None
+            events = await events_of(living.resume(session))
+            assert isinstance(events[-1], RunCompleted), events[-1]
+            assert_paired(await living.history(session))
+            assert len(await (await living._open()).log.children(session)) == 1
+    assert effects(folder) == sorted(5 * ["w0", "w1", "w2"]), "no finished call was made again"
+
+
+async def test_a_finished_child_whose_parent_lost_the_result_is_not_asked_again(folder: Path) -> None:
+    from sqlalchemy import text
+
+    from zeus_runtime.store.database import Database
+
+    model = cast(go=[calling(task("t1", "work")), RuntimeError("cut off")], work=WORKS)
+    async with agent(folder, model) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        archived = await living.history(session)
+        assert archived[-1].type == "tool"
+        await living.archive(session)  # without checkpoints the log alone says what is left
+        await living.restore(session)
+    database = Database("sqlite:///.zeus/zeus.db", directory=folder)
+    await database.run(
+        lambda c: c.execute(text("DELETE FROM message WHERE seq = 3 AND payload LIKE '%It is done%'"))
+    )
+    await database.close()
+    model = cast(go=[calling(task("t1", "work")), "End."], work=lambda _request: RuntimeError("asked again"))
+    async with agent(folder, model) as living:
+        events = await events_of(living.resume(session))
+    assert isinstance(events[-1], RunCompleted), events[-1]
+    assert results(events)["t1"].content.startswith("It is done.")
+    assert effects(folder) == ["worked"]
+
+
+async def test_cancelling_the_parent_cancels_its_child_and_both_go_on(folder: Path) -> None:
+    started = asyncio.Event()
+
+    class Hanging(PositionModel):
+        hangs = True
+
+        async def stream(self, request: ModelRequest) -> Any:
+            if said(request) == "work" and self.hangs:
+                started.set()
+                await asyncio.Event().wait()
+            async for piece in super().stream(request):
+                yield piece
+
+    model = Hanging(cast(go=[calling(task("t1", "work")), "End."], work=WORKS)._answer)
+    async with agent(folder, model) as living:
+        running = asyncio.create_task(events_of(living.stream("go")))
+        await started.wait()
+        session = await living.latest_session()
+        assert session is not None
+        assert living.cancel(session)
+        ending = (await running)[-1]
+        assert isinstance(ending, RunFailed)
+        assert ending.code == "cancelled"
+        model.hangs = False
+        events = await events_of(living.resume(session))
+        assert isinstance(events[-1], RunCompleted), events[-1]
+    assert effects(folder) == ["worked"]
+
+
+async def test_a_config_of_its_own_and_agents_of_its_own(folder: Path) -> None:
+    (folder / "boss.yaml").write_text(
+        "version: 1\nname: boss\nmodel: gpt-4o\ntools: [probe, subagents]\nplugins: {files: [probe.py]}\n"
+        "agents: {worker: {description: Works., config: worker.yaml}}\n"
+    )
+    (folder / "worker.yaml").write_text(
+        "version: 1\nname: worker\nmodel: gpt-4.1\ntools: [probe]\nplugins: {files: [probe.py]}\n"
+    )
+    model = cast(
+        go=[calling(task("t1", "manage it", "manager")), "End."],
+        manage=[calling(task("t2", "work", "worker")), "managed"],
+        work=WORKS,
+    )
+    agents = "{manager: {description: Manages., config: boss.yaml}}"
+    async with agent(folder, model, agents=agents) as living:
+        assert living.plan.agents["manager"].plan.agents["worker"].plan.profile.name == "gpt-4.1"
+        events = await play(living, "go")
+        assert isinstance(events[-1], RunCompleted)
+        assert effects(folder) == ["worked"]
+        nested = [event for event in events if isinstance(event, SubAgentEvent) and event.agent == "worker"]
+        assert nested[-1].event["type"] == "complete"
+        log = (await living._open()).log
+        (manager,) = await log.children(events[-1].session)
+        (worker,) = await log.children(manager.session)
+        assert worker.agent == "boss/worker"
+
+
+def problems(folder: Path, agents: str, yaml: str = "", tools: str = "[probe, subagents]") -> str:
+    config = write_agent(folder, f"agents: {agents}\n{yaml}", tools=tools)
+    with pytest.raises(ConfigError) as refused:
+        Agent.from_config(config, directory=folder)
+    return str(refused.value)
+
+
+def test_configs_that_cannot_work_are_refused_with_their_place(folder: Path) -> None:
+    (folder / "two.yaml").write_text(
+        "version: 1\nmodel: gpt-4o\ntools: [subagents]\nagents: {back: {description: x, config: zeus.yaml}}\n"
+    )
+    circle = problems(folder, "{one: {description: x, config: two.yaml}}")
+    assert "agents-circle" in circle
+    assert "zeus.yaml → two.yaml → zeus.yaml" in circle
+    assert "agents-unused" in problems(folder, "{one: {description: x}}", tools="[probe]")
+    deep = problems(folder, "{one: {description: x}}", "limits: {max_subagent_depth: 0}")
+    assert "agents-too-deep" in deep
+    broken = problems(folder, "{one: {description: x, overrides: {limits: {max_stepz: 3}}}}")
+    assert "agents-invalid" in broken
+    assert "max_stepz" in broken
+    assert "zeus.yaml:6" in broken
+    (folder / "wild.yaml").write_text(
+        "version: 1\nmodel: gpt-4o\ntools: [probe]\nplugins: {files: [probe.py]}\n"
+    )
+    unasked = problems(folder, "{one: {description: x, config: wild.yaml}}", "middlewares: [approve]")
+    assert "agents-unasked" in unasked
+
+
+async def test_a_parent_that_only_reads_has_agents_that_only_read(folder: Path) -> None:
+    model = cast(go=[calling(task("t1", "work")), "End."], work=WORKS)
+    config = write_agent(folder, "agents: {helper: {description: Helps.}}\n", tools="[probe, subagents]")
+    async with Agent.from_config(config, directory=folder, model=model, mode="plan") as living:
+        events = await play(living, "go")
+        assert isinstance(events[-1], RunCompleted)
+    assert effects(folder) == []

@@ -1,0 +1,316 @@
+"""Giving work to a sub-agent: a session of its own that is found again, and what comes back from it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from zeus_runtime.agent.approvals import Desk
+from zeus_runtime.agent.outfitting import fresh_outfit
+from zeus_runtime.agent.session import Session
+from zeus_runtime.context.ledger import Step
+from zeus_runtime.errors import UsageError
+from zeus_runtime.events import (
+    ApprovalDecided,
+    ApprovalRequested,
+    Event,
+    RunCompleted,
+    RunFailed,
+    SubAgentEvent,
+)
+from zeus_runtime.tools import ToolResult
+from zeus_runtime.tools.approval import ApprovalPending
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+
+    from zeus_runtime.agent.meter import Meter
+    from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.agent.subagents import PlannedAgent
+    from zeus_runtime.config.model import SubAgent
+    from zeus_runtime.context import View
+    from zeus_runtime.models.interface import Model
+    from zeus_runtime.store.database import Database
+    from zeus_runtime.store.thread_log import Thread, ThreadLog
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a call gives to do.
+
+    Args:
+        agent: whom.
+        prompt: what.
+        description: in a few words.
+        call_id, place, run_id: the call.
+        view: what the parent's model was sent last.
+        meter: where what it uses counts too.
+        emit: where its events go.
+    """
+
+    agent: str
+    prompt: str
+    description: str
+    call_id: str
+    place: int
+    run_id: str
+    view: Callable[[], View]
+    meter: Meter
+    emit: Callable[[Event], None]
+
+
+Delegate: TypeAlias = Callable[[Errand], Awaitable[ToolResult]]
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What an agent and its sub-agents share.
+
+    Args:
+        log, database: where messages are.
+        saver, graph: where checkpoints are, and what steps.
+        model_of: the model of a plan, opened once.
+        masked: an event with the secrets of a config masked.
+    """
+
+    log: ThreadLog
+    database: Database
+    saver: BaseCheckpointSaver[Any]
+    graph: CompiledStateGraph[Any, Any, Any, Any]
+    model_of: Callable[[Plan], Model]
+    masked: Callable[[Event, PlannedAgent], Event]
+
+
+@dataclass(frozen=True)
+class Delegating:
+    """One run's way to its agents.
+
+    Args:
+        ground: what they share.
+        plan: of the run.
+        session: of the run.
+        desk: how its user is asked.
+    """
+
+    ground: Ground
+    plan: Plan
+    session: str
+    desk: Desk
+
+    async def __call__(self, errand: Errand) -> ToolResult:
+        """What the sub-agent answered; its failure is an error result.
+
+        Raises:
+            ApprovalPending: it waits for a decision.
+        """
+        from zeus_runtime.store.family import open_child
+
+        planned = self.plan.agents.get(errand.agent)
+        if planned is None:
+            names = ", ".join(self.plan.agents)
+            why = f"The agents are: {names}." if names else "You have none: do the work yourself."
+            return ToolResult(f"There is no agent {errand.agent!r} here. {why}", is_error=True)
+        log, limits = self.ground.log, self.plan.config.limits
+        parent = await log.find(self.session)
+        thread = await open_child(
+            log,
+            parent,
+            errand.run_id,
+            errand.place,
+            agent=f"{self.plan.config.name}/{planned.name}",
+            title=errand.description or errand.prompt,
+            at_most=limits.max_subagents,
+        )
+        if thread is None:
+            return ToolResult(
+                f"This run has started {limits.max_subagents} agents, which is the most it may"
+                " (limits.max_subagents). Go on without further ones.",
+                is_error=True,
+            )
+        try:
+            give_back = await self.ground.database.claim(thread.session)
+        except UsageError as error:
+            return ToolResult(f"The agent {planned.name} cannot work now: {error.message}.", is_error=True)
+        try:
+            return await self._worked(planned, errand, thread)
+        finally:
+            give_back()
+
+    async def _worked(self, planned: PlannedAgent, errand: Errand, thread: Thread) -> ToolResult:
+        from zeus_runtime.store.approvals import open_approvals
+
+        log = self.ground.log
+        state = (await log.info(thread)).state
+        ending: Event | None = None
+        if state != "complete":
+            if not state:
+                await self._given(planned.spec, errand, thread)
+            ending = await self._ran(planned, errand, thread, errand.prompt if not state else None)
+        if isinstance(ending, RunFailed) and ending.code == "approval_needed":
+            raise ApprovalPending(await open_approvals(log, thread.session))
+        return await self._told(planned, thread, ending)
+
+    async def _ran(
+        self, planned: PlannedAgent, errand: Errand, thread: Thread, prompt: str | None
+    ) -> RunCompleted | RunFailed:
+        """One run of the sub-agent; its last event."""
+        ground, plan = self.ground, planned.plan
+        endings: list[RunCompleted | RunFailed] = []
+
+        def emit(event: Event) -> None:
+            shown = ground.masked(event, planned)
+            if isinstance(shown, RunCompleted | RunFailed):
+                endings.append(shown)
+            if isinstance(shown, ApprovalRequested | ApprovalDecided | SubAgentEvent):
+                errand.emit(shown)
+            else:
+                errand.emit(SubAgentEvent(thread.session, planned.name, errand.call_id, shown.to_wire()))
+
+        desk = Desk(
+            ground.log,
+            user=plan.config.user,
+            redact=planned.checked.document.redactor.json,
+            emit=emit,
+            channel=self.desk.channel,
+            around=self.desk,
+        )
+        delegate = Delegating(ground, plan, thread.session, desk)
+        outfit = fresh_outfit(plan, ground.model_of(plan), thread.session, desk, delegate)
+        outfit.meter.above = errand.meter
+        session = Session(
+            thread,
+            log=ground.log,
+            database=ground.database,
+            saver=ground.saver,
+            graph=ground.graph,
+            upkeep=_nothing,
+        )
+        await _apart(session.run(prompt, plan.mode, outfit, emit))
+        return endings[-1]
+
+    async def _given(self, spec: SubAgent, errand: Errand, thread: Thread) -> None:
+        """Write what a fork or slice knows as the beginning of its log; what a killed process wrote of it stays."""
+        from zeus_runtime.models.messages import to_payload
+
+        if spec.context == "isolated":
+            return
+        log = self.ground.log
+        last = spec.last_messages if spec.context == "slice" else None
+        written = len(await log.read(thread))
+        messages = handed_down(errand.view(), last=last, budget_tokens=spec.budget_tokens)
+        for seq, message in enumerate(messages[written:], written + 1):
+            payload = json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
+            await log.append(thread, seq, f"given.{seq}", payload)
+
+    async def _told(self, planned: PlannedAgent, thread: Thread, ending: Event | None) -> ToolResult:
+        """The result of the call: the answer, and by what it can be checked."""
+        from zeus_runtime.models.messages import from_payload
+
+        log = self.ground.log
+        messages = [
+            from_payload(json.loads(entry.payload))
+            for entry in await log.read(thread)
+            if not entry.id.startswith("given.")
+        ]
+        steps = [Step.from_json(entry.payload) for entry in await log.steps(thread)]
+        writing = {each.tool.name for each in planned.plan.tools if each.tool.access == "write"}
+        evidence = {
+            "agent": planned.name,
+            "session": thread.session,
+            "steps": sum(step.usage is not None or not step.error for step in steps),
+            "prompt_tokens": sum(step.usage.input_tokens for step in steps if step.usage is not None),
+            "completion_tokens": sum(step.usage.output_tokens for step in steps if step.usage is not None),
+            "cost_usd": _sum([cost for step in steps for cost in (step.cost_usd, step.policy_cost_usd)]),
+            "files": files_written(messages, writing),
+        }
+        is_answered = bool(messages) and messages[-1].type == "ai"
+        nothing_left = isinstance(ending, RunFailed) and ending.code == "usage" and is_answered
+        if isinstance(ending, RunFailed) and not nothing_left:
+            text = f"The agent {planned.name} did not finish its work ({ending.code}): {ending.message}"
+            return ToolResult(f"{text}\n\n{_line(evidence)}", is_error=True, artifact=evidence)
+        from zeus_runtime.models.content import text_of
+
+        answer = text_of(messages[-1]) if is_answered else ""
+        return ToolResult(f"{answer or '(it gave no answer)'}\n\n{_line(evidence)}", artifact=evidence)
+
+
+def handed_down(view: View, *, last: int | None, budget_tokens: int | None) -> list[BaseMessage]:
+    """The newest messages of a view that fit, beginning with one that is no result of a call that is missing.
+
+    Args:
+        last: how many at most; None for all.
+        budget_tokens: what they may take together; None for whatever they take.
+    """
+    items = list(view.items())
+    start, tokens = len(items), 0
+    while start > 0 and (last is None or len(items) - start < last):
+        tokens += items[start - 1].tokens
+        if budget_tokens is not None and tokens > budget_tokens:
+            break
+        start -= 1
+    while start < len(items) and items[start].message.type == "tool":
+        start += 1
+    return [item.message for item in items[start:]]
+
+
+def files_written(messages: Sequence[BaseMessage], writing: set[str]) -> list[str]:
+    """The paths that successful calls of tools that write were given, each once, in order."""
+    from zeus_runtime.models.content import calls_of
+
+    failed = {
+        getattr(message, "tool_call_id", "")
+        for message in messages
+        if message.type == "tool" and getattr(message, "status", "") == "error"
+    }
+    found = [
+        value
+        for message in messages
+        if message.type == "ai"
+        for call in calls_of(message)
+        if call["name"] in writing and call["id"] not in failed and isinstance(call["args"], dict)
+        for name, value in call["args"].items()
+        if name in ("path", "file_path") and isinstance(value, str)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _line(evidence: Mapping[str, Any]) -> str:
+    """``[researcher · session_… · 3 steps · $0.0120 · wrote /notes.md]``."""
+    steps, cost, files = evidence["steps"], evidence["cost_usd"], evidence["files"]
+    parts = [evidence["agent"], evidence["session"], f"{steps} {'step' if steps == 1 else 'steps'}"]
+    parts += [f"${cost:.4f}"] if cost is not None else []
+    parts += [f"wrote {', '.join(files)}"] if files else []
+    return f"[{' · '.join(parts)}]"
+
+
+def _sum(costs: Sequence[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if known else None
+
+
+async def _nothing() -> None: ...
+
+
+async def _apart(work: Any) -> None:
+    """Await ``work`` as a graph of its own, not as a part of the graph that this call stands in.
+
+    A cancellation reaches it, is waited for, and goes on here.
+    """
+    from contextvars import copy_context
+
+    from langchain_core.runnables.config import var_child_runnable_config
+
+    context = copy_context()
+    context.run(var_child_runnable_config.set, None)
+    task = asyncio.get_running_loop().create_task(work, context=context)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait([task])
+        raise

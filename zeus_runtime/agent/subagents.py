@@ -1,0 +1,172 @@
+"""The agents that an agent may give work to, planned: each a config of its own, or this one changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zeus_runtime.agent.checked import check_loaded
+from zeus_runtime.config import ConfigError
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.config import Document
+    from zeus_runtime.config.model import Mode, SubAgent
+
+
+@dataclass(frozen=True)
+class PlannedAgent:
+    """One agent under ``agents``.
+
+    Args:
+        name: its name there.
+        spec: what the YAML says of it.
+        checked: its config.
+        plan: exactly what it runs.
+    """
+
+    name: str
+    spec: SubAgent
+    checked: Checked = field(repr=False)
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Above:
+    """What a plan is part of.
+
+    Args:
+        files: the configs above it, the outermost first.
+        depth_left: how deep agents may still have agents.
+        priced: whether an agent above it has a money limit.
+        asked: whether an agent above it asks the user before tools run.
+    """
+
+    files: tuple[str, ...] = ()
+    depth_left: int | None = None
+    priced: bool = False
+    asked: bool = False
+
+
+def planned_agents(checked: Checked, plan: Plan, above: Above) -> Mapping[str, PlannedAgent]:
+    """Every agent under ``agents``, and theirs.
+
+    Raises:
+        ConfigError: their configs are not valid, go round in a circle or too deep, or no tool can reach them.
+    """
+    agents = checked.config.agents
+    limits = checked.config.limits
+    left = limits.max_subagent_depth if above.depth_left is None else above.depth_left
+    if not any(planned.tool.starts_agents for planned in plan.tools):
+        raise _refused(checked, "agents-unused", "no tool gives them work", (), "add `subagents` to `tools`")
+    if left <= 0:
+        raise _refused(
+            checked,
+            "agents-too-deep",
+            "they are nested deeper than limits.max_subagent_depth of the outermost agent allows",
+            (),
+            "raise it there, or let these agents work without agents of their own",
+        )
+    below = Above(
+        (*above.files, _place(checked)),
+        left - 1,
+        priced=above.priced or limits.max_cost_usd is not None,
+        asked=above.asked or asks_user(plan),
+    )
+    return {name: _planned(checked, name, spec, plan.mode, below) for name, spec in agents.items()}
+
+
+def _planned(checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Above) -> PlannedAgent:
+    from zeus_runtime.agent.plan import make_plan
+
+    own = _own(checked, name, spec, above)
+    # A parent that may only read has no agent that writes.
+    planned_mode = own.config.mode if mode == "agent" else mode
+    plan = make_plan(own, mode=planned_mode, above=above, leaf=spec.config is None)
+    prices = (plan.profile.input_cost_per_token, plan.profile.output_cost_per_token)
+    if above.priced and None in prices:
+        raise _refused(
+            checked,
+            "unknown-price",
+            f"limits.max_cost_usd cannot be kept: no price is known for {plan.profile.name!r}",
+            (name,),
+            "give its prices under profiles.models of that agent, or drop the limit",
+        )
+    acts = any(each.tool.access == "write" and each.showing == "callable" for each in plan.tools)
+    if above.asked and acts and not asks_user(plan):
+        raise _refused(
+            checked,
+            "agents-unasked",
+            f"{name} has tools that write and asks nobody, though this agent lists a middleware that asks the user",
+            (name,),
+            "list that middleware in its config too; {approve: {mode: run_everything}} says that it runs unasked",
+        )
+    return PlannedAgent(name, spec, own, plan)
+
+
+def asks_user(plan: Plan) -> bool:
+    """Whether a middleware asks the user before tools run; its options say so by a method ``asks_user``."""
+    return any(
+        asks() for each in plan.middlewares if (asks := getattr(each.value, "asks_user", None)) is not None
+    )
+
+
+def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
+    """The config of an agent, checked."""
+    from zeus_runtime.config.merge import merge, ref_places
+    from zeus_runtime.config.model import Config
+    from zeus_runtime.config.nodes import find
+
+    try:
+        document = checked.document if spec.config is None else _loaded(checked, spec.config)
+        if spec.config is not None and _name(document) in above.files:
+            circle = " → ".join([*above.files[above.files.index(_name(document)) :], _name(document)])
+            raise _refused(
+                checked, "agents-circle", f"agents go round in a circle: {circle}", (name, "config")
+            )
+        overrides = find(checked.document.root, ("agents", name, "overrides"))
+        if overrides is not None and spec.overrides:
+            document = replace(document, root=merge(document.root, overrides, ref_places(Config)))
+        own = check_loaded(document, directory=checked.directory, environ=checked.environ)
+    except ConfigError as error:
+        if any(each.code.startswith("agents-") for each in error.diagnostics):
+            raise
+        told = checked.diagnostic(
+            "agents-invalid", f"the config of the agent {name!r} is not valid", ("agents", name)
+        )
+        raise ConfigError([told, *error.diagnostics]) from None
+    if spec.config is None and spec.context != "fork":
+        # A fork keeps the tool that lists the agents: it is part of the prefix that the provider has cached.
+        own = replace(own, config=replace(own.config, agents={}))
+    return own
+
+
+def _loaded(checked: Checked, config: str) -> Document:
+    from zeus_runtime.config import load
+
+    folder = checked.directory if checked.document.path is None else checked.document.path.parent
+    file = folder / config
+    is_file = "/" in config or config.endswith((".yaml", ".yml")) or file.exists()
+    return load(
+        Path(file) if is_file else config,
+        environ=checked.environ,
+        homes=checked.homes,
+        directory=checked.directory,
+    )
+
+
+def _place(checked: Checked) -> str:
+    return _name(checked.document)
+
+
+def _name(document: Document) -> str:
+    return document.source
+
+
+def _refused(
+    checked: Checked, code: str, message: str, path: tuple[str, ...], hint: str | None = None
+) -> ConfigError:
+    return ConfigError([checked.diagnostic(code, f"agents: {message}", ("agents", *path), hint=hint)])

@@ -1,0 +1,73 @@
+"""Sub-agents' sessions: made for one call of one run, and gone with the session that they work for."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, func, insert, select
+
+from zeus_runtime.store.tables import ParentRow, ThreadRow
+from zeus_runtime.store.thread_log import TITLE_CHARACTERS, Thread
+
+if TYPE_CHECKING:
+    from zeus_runtime.store.thread_log import ThreadLog
+
+_thread = ThreadRow.__table__  # type: ignore[attr-defined]
+_parent = ParentRow.__table__  # type: ignore[attr-defined]
+
+
+def child_session(parent: str, run_id: str, place: int) -> str:
+    """The id of the session that works for a call: the same whenever its run is taken up."""
+    digest = hashlib.sha256(f"{parent}\n{run_id}\n{place}".encode()).hexdigest()
+    return f"session_{digest[:12]}"
+
+
+async def open_child(
+    log: ThreadLog, parent: Thread, run_id: str, place: int, *, agent: str, title: str, at_most: int
+) -> Thread | None:
+    """The thread of the session that works for a call, made if it is new; None if its run has ``at_most`` already.
+
+    Raises:
+        LogConflictError: another process has taken the parent.
+    """
+    session = child_session(parent.session, run_id, place)
+    now = log.now_ms()
+
+    def work(connection: Connection) -> Thread | None:
+        find = select(_thread.c.key).where(_thread.c.session == session)
+        if (found := connection.execute(find).scalar()) is not None:
+            return Thread(found, session)
+        started = select(func.count()).where(_parent.c.parent == parent.key, _parent.c.run_id == run_id)
+        if connection.execute(started).scalar_one() >= at_most:
+            return None
+        row = {"session": session, "agent": agent, "created_ms": now, "updated_ms": now}
+        text = title[:TITLE_CHARACTERS].replace("\0", "\u2400")
+        connection.execute(insert(_thread), {**row, "title": text, "epoch": 0})
+        key = connection.execute(find).scalar_one()
+        link = {"thread": key, "parent": parent.key, "run_id": run_id, "place": place}
+        connection.execute(insert(_parent), {**link, "agent": agent, "created_ms": now})
+        return Thread(key, session)
+
+    return await log.owning(parent, "a sub-agent", work)
+
+
+async def descendants(log: ThreadLog, thread: Thread) -> list[Thread]:
+    """The sessions of a session's sub-agents, and of theirs, the youngest last."""
+
+    def work(connection: Connection) -> list[Thread]:
+        found: list[Thread] = []
+        young = [thread.key]
+        while young:
+            query = (
+                select(_thread.c.key, _thread.c.session)
+                .select_from(_thread.join(_parent, _parent.c.thread == _thread.c.key))
+                .where(_parent.c.parent.in_(young))
+                .order_by(_parent.c.created_ms, _parent.c.place)
+            )
+            born = [Thread(key, session) for key, session in connection.execute(query)]
+            found += born
+            young = [each.key for each in born]
+        return found
+
+    return await log.database.run(work)
