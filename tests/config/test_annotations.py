@@ -241,7 +241,7 @@ def every_field(record: Any, path: str = "") -> list[tuple[str, Any]]:
     schema = schema_of(record)
     found = []
     for entry in fields(record):
-        found.append((f"{path}{entry.name}", schema["properties"][entry.name]))
+        found.append((f"{path}{entry.name}", schema["properties"][entry.key]))
         if isinstance(entry.default_factory, type) and is_dataclass(entry.default_factory):
             found += every_field(entry.default_factory, f"{path}{entry.name}.")
     return found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.keeping import Keeper, Pruned
+from zeus_runtime.agent.opening import OpenToolsets
 from zeus_runtime.agent.outfitting import fresh_outfit, open_model
 from zeus_runtime.agent.plan import Plan, make_plan
 from zeus_runtime.agent.session import Compaction, Session, interrupted, new_session_id
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import SessionInfo, Thread, ThreadLog
+    from zeus_runtime.tools import Ask, Connection, Tool
 
 
 @dataclass(frozen=True)
@@ -112,19 +114,20 @@ class Agent:
         """Exactly what runs."""
         return self._plan
 
-    async def run(self, prompt: str, *, session: str | None = None) -> RunResult:
+    async def run(self, prompt: str, *, session: str | None = None, ask: Ask | None = None) -> RunResult:
         """One run from prompt to answer.
 
         Args:
             prompt: what the user says.
             session: an existing session to go on with; a new one by default.
+            ask: answers what a tool asks the user, given (question, JSON Schema of the answer).
 
         Raises:
             FailedRunError: the run failed, reached a limit or was cancelled.
             UsageError: there is no such session, or it is running.
         """
         ending: Event | None = None
-        async for event in self.stream(prompt, session=session):
+        async for event in self.stream(prompt, session=session, ask=ask):
             ending = event
         if isinstance(ending, RunFailed):
             raise FailedRunError(ending)
@@ -138,20 +141,22 @@ class Agent:
             ending.cost_usd,
         )
 
-    def stream(self, prompt: str, *, session: str | None = None) -> AsyncGenerator[Event, None]:
+    def stream(
+        self, prompt: str, *, session: str | None = None, ask: Ask | None = None
+    ) -> AsyncGenerator[Event, None]:
         """One run as its events; exactly one is terminal (``RunCompleted`` or ``RunFailed``) and it is the last.
 
         Closing the iterator early cancels the run; the session can go on.
         """
-        return self._events(prompt, session)
+        return self._events(prompt, session, ask)
 
-    def resume(self, session: str) -> AsyncGenerator[Event, None]:
+    def resume(self, session: str, *, ask: Ask | None = None) -> AsyncGenerator[Event, None]:
         """Take up the session's run that was cut off: no finished tool call repeats, no paid answer is asked again.
 
         Raises:
             UsageError: there is no such session. (That nothing is left to take up comes as a ``RunFailed``.)
         """
-        return self._events(None, session)
+        return self._events(None, session, ask)
 
     def cancel(self, session: str) -> bool:
         """Stop what runs on ``session``; its stream ends with a ``RunFailed`` of code ``cancelled``.
@@ -220,7 +225,8 @@ class Agent:
         live = await self._open()
         thread = await live.log.find(session)
         self._refuse_running(session)
-        outfit = fresh_outfit(self._plan, self._heard(live.model), session)
+        opened = await live.toolsets.opened()
+        outfit = fresh_outfit(self._plan, self._heard(live.model), session, opened=opened)
         give_back = await live.database.claim(session)
         try:
             return await self._session(live, thread).compact(
@@ -309,11 +315,25 @@ class Agent:
     async def __aexit__(self, *_exc: object) -> None:
         await self.aclose()
 
-    async def _events(self, prompt: str | None, session: str | None) -> AsyncGenerator[Event, None]:
+    async def connections(self) -> Sequence[Connection]:
+        """What the agent's toolsets are connected to, and what not; they are opened if they are not yet."""
+        opened = await (await self._open()).toolsets.opened()
+        return [each for toolset in opened.values() for each in toolset.status()]
+
+    async def tools(self) -> Sequence[Tool]:
+        """Every tool the agent has now, the toolsets' too, in the order the model sees them."""
+        live = await self._open()
+        opened = await live.toolsets.opened()
+        return fresh_outfit(self._plan, live.model, new_session_id(), opened=opened).equipment.tools
+
+    async def _events(
+        self, prompt: str | None, session: str | None, ask: Ask | None
+    ) -> AsyncGenerator[Event, None]:
         _refuse_broken_text(prompt or "")
         live = await self._open()
         name = session or new_session_id()
-        outfit = fresh_outfit(self._plan, self._heard(live.model), name)
+        opened = await live.toolsets.opened()
+        outfit = fresh_outfit(self._plan, self._heard(live.model), name, opened=opened, ask=ask)
         if session is None:
             thread = await live.log.open(name, agent=self._plan.config.name, title=prompt or "")
         else:
@@ -324,8 +344,12 @@ class Agent:
         emit = self._emitter(events.put_nowait)
         for notice in self._plan.notices:
             emit(notice)
-        work = self._session(live, thread).run(prompt, self._plan.mode, outfit, emit)
-        task = asyncio.create_task(work, name=f"run {name}")
+
+        async def work() -> None:
+            with live.toolsets.telling(emit):
+                await self._session(live, thread).run(prompt, self._plan.mode, outfit, emit)
+
+        task = asyncio.create_task(work(), name=f"run {name}")
         self._running[name] = task
 
         def end(task: asyncio.Task[None]) -> None:
@@ -423,6 +447,7 @@ class _Live:
     saver: BaseCheckpointSaver[Any]
     graph: CompiledStateGraph[Any, Any, Any, Any]
     model: Model
+    toolsets: OpenToolsets
     loop: asyncio.AbstractEventLoop
 
 
@@ -439,7 +464,9 @@ async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live
     await log.create_tables()
     saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))
     opened = model or open_model(plan)
-    return _Live(database, log, saver, build_graph(saver), opened, asyncio.get_running_loop())
+    toolsets = OpenToolsets(plan)
+    stack.push_async_callback(toolsets.aclose)
+    return _Live(database, log, saver, build_graph(saver), opened, toolsets, asyncio.get_running_loop())
 
 
 def _cancel_once(task: asyncio.Task[None]) -> None:

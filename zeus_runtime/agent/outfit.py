@@ -6,18 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from zeus_runtime.agent.equipment import Equipment
 from zeus_runtime.agent.meter import Meter
 from zeus_runtime.agent.middleware import Middleware
 from zeus_runtime.context import Archive
 from zeus_runtime.models.interface import Model
 from zeus_runtime.models.profiles import ModelProfile
 from zeus_runtime.prompt import Section
-from zeus_runtime.tools import Tool
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Limits
     from zeus_runtime.context.fixed import ToolCounts
     from zeus_runtime.context.tokens import Counter
+    from zeus_runtime.tools import Ask
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Outfit:
 
     Args:
         model: the model, with retry around it.
-        tools: all tools, also those that the mode hides.
+        equipment: all tools, also those that the mode hides.
         middlewares: (name, instance) in YAML order.
         stable: sections 1 to 6.
         clock_section: section 7's text, made once per run.
@@ -37,10 +38,11 @@ class Outfit:
         counter: counts tokens as the model's provider does.
         tool_counts: what the tools take, counted once for all runs.
         archive: where originals go before an edit.
+        ask: asks the user on a tool's behalf; None where nobody can answer.
     """
 
     model: Model
-    tools: Sequence[Tool]
+    equipment: Equipment
     middlewares: Sequence[tuple[str, Middleware]]
     stable: Mapping[Section, str]
     clock_section: str
@@ -51,3 +53,4 @@ class Outfit:
     counter: Counter
     tool_counts: ToolCounts
     archive: Archive
+    ask: Ask | None = None

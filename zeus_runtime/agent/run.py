@@ -14,15 +14,17 @@ from zeus_runtime.agent.middleware import Middleware, Turn
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.planning import Planned
 from zeus_runtime.errors import LimitError
-from zeus_runtime.events import Event, Notice, Text, ToolCallResult, ToolCallStarted
+from zeus_runtime.events import Event, Notice, Text, ToolCallResult, ToolCallStarted, ToolProgress
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.interface import ModelResponse
 from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate_arguments
+from zeus_runtime.tools.deferred import is_loaded, schema_result
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
     from zeus_runtime.config import Limits
+    from zeus_runtime.tools import Ask
 
 
 @dataclass
@@ -35,9 +37,17 @@ class ToolRunView:
     run_id: str
     user_text: str = field(repr=False)
     _state: Mapping[str, Any] = field(repr=False)
+    _progress: Callable[[str, float | None, float | None], None] = field(repr=False)
+    _ask: Ask | None = field(repr=False, default=None)
 
     def state(self, name: str) -> Any:
         return self._state.get(name)
+
+    def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        self._progress(message, done, total)
+
+    async def ask(self, question: str, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        return None if self._ask is None else await self._ask(question, schema)
 
 
 class Run:
@@ -67,7 +77,6 @@ class Run:
         self._outfit = outfit
         outfit.meter.emit = emit
         self._asking = Asking(turn, outfit, conversation, emit)
-        self._tools = {tool.name: tool for tool in outfit.tools}
         self._call_tool = chain(outfit.middlewares, "wrap_tool_call", self._dispatch)
 
     @property
@@ -149,19 +158,34 @@ class Run:
         return await self._call_tool(ToolCall(str(call["id"]), name, arguments, self.turn.session))
 
     async def _dispatch(self, call: ToolCall) -> ToolResult:
-        tool = self._tools.get(call.name)
+        tool = self._outfit.equipment.find(call.name)
         if tool is None:
             known = ", ".join(schema.name for schema in self._asking.schemas) or "none"
             return ToolResult(f"There is no tool {call.name!r}. The tools are: {known}.", is_error=True)
         refusal = permitted(tool, self.turn.mode)
         if refusal is not None:
             return ToolResult(refusal, is_error=True)
+        if not is_loaded(tool, self.conversation.state.get):
+            return schema_result(
+                [tool], heading="Nothing was done: here are the parameters; call it again.", is_error=True
+            )
         arguments = validate_arguments(tool, call.arguments)
         if isinstance(arguments, str):
             return ToolResult(arguments, is_error=True)
         turn = self.turn
+
+        def progress(message: str, done: float | None, total: float | None) -> None:
+            self.emit(ToolProgress(call.id, call.name, message, done, total))
+
         view = ToolRunView(
-            turn.session, call.id, turn.mode, turn.run_id, turn.user_text, self.conversation.state
+            turn.session,
+            call.id,
+            turn.mode,
+            turn.run_id,
+            turn.user_text,
+            self.conversation.state,
+            progress,
+            self._outfit.ask,
         )
         return await invoke(tool, arguments, view)
 
