@@ -131,6 +131,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.tool import ToolCall as ToolCall
     from zeus_runtime.tools.tool import ToolResult as ToolResult
     from zeus_runtime.tools.tool import ToolRun as ToolRun
+    from zeus_runtime.tools.toolset import Account as Account
     from zeus_runtime.tools.toolset import Ask as Ask
     from zeus_runtime.tools.toolset import Connection as Connection
     from zeus_runtime.tools.toolset import ConnectionState as ConnectionState
@@ -143,6 +144,7 @@ __version__ = "0.1.0"
 _ROOMS = {
     "Agent": "agent.agent",
     "Access": "tools.tool",
+    "Account": "tools.toolset",
     "Alias": "config.annotations",
     "Archive": "context.archive",
     "Ask": "tools.toolset",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.tool import ToolCall as ToolCall
     from zeus_runtime.tools.tool import ToolResult as ToolResult
     from zeus_runtime.tools.tool import ToolRun as ToolRun
+    from zeus_runtime.tools.toolset import Account as Account
     from zeus_runtime.tools.toolset import Ask as Ask
     from zeus_runtime.tools.toolset import Connection as Connection
     from zeus_runtime.tools.toolset import Tell as Tell
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 # The decorator `tool` is public as `zeus_runtime.tool` (from `tools.define`): here its name would shadow the module.
 _ROOMS = {
     "Access": "tool",
+    "Account": "toolset",
     "Ask": "toolset",
     "Category": "tool",
     "Connection": "toolset",

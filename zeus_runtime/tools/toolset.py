@@ -38,6 +38,23 @@ class Connection:
     tools: int = 0
 
 
+@dataclass(frozen=True)
+class Account:
+    """An account that some of a toolset's tools need, and whether it is authorised.
+
+    Args:
+        name: as the config names what it belongs to.
+        address: where it is used.
+        authorised: whether a right is kept.
+        detail: what for and how long, or what is wrong.
+    """
+
+    name: str
+    address: str
+    authorised: bool
+    detail: str = ""
+
+
 class Toolset:
     """What a tool component's ``create`` may return instead of a sequence of tools.
 
@@ -68,3 +85,26 @@ class Toolset:
     def status(self) -> Sequence[Connection]:
         """What it is connected to, and what not."""
         return ()
+
+    def accounts(self) -> Sequence[Account]:
+        """The accounts that its tools need; it need not be open for this and the next two."""
+        return ()
+
+    async def log_in(self, account: str, show: Callable[[str], None]) -> int:
+        """Let a person authorise an account.
+
+        Args:
+            account: its name.
+            show: gives them the address to open.
+
+        Returns:
+            how many tools it brings.
+
+        Raises:
+            RunError: it was not authorised.
+        """
+        raise NotImplementedError
+
+    async def log_out(self, account: str) -> bool:
+        """Take an account's right back and forget it; False if there was none."""
+        raise NotImplementedError

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 _LONGEST = 500
+_SESSION_LOST = ("Session terminated", "Session not found")
+"""What a remote server that was started anew says of a session it does not know; it has no code of its own."""
 
 
 class UnauthorizedError(Exception):
@@ -41,7 +43,8 @@ def explained(error: BaseException) -> Failure:
             return Failure(str(cause), connection_lost=True, unauthorized=cause)
     for cause in causes:
         if isinstance(cause, MCPError):
-            return Failure(_short(cause.message), connection_lost=cause.code == CONNECTION_CLOSED)
+            lost = cause.code == CONNECTION_CLOSED or cause.message in _SESSION_LOST
+            return Failure(_short(cause.message), connection_lost=lost)
         if isinstance(cause, FileNotFoundError):
             return Failure(f"the command {cause.filename or ''!r} is not there", connection_lost=True)
         if isinstance(cause, httpx2.HTTPStatusError):

@@ -77,6 +77,7 @@ class Link:
         self._stale = False
         self._failures = 0
         self._log: ErrorLog | None = None
+        self._auth: Any = None
         self._calls: list[ToolRun] = []
         # Many servers never answer the newest protocol's first question, and the SDK would wait ten seconds for it.
         self._mode = "auto" if server.remote and server.spec.type != "sse" else "legacy"
@@ -162,6 +163,11 @@ class Link:
         why = f": {self.why}" if self.why else ""
         return f"The MCP server {self.server.name!r} is not connected{why}. {more}".strip()
 
+    @property
+    def _refusal(self) -> UnauthorizedError | None:
+        """The right that the server's account lacks, if that is what went wrong."""
+        return None if self._auth is None else self._auth.refusal
+
     async def _connected(self) -> Client | None:
         """The client; while the server is being started, wait as long as a run waits for it."""
         if self._client is None and self.state == "connecting":
@@ -170,9 +176,11 @@ class Link:
 
     def _failed(self, error: Exception, more: str = "") -> ToolResult:
         failure = explained(error)
-        if failure.unauthorized:
-            self._lost(failure.unauthorized)
-        elif failure.connection_lost:
+        unauthorized = failure.unauthorized or self._refusal
+        if unauthorized is not None:
+            self._lost(unauthorized)
+            return ToolResult(str(unauthorized), is_error=True)
+        if failure.connection_lost:
             self._wake(gone=True)
         stopped = f"The MCP server {self.server.name!r} "
         text = f"stopped or cannot be reached: {failure.message}. {more}" if failure.connection_lost else ""
@@ -290,7 +298,7 @@ class Link:
             self._mode = "auto"
             return True
         why = "its process ended" if failure is None else explained(failure).message
-        unauthorized = None if failure is None else explained(failure).unauthorized
+        unauthorized = self._refusal
         if unauthorized is not None:
             self._set("unauthorized", str(unauthorized))
             self._tell("mcp_unauthorized", str(unauthorized))
@@ -318,7 +326,8 @@ class Link:
 
     def _transport(self) -> AbstractAsyncContextManager[Any]:
         if self.server.remote:
-            return address(self.server, self._ground.auth(self.server))
+            self._auth = self._ground.auth(self.server)
+            return address(self.server, self._auth)
 
         def heard(log: ErrorLog) -> None:
             self._log = log

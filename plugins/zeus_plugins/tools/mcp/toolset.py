@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from zeus_plugins.tools.mcp.link import Ground, Link
 from zeus_plugins.tools.mcp.names import tool_name
+from zeus_plugins.tools.mcp.oauth import provider_of, uses_oauth
 from zeus_plugins.tools.mcp.options import Options
 from zeus_plugins.tools.mcp.resources import resource_tools
 from zeus_plugins.tools.mcp.servers import Server, servers_of
 from zeus_plugins.tools.mcp.transports import Place
-from zeus_runtime import Connection, MissingError, Section, Tool, ToolResult, ToolRun, Toolset
+from zeus_runtime import Account, Connection, MissingError, Section, Tool, ToolResult, ToolRun, Toolset
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.offer import Offered
@@ -47,8 +48,6 @@ class McpToolset(Toolset):
     """
 
     def __init__(self, servers: Sequence[Server], options: Options, build: Build) -> None:
-        from zeus_plugins.tools.mcp.oauth import provider_of
-
         place = Place(build.directory, build.environ, options.log_kilobytes * 1_000)
         ground = Ground(options, place, build.workspace, lambda server: provider_of(server, build.environ))
         self._options = options
@@ -93,6 +92,24 @@ class McpToolset(Toolset):
             Connection(link.server.name, link.server.category, link.state, link.why, len(link.offer.tools))
             for link in self._links
         ]
+
+    def accounts(self) -> Sequence[Account]:
+        from zeus_plugins.tools.mcp.oauth.account import account_of
+
+        return [account_of(server, self._build.environ) for server in self._servers if uses_oauth(server)]
+
+    async def log_in(self, account: str, show: Callable[[str], None]) -> int:
+        from zeus_plugins.tools.mcp.oauth.account import log_in
+
+        return await log_in(self._with_account(account), self._build.environ, show)
+
+    async def log_out(self, account: str) -> bool:
+        from zeus_plugins.tools.mcp.oauth.account import log_out
+
+        return await log_out(self._with_account(account), self._build.environ)
+
+    def _with_account(self, name: str) -> Server:
+        return next(server for server in self._servers if server.name == name and uses_oauth(server))
 
     def _changed(self) -> None:
         self._tools = None
