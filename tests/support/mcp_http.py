@@ -125,7 +125,7 @@ class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
             token=access,
             client_id=client.client_id,
             scopes=scopes,
-            expires_at=now + max(self.lifetime_seconds, 60),
+            expires_at=now + self.lifetime_seconds,
             resource=resource,
         )
         self.refresh[refresh] = RefreshToken(
@@ -174,9 +174,11 @@ async def serving(authority: Authority | None = None, *, port: int = 0) -> Async
         ),
         revocation_options=RevocationOptions(enabled=True),
         required_scopes=["notes"],
+        validate_token_resource=True,
     )
     app = MCPServer(
         "served",
+        log_level="CRITICAL",
         auth=None if authority is None else settings,
         auth_server_provider=authority,
     )

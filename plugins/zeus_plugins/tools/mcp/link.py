@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -211,6 +212,7 @@ class Link:
     async def _live(self) -> None:
         import anyio
 
+        _quieten()
         while not self._closing.is_set():
             self._set("connecting", self.why)
             self._gone = self._stale = False
@@ -344,6 +346,14 @@ class Link:
         from zeus_plugins.tools.mcp.eliciting import elicited
 
         return await elicited(self.server.name, params, self._calls[-1] if self._calls else None, self._tell)
+
+
+def _quieten() -> None:
+    """What goes wrong is told in our words: without a handler of anybody's, the SDK's tracebacks would reach stderr."""
+    for name in ("mcp", "client", "httpx2", "httpcore2"):
+        logger = logging.getLogger(name)
+        if not logger.handlers:
+            logger.addHandler(logging.NullHandler())
 
 
 def _client_info() -> Any:

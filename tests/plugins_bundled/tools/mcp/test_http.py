@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 import pytest
+from zeus_plugins.tools.mcp.oauth.store import account_store
 
 from tests.support.agents import call, calling, play, script, write_agent
 from tests.support.mcp_http import Authority, Served, serving
@@ -57,6 +58,14 @@ async def log_in(running: Agent) -> int:
     tools: int = await planned.create(running.plan.build).log_in("far", show)
     await asyncio.gather(*opened)
     return tools
+
+
+def expire(running: Agent) -> None:
+    """Let time pass until the kept access token has expired."""
+    (planned,) = running.plan.opens
+    (server,) = planned.create(running.plan.build).servers
+    store = account_store(server, running.plan.build.environ)
+    store.write({**(store.read() or {}), "expires_at": 1.0})
 
 
 @pytest.fixture(autouse=True)
@@ -133,11 +142,11 @@ async def test_a_revoked_right_ends_the_category_and_not_the_run(tmp_path: Path)
 
 
 async def test_an_expired_token_is_renewed_before_it_is_used(tmp_path: Path) -> None:
-    authority = Authority(lifetime_seconds=-1)
+    authority = Authority()
     async with serving(authority) as served:
         running = agent(tmp_path, adding(), oauth(served))
         await log_in(running)
-        authority.lifetime_seconds = 3600
+        expire(running)
         async with running:
             assert results(await play(running, "go")) == ["5"]
     assert authority.refreshes == 1
@@ -155,10 +164,11 @@ async def test_a_token_that_the_server_no_longer_takes_is_renewed(tmp_path: Path
 
 
 async def test_agents_that_renew_at_once_use_each_refresh_token_once(tmp_path: Path) -> None:
-    authority = Authority(lifetime_seconds=-1)
+    authority = Authority()
     async with serving(authority) as served:
-        await log_in(agent(tmp_path, adding(), oauth(served)))
-        authority.lifetime_seconds = 3600
+        running = agent(tmp_path, adding(), oauth(served))
+        await log_in(running)
+        expire(running)
         many = [agent(tmp_path, adding(), oauth(served)) for _ in range(4)]
         ended = await asyncio.gather(*(play(each, "go") for each in many))
         for each in many:

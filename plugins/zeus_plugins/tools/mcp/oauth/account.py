@@ -99,12 +99,15 @@ async def log_out(server: Server, environ: Mapping[str, str]) -> bool:
     if kept is not None and endpoint:
         client = kept.get("client") or {}
         token = kept["tokens"].get("refresh_token") or kept["tokens"]["access_token"]
-        form = {"token": token, "client_id": client.get("client_id", "")}
-        if client.get("client_secret"):
-            form["client_secret"] = client["client_secret"]
+        # An empty secret is as good as none (RFC 6749, 2.3.1), and some servers want the field.
+        form = {
+            "token": token,
+            "client_id": client.get("client_id", ""),
+            "client_secret": client.get("client_secret", ""),
+        }
         try:
             async with httpx2.AsyncClient() as http:
-                await http.post(endpoint, data=form)
+                (await http.post(endpoint, data=form)).raise_for_status()
         except httpx2.HTTPError:
             store.delete()
             raise RunError(
