@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import SessionInfo, Thread, ThreadLog
-    from zeus_runtime.tools import Ask, Connection, Tool
+    from zeus_runtime.tools import Ask, Connection, Tool, Toolset
 
 
 @dataclass(frozen=True)
@@ -317,8 +317,11 @@ class Agent:
 
     async def connections(self) -> Sequence[Connection]:
         """What the agent's toolsets are connected to, and what not; they are opened if they are not yet."""
-        opened = await (await self._open()).toolsets.opened()
-        return [each for toolset in opened.values() for each in toolset.status()]
+        return [each for toolset in (await self.toolsets()).values() for each in toolset.status()]
+
+    async def toolsets(self) -> Mapping[str, Toolset]:
+        """The agent's toolsets by component name; they are opened if they are not yet."""
+        return await (await self._open()).toolsets.opened()
 
     async def tools(self) -> Sequence[Tool]:
         """Every tool the agent has now, the toolsets' too, in the order the model sees them."""

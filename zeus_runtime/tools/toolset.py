@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 if TYPE_CHECKING:
     from zeus_runtime.tools.tool import JSON, Category, Tool
 
-ConnectionState: TypeAlias = Literal["connecting", "connected", "failed", "unauthorized", "closed"]
+ConnectionState: TypeAlias = Literal[
+    "connecting", "connected", "failed", "unauthorized", "closed", "disabled"
+]
 
 Tell: TypeAlias = Callable[[str, str], None]
 """Tells the user something: ``tell(code, message)`` becomes a ``Notice`` in the stream of every run, or of the next."""
@@ -83,7 +85,7 @@ class Toolset:
         return {}
 
     def status(self) -> Sequence[Connection]:
-        """What it is connected to, and what not."""
+        """What it is connected to, and what not; all is ``closed`` before it is opened."""
         return ()
 
     def accounts(self) -> Sequence[Account]:

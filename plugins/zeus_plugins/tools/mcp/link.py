@@ -349,11 +349,11 @@ class Link:
 
 
 def _quieten() -> None:
-    """What goes wrong is told in our words: without a handler of anybody's, the SDK's tracebacks would reach stderr."""
-    for name in ("mcp", "client", "httpx2", "httpcore2"):
+    """What goes wrong is told in our words; the SDK would write tracebacks too. Who sets a level gets them."""
+    for name in ("mcp", "client"):
         logger = logging.getLogger(name)
-        if not logger.handlers:
-            logger.addHandler(logging.NullHandler())
+        if logger.level == logging.NOTSET:
+            logger.setLevel(logging.CRITICAL + 1)
 
 
 def _client_info() -> Any:

@@ -88,9 +88,20 @@ class McpToolset(Toolset):
         }
 
     def status(self) -> Sequence[Connection]:
+        links = {link.server.name: link for link in self._links}
         return [
-            Connection(link.server.name, link.server.category, link.state, link.why, len(link.offer.tools))
-            for link in self._links
+            *(
+                Connection(name, server.category, link.state, link.why, len(link.offer.tools))
+                if (link := links.get(name)) is not None
+                else Connection(name, server.category, "closed")
+                for server in self._servers
+                for name in (server.name,)
+            ),
+            *(
+                Connection(name, "mcp", "disabled", "disabled: true")
+                for name, spec in self._build.config.mcp_servers.items()
+                if spec.disabled
+            ),
         ]
 
     def accounts(self) -> Sequence[Account]:
