@@ -38,6 +38,7 @@ from tests.acceptance.context_settings import (
 )
 from tests.acceptance.context_settings import messages_sent as messages_of_turns
 from tests.acceptance.embedding_settings import EMBEDDINGS
+from tests.acceptance.mcp_settings import OPTIONS, SERVERS
 from tests.acceptance.memory_settings import (
     DRAWN,
     SAVING,
@@ -724,6 +725,7 @@ CORE = (
     Flip("plugins.files", ["probe.py"], problems, ("unknown-component",), (), {"tools": ["gauge"]}),
     Flip("homes", ["extra"], fallback, 64_000, 5_000, {"model": "acme-1"}),
     Flip("metadata", {"owner": "Iris"}, seen("metadata"), {}, {"owner": "Iris"}, PROBED),
+    *SERVERS,
 )
 """``metadata`` is the user's own: all it does is to be there for plugins."""
 
@@ -1203,6 +1205,7 @@ COMPONENTS = (
         {"memory": {"embeddings": "static", "vector_store": {"chroma": {}}}},
     ),
     *EMBEDDINGS,
+    *OPTIONS,
 )
 
 FLIPS = (*CORE, EXTENDS, *COMPONENTS)

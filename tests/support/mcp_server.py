@@ -6,7 +6,8 @@ Run as ``python mcp_server.py BEHAVIOUR...``:
 - ``hang`` never answers;
 - ``die_at_start`` writes a line to its standard error and ends;
 - ``wait=FILE`` answers the first request once FILE is there;
-- ``many=N`` has N further tools with long schemas.
+- ``many=N`` has N further tools with long schemas;
+- ``noise=N`` writes N characters more to its standard error.
 """
 
 from __future__ import annotations
@@ -164,7 +165,7 @@ def main() -> None:
             "description": f"Large tool {number}.\nMore of it.",
             "inputSchema": schema,
         }
-    print("small server is up", file=sys.stderr, flush=True)
+    print("small server is up" + "!" * int(behaviour.get("noise", 0)), file=sys.stderr, flush=True)
     gate(behaviour)
     while True:
         message = receive()

@@ -90,4 +90,7 @@ def _says(parts: list[str], structured: Any) -> bool:
             continue
         if said == structured or structured == {"result": said}:
             return True
-    return isinstance(structured, dict) and [str(structured.get("result"))] == parts and len(structured) == 1
+    if not isinstance(structured, dict) or len(structured) != 1:
+        return False
+    (value,) = structured.values()
+    return isinstance(value, str | int | float) and [str(value)] == parts
