@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @click.group("auth")
 def command() -> None:
-    """Authorise the accounts that tools need (servers with `auth: oauth`), or take their rights back."""
+    """Authorise the accounts that tools need, or take them back.
+
+    They are those of remote MCP servers with `auth: oauth` or a preset such as github.
+    """
 
 
 @command.command("status")

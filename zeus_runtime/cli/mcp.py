@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 def command(
     process: Process, config: str | None, mode: Mode | None, env: str | None, sets: tuple[str, ...]
 ) -> None:
-    """Serve an agent as an MCP server on standard input and output.
+    """Serve an agent as an MCP server.
 
-    Its clients get the tool `run(prompt, session)`, which tells its progress and gives the answer with the session to
+    It speaks on standard input and output. Its clients get the tool `run(prompt, session)`, which tells its progress and gives the answer with the session to
     go on with, and the sessions as resources (zeus://sessions). What a tool asks the user is passed on to clients that
     can ask theirs. In another client's file: {"command": "zeus", "args": ["mcp", "zeus.yaml"]}.
     """
