@@ -34,7 +34,13 @@ if TYPE_CHECKING:
     from zeus_runtime.config.annotations import RefTo as RefTo
     from zeus_runtime.config.diagnostics import ConfigError as ConfigError
     from zeus_runtime.config.diagnostics import Diagnostic as Diagnostic
+    from zeus_runtime.config.interpolation import interpolate as interpolate
     from zeus_runtime.config.markers import FileRelative as FileRelative
+    from zeus_runtime.config.mcp import BROWSER_SERVER as BROWSER_SERVER
+    from zeus_runtime.config.mcp import Connector as Connector
+    from zeus_runtime.config.mcp import McpServer as McpServer
+    from zeus_runtime.config.mcp import mcp_server as mcp_server
+    from zeus_runtime.config.mcp import server_problems as server_problems
     from zeus_runtime.config.model import Config as Config
     from zeus_runtime.config.ref import Ref as Ref
     from zeus_runtime.config.secrets import Redactor as Redactor
@@ -129,22 +135,32 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.entries import FileEntry as FileEntry
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
     from zeus_runtime.tools.paths import printable as printable
+    from zeus_runtime.tools.tool import Access as Access
+    from zeus_runtime.tools.tool import Category as Category
     from zeus_runtime.tools.tool import Tool as Tool
     from zeus_runtime.tools.tool import ToolCall as ToolCall
     from zeus_runtime.tools.tool import ToolResult as ToolResult
     from zeus_runtime.tools.tool import ToolRun as ToolRun
+    from zeus_runtime.tools.toolset import Account as Account
+    from zeus_runtime.tools.toolset import Connection as Connection
+    from zeus_runtime.tools.toolset import ConnectionState as ConnectionState
+    from zeus_runtime.tools.toolset import Tell as Tell
+    from zeus_runtime.tools.toolset import Toolset as Toolset
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
 
 __version__ = "0.1.0"
 
 _ROOMS = {
     "Agent": "agent.agent",
+    "Access": "tools.tool",
+    "Account": "tools.toolset",
     "Alias": "config.annotations",
     "ApprovalChannel": "tools.approval",
     "ApprovalPending": "tools.approval",
     "ApprovalRequest": "tools.approval",
     "Approvals": "tools.approval",
     "Archive": "context.archive",
+    "BROWSER_SERVER": "config.mcp",
     "Budget": "context",
     "Build": "agent.build",
     "CachePoints": "models.interface",
@@ -153,9 +169,13 @@ _ROOMS = {
     "CallRun": "agent.middleware",
     "CallTool": "agent.middleware",
     "Cassette": "models.cassette",
+    "Category": "tools.tool",
     "Component": "plugins.component",
     "Config": "config.model",
     "ConfigError": "config.diagnostics",
+    "Connection": "tools.toolset",
+    "ConnectionState": "tools.toolset",
+    "Connector": "config.mcp",
     "Counter": "context.tokens",
     "Decision": "tools.approval",
     "Diagnostic": "config.diagnostics",
@@ -173,6 +193,7 @@ _ROOMS = {
     "Item": "context.view",
     "MaxLength": "config.annotations",
     "Maximum": "config.annotations",
+    "McpServer": "config.mcp",
     "MemoryItem": "memory.items",
     "MemoryService": "memory.service",
     "MemoryType": "memory.items",
@@ -210,6 +231,7 @@ _ROOMS = {
     "Size": "context.size",
     "Summarize": "context",
     "Surroundings": "agent.misfits",
+    "Tell": "tools.toolset",
     "TextDelta": "models.interface",
     "Tool": "tools.tool",
     "ToolCall": "tools.tool",
@@ -217,6 +239,7 @@ _ROOMS = {
     "ToolResult": "tools.tool",
     "ToolRun": "tools.tool",
     "ToolSchema": "models.interface",
+    "Toolset": "tools.toolset",
     "Transactions": "store.transactions",
     "TruncateArguments": "context.edits",
     "Turn": "agent.middleware",
@@ -241,8 +264,10 @@ _ROOMS = {
     "from_langchain_tool": "bridges.langchain",
     "from_payload": "models.messages",
     "hookimpl": "plugins.hookspecs",
+    "interpolate": "config.interpolation",
     "kept_from": "context.keeping",
     "make_private": "store.database",
+    "mcp_server": "config.mcp",
     "model_error": "models.classify",
     "printable": "tools.paths",
     "read_cassette": "models.cassette",
@@ -250,6 +275,7 @@ _ROOMS = {
     "retry_while_locked": "store.transactions",
     "rules_for": "context.cache_model",
     "secure_rows": "store.row_security",
+    "server_problems": "config.mcp",
     "sqlite_file": "store.database",
     "without_password": "store.database",
     "connection_arguments": "store.postgres",

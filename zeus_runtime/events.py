@@ -1,8 +1,8 @@
 """What a run tells the world: one stream of frozen events, exactly one of them terminal.
 
 The wire names are those of SPEC section 12: ``text``, ``tool_call_chunk``, ``tool_call``, ``tool_call_result``,
-``token_usage``, ``complete``, ``error``; ours besides: ``run_started``, ``reasoning``, ``model_retry``, ``notice``,
-``approval_requested``, ``approval_decided``, ``subagent``.
+``token_usage``, ``complete``, ``error``; ours besides: ``run_started``, ``reasoning``, ``tool_progress``,
+``model_retry``, ``notice``, ``approval_requested``, ``approval_decided``, ``subagent``.
 """
 
 from __future__ import annotations
@@ -68,6 +68,18 @@ class ToolCallStarted(_Event):
     tool_name: str
     parameters: Mapping[str, Any]
     requires_approval: bool = False
+
+
+@dataclass(frozen=True)
+class ToolProgress(_Event):
+    """How far a call is, as its tool tells it: ``done`` of ``total`` in the tool's own unit, where it knows."""
+
+    type: ClassVar[str] = "tool_progress"
+    call_id: str
+    tool_name: str
+    message: str
+    done: float | None = None
+    total: float | None = None
 
 
 @dataclass(frozen=True)
@@ -193,6 +205,7 @@ Event: TypeAlias = (
     | Reasoning
     | ToolCallChunk
     | ToolCallStarted
+    | ToolProgress
     | ToolCallResult
     | TokenUsage
     | ModelRetry

@@ -40,6 +40,7 @@ from tests.acceptance.context_settings import (
 )
 from tests.acceptance.context_settings import messages_sent as messages_of_turns
 from tests.acceptance.embedding_settings import EMBEDDINGS
+from tests.acceptance.mcp_settings import OPTIONS, SERVERS
 from tests.acceptance.memory_settings import (
     DRAWN,
     SAVING,
@@ -742,6 +743,7 @@ CORE = (
     Flip("homes", ["extra"], fallback, 64_000, 5_000, {"model": "acme-1"}),
     *AGENTS,
     Flip("metadata", {"owner": "Iris"}, seen("metadata"), {}, {"owner": "Iris"}, PROBED),
+    *SERVERS,
 )
 """``metadata`` is the user's own: all it does is to be there for plugins."""
 
@@ -1222,6 +1224,7 @@ COMPONENTS = (
     ),
     *EMBEDDINGS,
     *APPROVALS,
+    *OPTIONS,
 )
 
 FLIPS = (*CORE, EXTENDS, *COMPONENTS)

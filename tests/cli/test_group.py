@@ -68,7 +68,8 @@ def test_commands_that_run_nothing_import_nothing_heavy(project: Project, words:
         """,
     )
     modules = imported(*words, folder=project.folder)
-    assert modules.isdisjoint({*HEAVY} - {"jsonschema", "yaml", "pluggy"})
+    counting = {"tiktoken"} if words[0] == "tools" else set()
+    assert modules.isdisjoint({*HEAVY} - {"jsonschema", "yaml", "pluggy"} - counting)
     assert "zeus_plugins" in modules
 
 

@@ -28,6 +28,7 @@ from zeus_runtime import (
     RefTo,
     Secret,
 )
+from zeus_runtime.config import typeforms
 from zeus_runtime.config.annotations import BuildError, build, coerce, schema_of, schema_of_function
 from zeus_runtime.config.model import Config
 
@@ -239,9 +240,10 @@ def test_the_schema_and_build_agree_on_the_config() -> None:
 
 def every_field(record: Any, path: str = "") -> list[tuple[str, Any]]:
     schema = schema_of(record)
+    keys = {each.name: each.key for each in typeforms.fields(record)}
     found = []
     for entry in fields(record):
-        found.append((f"{path}{entry.name}", schema["properties"][entry.name]))
+        found.append((f"{path}{entry.name}", schema["properties"][keys[entry.name]]))
         if isinstance(entry.default_factory, type) and is_dataclass(entry.default_factory):
             found += every_field(entry.default_factory, f"{path}{entry.name}.")
     return found

@@ -14,6 +14,7 @@ from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.delegating import Delegating, Ground
 from zeus_runtime.agent.keeping import Keeper, Pruned
+from zeus_runtime.agent.opening import OpenToolsets
 from zeus_runtime.agent.outfitting import fresh_outfit, open_model
 from zeus_runtime.agent.plan import Plan, make_plan
 from zeus_runtime.agent.session import Compaction, Session, interrupted, new_session_id
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import SessionInfo, Thread, ThreadLog
+    from zeus_runtime.tools import Connection, Tool, Toolset
     from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
 
 
@@ -265,7 +267,7 @@ class Agent:
         thread = await live.log.find(session)
         self._refuse_running(session)
         emit = self._emitter(lambda _event: None)
-        outfit = self._outfit(live, session, emit, None)
+        outfit = await self._outfit(live, session, emit, None)
         give_back = await live.database.claim(session)
         try:
             return await self._session(live, thread).compact(self._plan.mode, outfit, emit)
@@ -352,6 +354,21 @@ class Agent:
     async def __aexit__(self, *_exc: object) -> None:
         await self.aclose()
 
+    async def connections(self) -> Sequence[Connection]:
+        """What the agent's toolsets are connected to, and what not; they are opened if they are not yet."""
+        return [each for toolset in (await self.toolsets()).values() for each in toolset.status()]
+
+    async def toolsets(self) -> Mapping[str, Toolset]:
+        """The agent's toolsets by component name; they are opened if they are not yet."""
+        return await (await self._open()).toolsets_of(self._plan).opened()
+
+    async def tools(self) -> Sequence[Tool]:
+        """Every tool the agent has now, the toolsets' too, in the order the model sees them."""
+        live = await self._open()
+        opened = await live.toolsets_of(self._plan).opened()
+        model = live.model_of(self._plan)
+        return fresh_outfit(self._plan, model, new_session_id(), opened=opened).equipment.tools
+
     async def _events(
         self, prompt: str | None, session: str | None, approvals: ApprovalChannel | None
     ) -> AsyncGenerator[Event, None]:
@@ -360,7 +377,7 @@ class Agent:
         name = session or new_session_id()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         emit = self._emitter(events.put_nowait)
-        outfit = self._outfit(live, name, emit, approvals)
+        outfit = await self._outfit(live, name, emit, approvals)
         if session is None:
             thread = await live.log.open(name, agent=self._plan.config.name, title=prompt or "")
         else:
@@ -369,8 +386,12 @@ class Agent:
         give_back = await live.database.claim(name)
         for notice in self._plan.notices:
             emit(notice)
-        work = self._session(live, thread).run(prompt, self._plan.mode, outfit, emit)
-        task = asyncio.create_task(work, name=f"run {name}")
+
+        async def work() -> None:
+            with live.toolsets_of(self._plan).telling(emit):
+                await self._session(live, thread).run(prompt, self._plan.mode, outfit, emit)
+
+        task = asyncio.create_task(work(), name=f"run {name}")
         self._running[name] = task
 
         def end(task: asyncio.Task[None]) -> None:
@@ -407,7 +428,7 @@ class Agent:
             thread, log=live.log, database=live.database, saver=live.saver, graph=live.graph, upkeep=upkeep
         )
 
-    def _outfit(
+    async def _outfit(
         self, live: _Live, session: str, emit: Callable[[Event], None], channel: ApprovalChannel | None
     ) -> Outfit:
         redact = self._checked.document.redactor.json
@@ -418,10 +439,13 @@ class Agent:
             live.saver,
             live.graph,
             lambda plan: self._heard(live.model_of(plan)),
+            live.toolsets_of,
             masked,
         )
         delegate = Delegating(ground, self._plan, session, desk)
-        return fresh_outfit(self._plan, self._heard(live.model_of(self._plan)), session, desk, delegate)
+        opened = await live.toolsets_of(self._plan).opened()
+        model = self._heard(live.model_of(self._plan))
+        return fresh_outfit(self._plan, model, session, desk, delegate, opened)
 
     def _keeper(self, live: _Live) -> Keeper:
         return Keeper(live.log, live.saver, self._running.__contains__, files=self._plan.build.workspace)
@@ -484,6 +508,7 @@ class _Live:
     saver: BaseCheckpointSaver[Any]
     graph: CompiledStateGraph[Any, Any, Any, Any]
     models: dict[int, Model]
+    toolsets: list[OpenToolsets]
     given_model: Model | None
     loop: asyncio.AbstractEventLoop
 
@@ -494,6 +519,18 @@ class _Live:
         if id(plan) not in self.models:
             self.models[id(plan)] = open_model(plan)
         return self.models[id(plan)]
+
+    def toolsets_of(self, plan: Plan) -> OpenToolsets:
+        """The toolsets of the agent or of one of its sub-agents; those with the same ones share them."""
+        for each in self.toolsets:
+            if each.serves(plan):
+                return each
+        self.toolsets.append(OpenToolsets(plan))
+        return self.toolsets[-1]
+
+    async def close_toolsets(self) -> None:
+        """Close what is open of them."""
+        await asyncio.gather(*(each.aclose() for each in self.toolsets))
 
 
 async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live:
@@ -509,8 +546,9 @@ async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live
     log = ThreadLog(database)
     await log.create_tables()
     saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))
-    live = _Live(database, log, saver, build_graph(saver), {}, model, asyncio.get_running_loop())
+    live = _Live(database, log, saver, build_graph(saver), {}, [], model, asyncio.get_running_loop())
     live.model_of(plan)
+    stack.push_async_callback(live.close_toolsets)
     return live
 
 

@@ -15,7 +15,7 @@ from zeus_runtime.context.fixed import Fixed, FixedParts
 from zeus_runtime.context.ledger import Decision, Step, StepUsage
 from zeus_runtime.context.planner import Reported
 from zeus_runtime.errors import ZeusError
-from zeus_runtime.events import Event, ModelRetry, Reasoning, Text, ToolCallChunk
+from zeus_runtime.events import Event, ModelRetry, Notice, Reasoning, Text, ToolCallChunk
 from zeus_runtime.models.errors import ModelError
 from zeus_runtime.models.interface import (
     ModelRequest,
@@ -27,7 +27,6 @@ from zeus_runtime.models.interface import (
     ToolSchema,
 )
 from zeus_runtime.prompt import Section, SourcedText, assemble
-from zeus_runtime.tools import visible
 
 OVERFLOW_RETRIES = 2
 """How often a request that did not fit is planned again, harder."""
@@ -81,12 +80,11 @@ class Asking:
         self._conversation = conversation
         self._emit = emit
         self._cost_usd: float | None = None
-        self.schemas = tuple(
-            ToolSchema(shown.name, shown.description, shown.parameters)
-            for shown in visible(outfit.tools, turn.mode)
-        )
+        self._told: set[str] = set()
+        self.schemas: tuple[ToolSchema, ...] = ()
         self._sectioned = [(name, each) for name, each in outfit.middlewares if overrides(each, "sections")]
         self._fixed = FixedParts(outfit.counter, self.schemas, outfit.tool_counts)
+        self._refresh_tools()
         self._planning = Planning(
             conversation,
             outfit.middlewares,
@@ -179,7 +177,20 @@ class Asking:
             )
         return step.override(usage=reported, cost_usd=self._cost_usd, finish_reason=response.finish_reason)
 
+    def _refresh_tools(self) -> None:
+        """Take up what has changed about the tools: toolsets have others, the model has loaded a schema."""
+        equipment = self._outfit.equipment
+        schemas = equipment.schemas(self._turn.mode, self._conversation.state.get)
+        for problem in equipment.refused:
+            if problem not in self._told:
+                self._told.add(problem)
+                self._emit(Notice("tool_refused", f"A tool is not offered to the model: {problem}."))
+        if schemas != self.schemas:
+            self.schemas = schemas
+            self._fixed = FixedParts(self._outfit.counter, schemas, self._outfit.tool_counts)
+
     async def _request(self, cursor: int, steps: int, *, forced: bool) -> _Request:
+        self._refresh_tools()
         sections, sources = await self._sections(steps)
         prompt = assemble(sections)
         fixed = self._fixed.measure(prompt.parts, prompt.text, sources)
@@ -203,6 +214,8 @@ class Asking:
         turn = self._turn.override(step=steps)
         sections = {**self._outfit.stable, Section.TIME: self._outfit.clock_section}
         sources: dict[str, Sources] = {}
+        for toolset in self._outfit.equipment.toolsets:
+            sections.update((Section(name), text) for name, text in toolset.sections().items() if text)
         for name, middleware in self._sectioned:
             try:
                 added = await middleware.sections(turn)

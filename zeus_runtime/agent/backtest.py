@@ -126,7 +126,7 @@ class _Player:
             self._thread,
             (),
             counter=outfit.counter,
-            replayable=[tool.name for tool in outfit.tools if tool.replayable_result],
+            replayable=[tool.name for tool in outfit.equipment.tools if tool.replayable_result],
         )
         run: Run | None = None
         place = 0

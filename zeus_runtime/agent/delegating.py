@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
     from zeus_runtime.agent.meter import Meter
+    from zeus_runtime.agent.opening import OpenToolsets
     from zeus_runtime.agent.plan import Plan
     from zeus_runtime.agent.subagents import PlannedAgent
     from zeus_runtime.config.model import SubAgent
@@ -75,6 +76,7 @@ class Ground:
         log, database: where messages are.
         saver, graph: where checkpoints are, and what steps.
         model_of: the model of a plan, opened once.
+        toolsets_of: the toolsets of a plan.
         masked: an event with the secrets of a config masked.
     """
 
@@ -83,6 +85,7 @@ class Ground:
     saver: BaseCheckpointSaver[Any]
     graph: CompiledStateGraph[Any, Any, Any, Any]
     model_of: Callable[[Plan], Model]
+    toolsets_of: Callable[[Plan], OpenToolsets]
     masked: Callable[[Event, PlannedAgent], Event]
 
 
@@ -180,7 +183,10 @@ class Delegating:
             around=self.desk,
         )
         delegate = Delegating(ground, plan, thread.session, desk)
-        outfit = fresh_outfit(plan, ground.model_of(plan), thread.session, desk, delegate)
+        toolsets = ground.toolsets_of(plan)
+        outfit = fresh_outfit(
+            plan, ground.model_of(plan), thread.session, desk, delegate, await toolsets.opened()
+        )
         outfit.meter.above = errand.meter
         session = Session(
             thread,
@@ -190,7 +196,8 @@ class Delegating:
             graph=ground.graph,
             upkeep=_nothing,
         )
-        await _apart(session.run(prompt, plan.mode, outfit, emit))
+        with toolsets.telling(emit):
+            await _apart(session.run(prompt, plan.mode, outfit, emit))
         return endings[-1]
 
     async def _given(self, spec: SubAgent, errand: Errand, thread: Thread) -> None:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zeus_runtime.agent.approvals import Desk
+from zeus_runtime.agent.equipment import Equipment
 from zeus_runtime.agent.meter import Meter
 from zeus_runtime.agent.middleware import Middleware
 from zeus_runtime.context import Archive
 from zeus_runtime.models.interface import Model
 from zeus_runtime.models.profiles import ModelProfile
 from zeus_runtime.prompt import Section
-from zeus_runtime.tools import Tool
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.delegating import Delegate
@@ -28,7 +28,7 @@ class Outfit:
 
     Args:
         model: the model, with retry around it.
-        tools: all tools, also those that the mode hides.
+        equipment: all tools, also those that the mode hides.
         middlewares: (name, instance) in YAML order.
         stable: sections 1 to 6.
         clock_section: section 7's text, made once per run.
@@ -44,7 +44,7 @@ class Outfit:
     """
 
     model: Model
-    tools: Sequence[Tool]
+    equipment: Equipment
     middlewares: Sequence[tuple[str, Middleware]]
     stable: Mapping[Section, str]
     clock_section: str

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from zeus_runtime.agent.approvals import Desk
+from zeus_runtime.agent.equipment import Equipment
 from zeus_runtime.agent.meter import Meter, Metered
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.context import Archive
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.plan import Plan
     from zeus_runtime.config import Ref
     from zeus_runtime.models.interface import Model
+    from zeus_runtime.tools import Toolset
 
 
 def open_model(plan: Plan) -> Model:
@@ -35,17 +38,19 @@ def fresh_outfit(
     session: str,
     approvals: Desk | None = None,
     delegate: Delegate | None = None,
+    opened: Mapping[str, Toolset] | None = None,
 ) -> Outfit:
     """What one run on ``session`` works with: shared parts, and middlewares of its own.
 
     Args:
         approvals: how its user is asked; None for a simulation.
         delegate: gives work to the plan's agents; None for a simulation.
+        opened: the open toolsets by component name; without them the run has only the plan's own tools.
     """
     approvals = approvals or Desk()
     meter = Meter(plan.profile, limit_usd=plan.config.limits.max_cost_usd)
-    tools: list[Tool] = [planned.tool for planned in plan.tools if planned.kind == "tool"]
-    by_name = {tool.name: tool for tool in tools}
+    equipment = _equipment(plan, opened or {})
+    by_name = {tool.name: tool for tool in equipment.tools}
     counter = plan.token_counter
     kept = plan.config.archive
     archive = Archive(
@@ -68,13 +73,13 @@ def fresh_outfit(
         middleware = planned.create(build)
         middlewares.append((planned.name, middleware))
         own = list(middleware.tools())
-        tools.extend(own)
+        equipment.add(own)
         by_name.update((tool.name, tool) for tool in own)
     return Outfit(
         model=model,
-        tools=tools,
+        equipment=equipment,
         middlewares=middlewares,
-        stable=plan.stable,
+        stable=plan.stable_with(equipment.tools) if opened else plan.stable,
         clock_section=time_section(datetime.now().astimezone(), plan.config.prompt.time),
         limits=plan.config.limits,
         profile=plan.profile,
@@ -86,6 +91,14 @@ def fresh_outfit(
         approvals=approvals,
         delegate=delegate,
     )
+
+
+def _equipment(plan: Plan, opened: Mapping[str, Toolset]) -> Equipment:
+    fixed: dict[str, list[Tool]] = {}
+    for planned in plan.tools:
+        if planned.kind == "tool":
+            fixed.setdefault(planned.component, []).append(planned.tool)
+    return Equipment([opened.get(each.name) or fixed.get(each.name, []) for each in plan.toolsets])
 
 
 def output_reserve_tokens(plan: Plan) -> int:

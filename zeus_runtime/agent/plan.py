@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.misfits import misfits
+from zeus_runtime.agent.servers import refuse_servers
 from zeus_runtime.config import ConfigError, Diagnostic
+from zeus_runtime.config.mcp import Connectors
 from zeus_runtime.models.profiles import ModelProfile, lookup, notices
 from zeus_runtime.prompt import Section, stable_sections
-from zeus_runtime.tools import Tool, WorkspaceFiles, check_tools, visible
+from zeus_runtime.tools import Tool, Toolset, WorkspaceFiles, check_tools, visible
 from zeus_runtime.tools.modes import showing
 from zeus_runtime.tools.routes import WorkspaceConfigError
 
@@ -93,8 +95,10 @@ class Plan:
         model, counter, middlewares, checkpointer: components with their options; no counter means the profile's.
         memory: what long-term memory works with; None without it.
         toolsets: the tool components.
+        opens: those of them whose tools are known only when the agent runs.
         tools: every tool, in the order the model sees them.
         stable: sections 1 to 6.
+        stable_with: sections 1 to 6 with other tools than the plan's.
         build: what components are created with.
         agents: whom it may give work to, by name.
         notices: what the user should know before the run.
@@ -113,6 +117,8 @@ class Plan:
     tools: tuple[PlannedTool, ...]
     stable: Mapping[Section, str]
     build: Build = field(repr=False)
+    stable_with: Callable[[Sequence[Tool]], Mapping[Section, str]] = field(repr=False)
+    opens: tuple[PlannedComponent, ...] = ()
     agents: Mapping[str, PlannedAgent] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
     digest: str = ""
@@ -167,7 +173,7 @@ def make_plan(
         open_model=lambda ref: _opened(checked, bare, ref),
         memory=None if memory is None else _service(checked, memory, bare),
     )
-    toolsets = _components(checked, "tool", config.tools, "tools")
+    toolsets = (*_implied(checked), *_components(checked, "tool", config.tools, "tools"))
     middlewares = _components(checked, "middleware", config.middlewares, "middlewares")
     counter = (
         None
@@ -175,10 +181,25 @@ def make_plan(
         else planned_component(checked, "counter", config.counter, ("counter",))
     )
     checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
-    tools = tuple(_tools(toolsets, middlewares, build, config.mode))
+    opens: list[PlannedComponent] = []
+    tools = tuple(_tools(toolsets, middlewares, build, config.mode, opens))
     kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
     single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
-    _refuse_misfits(checked, profile, [*single, *toolsets, *middlewares], [planned.tool for planned in tools])
+
+    def stable_with(given: Sequence[Tool]) -> Mapping[Section, str]:
+        return stable_sections(
+            config.prompt,
+            mode=config.mode,
+            agent_name=config.name,
+            workspace="/",
+            tools=visible(given, config.mode),
+            homes=checked.homes,
+            position=checked.document.position,
+        )
+
+    _refuse_misfits(
+        checked, profile, [*single, *toolsets, *middlewares], [planned.tool for planned in tools], opens
+    )
     plan = Plan(
         config=config,
         mode=config.mode,
@@ -190,15 +211,9 @@ def make_plan(
         middlewares=middlewares,
         checkpointer=checkpointer,
         tools=tools,
-        stable=stable_sections(
-            config.prompt,
-            mode=config.mode,
-            agent_name=config.name,
-            workspace="/",
-            tools=visible([planned.tool for planned in tools], config.mode),
-            homes=checked.homes,
-            position=checked.document.position,
-        ),
+        stable=stable_with([planned.tool for planned in tools]),
+        stable_with=stable_with,
+        opens=tuple(opens),
         build=build,
         notices=(*checked.notices, *(each for each in notices(profile) if each.code != "unknown-model")),
     )
@@ -314,6 +329,19 @@ def _as_json(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
+def _implied(checked: Checked) -> tuple[PlannedComponent, ...]:
+    """The component of the MCP servers, where there are some and ``tools`` does not place it."""
+    from zeus_runtime.config import Ref
+
+    config = checked.config
+    if not (config.mcp_servers or config.connectors != Connectors()):
+        return ()
+    refuse_servers(checked)
+    if any(ref.name == "mcp" for ref in config.tools):
+        return ()
+    return (planned_component(checked, "tool", Ref("mcp"), ("mcpServers",)),)
+
+
 def _components(checked: Checked, kind: Kind, refs: Sequence[Ref], key: str) -> tuple[PlannedComponent, ...]:
     return tuple(planned_component(checked, kind, ref, (key, index)) for index, ref in enumerate(refs))
 
@@ -343,10 +371,15 @@ def _tools(
     middlewares: Sequence[PlannedComponent],
     build: Build,
     mode: Mode,
+    opens: list[PlannedComponent],
 ) -> Iterator[PlannedTool]:
     known: dict[str, Tool] = {}
     for planned in toolsets:
-        for tool in planned.create(build):
+        created = planned.create(build)
+        if isinstance(created, Toolset):
+            opens.append(planned)
+            continue
+        for tool in created:
             known.setdefault(tool.name, tool)
             yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin)
     for planned in middlewares:
@@ -360,9 +393,18 @@ def _refuse_misfits(
     profile: ModelProfile,
     components: Sequence[PlannedComponent],
     tools: Sequence[Tool],
+    opens: Sequence[PlannedComponent] = (),
 ) -> None:
     problems: list[Diagnostic] = [
         checked.diagnostic("tool-conflict", message, ("tools",)) for message in check_tools(tools)
+    ]
+    live = [planned.name for planned in opens]
+    problems += [
+        checked.diagnostic(
+            "tool-conflict", f"the component {name!r} is listed twice", ("tools",), hint="keep one of the two"
+        )
+        for index, name in enumerate(live)
+        if name in live[:index]
     ]
     names = [ref.name for ref in checked.config.middlewares]
     problems += [
@@ -403,6 +445,8 @@ def _digest(plan: Plan) -> str:
             _as_json(plan.config.memory),
         ],
         "mode": plan.mode,
+        "mcp": [_as_json(plan.config.mcp_servers), _as_json(plan.config.connectors)],
+        "opens": [[each.name, each.options] for each in plan.opens],
         "tools": [
             [tool.tool.name, tool.tool.description, tool.tool.parameters, tool.showing] for tool in plan.tools
         ],

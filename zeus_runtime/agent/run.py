@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.asking import Asking
@@ -13,39 +12,20 @@ from zeus_runtime.agent.meter import Totals
 from zeus_runtime.agent.middleware import Middleware, Turn
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.planning import Planned
+from zeus_runtime.agent.tool_run import ToolRunView
 from zeus_runtime.errors import LimitError
-from zeus_runtime.events import Event, Notice, Text, ToolCallResult, ToolCallStarted
+from zeus_runtime.events import Event, Notice, Text, ToolCallResult, ToolCallStarted, ToolProgress
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.interface import ModelResponse
 from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate_arguments
+from zeus_runtime.tools.deferred import is_loaded, schema_result
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
     from zeus_runtime.agent.approvals import Desk
     from zeus_runtime.config import Limits
-    from zeus_runtime.tools.approval import Approvals, PendingApproval
-
-
-@dataclass
-class ToolRunView:
-    """The ``ToolRun`` that a tool function sees."""
-
-    session: str
-    call_id: str
-    mode: str
-    run_id: str
-    user_text: str = field(repr=False)
-    place: int
-    approvals: Approvals = field(repr=False)
-    _state: Mapping[str, Any] = field(repr=False)
-    _send: Callable[[str, str, str], Awaitable[ToolResult]] = field(repr=False)
-
-    def state(self, name: str) -> Any:
-        return self._state.get(name)
-
-    async def delegate(self, agent: str, prompt: str, *, description: str = "") -> ToolResult:
-        return await self._send(agent, prompt, description)
+    from zeus_runtime.tools.approval import PendingApproval
 
 
 class Run:
@@ -78,7 +58,6 @@ class Run:
         self._outfit = outfit
         outfit.meter.emit = emit
         self._asking = Asking(turn, outfit, conversation, emit)
-        self._tools = {tool.name: tool for tool in outfit.tools}
         self._call_tool = chain(outfit.middlewares, "wrap_tool_call", self._dispatch)
         self.waiting: list[PendingApproval] = []
 
@@ -169,17 +148,25 @@ class Run:
         return await self._call_tool(asked)
 
     async def _dispatch(self, call: ToolCall) -> ToolResult:
-        tool = self._tools.get(call.name)
+        tool = self._outfit.equipment.find(call.name)
         if tool is None:
             known = ", ".join(schema.name for schema in self._asking.schemas) or "none"
             return ToolResult(f"There is no tool {call.name!r}. The tools are: {known}.", is_error=True)
         refusal = permitted(tool, self.turn.mode)
         if refusal is not None:
             return ToolResult(refusal, is_error=True)
+        if not is_loaded(tool, self.conversation.state.get):
+            return schema_result(
+                [tool], heading="Nothing was done: here are the parameters; call it again.", is_error=True
+            )
         arguments = validate_arguments(tool, call.arguments)
         if isinstance(arguments, str):
             return ToolResult(arguments, is_error=True)
         turn = self.turn
+
+        def progress(message: str, done: float | None, total: float | None) -> None:
+            self.emit(ToolProgress(call.id, call.name, message, done, total))
+
         view = ToolRunView(
             session=turn.session,
             call_id=call.id,
@@ -190,8 +177,13 @@ class Run:
             approvals=self._outfit.approvals,
             _state=self.conversation.state,
             _send=lambda agent, prompt, description: self._delegate(call, agent, prompt, description),
+            _progress=progress,
+            tool=call.name,
         )
-        return await invoke(tool, arguments, view)
+        result = await invoke(tool, arguments, view)
+        if view.waits is not None:
+            raise view.waits
+        return result
 
     async def _delegate(self, call: ToolCall, agent: str, prompt: str, description: str) -> ToolResult:
         from zeus_runtime.agent.delegating import Errand

@@ -203,7 +203,7 @@ class Session:
             edits_aside=edits_aside(made, [(number, at) for number, at, _ in edits]),
             last_step=last_step(steps),
             counter=outfit.counter,
-            replayable=[tool.name for tool in outfit.tools if tool.replayable_result],
+            replayable=[tool.name for tool in outfit.equipment.tools if tool.replayable_result],
         )
 
     async def _begin(

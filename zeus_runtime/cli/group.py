@@ -26,6 +26,8 @@ VERBS: Final[Mapping[str, str]] = {
     "doctor": "Check the installation, the plugins and the keys.",
     "models": "List models, or show what is known of one.",
     "tools": "List the tools an agent has, mode by mode.",
+    "auth": "Authorise the accounts that tools need, or take them back.",
+    "mcp": "Serve an agent as an MCP server.",
     "plugins": "List plugins, what they bring and what is wrong with them.",
     "sessions": "List, show, roll back, archive or delete sessions.",
     "approvals": "List what waits for a decision; list, extend or shorten your allowlist.",

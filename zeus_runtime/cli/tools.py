@@ -11,8 +11,12 @@ from zeus_runtime.cli.options import MODES, config_argument, env_option, read_co
 from zeus_runtime.cli.streams import answer, as_json, complain
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.plan import PlannedTool
+    from collections.abc import Sequence
+
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.plan import Plan, PlannedTool
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.tools import Connection
 
 
 @click.group("tools")
@@ -24,23 +28,41 @@ def command() -> None:
 @config_argument
 @env_option
 @set_option
+@click.option("--connect", is_flag=True, help="Start the MCP servers and list their tools too.")
 @click.option("--json", "as_object", is_flag=True, help="JSON for programs, schemas included.")
 @click.pass_obj
 def list_tools(
-    process: Process, config: str | None, env: str | None, sets: tuple[str, ...], as_object: bool
+    process: Process,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    connect: bool,
+    as_object: bool,
 ) -> None:
     """List a config's tools.
 
     For each: its category and access class, what each mode does with it (callable, placeholder: named but refused,
-    hidden), the characters its name, description and schema take in every request, and the plugin it comes from.
+    hidden), the tokens that its name, description and schema take in every request, and the plugin it comes from.
+    Tools of servers are known only when the servers run: --connect starts them, and says of each whether it is
+    connected or why not.
     """
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.table import table
 
-    plan = make_plan(read_config(process, config, env=env, sets=sets))
+    checked = read_config(process, config, env=env, sets=sets)
+    plan = make_plan(checked)
+    connections = [each for planned in plan.opens for each in planned.create(plan.build).status()]
+    tools: Sequence[PlannedTool] = plan.tools
+    if connect and plan.opens:
+        import asyncio
+
+        from zeus_runtime.cli.start import prepared
+
+        with prepared(process):
+            tools, connections = asyncio.run(_connected(checked, plan))
     if as_object:
-        answer(as_json([_object(each) for each in plan.tools]))
-    elif not plan.tools:
+        answer(as_json([_object(plan, each) for each in tools]))
+    elif not tools and not connections:
         complain("the config has no tools; `zeus plugins` shows the components that can stand under tools:")
     else:
         rows = [
@@ -49,22 +71,65 @@ def list_tools(
                 each.tool.category,
                 each.tool.access,
                 *_showings(each).values(),
-                f"{_size(each):,}",
+                _tokens(plan, each),
                 each.component,
                 str(each.plugin),
             )
-            for each in plan.tools
+            for each in tools
         ]
         header = (
             "TOOL",
             "CATEGORY",
             "ACCESS",
             *(mode.upper() for mode in MODES),
-            "SIZE",
+            "TOKENS",
             "COMPONENT",
             "PLUGIN",
         )
-        answer(table(rows, header))
+        if rows:
+            answer(table(rows, header))
+    if connections and not as_object:
+        complain(_told(process, connections, connect=connect))
+
+
+async def _connected(checked: Checked, plan: Plan) -> tuple[Sequence[PlannedTool], list[Connection]]:
+    """All tools in the order the model sees them, with the toolsets' where they are there, and how those are."""
+    from zeus_runtime.agent.agent import Agent
+    from zeus_runtime.agent.plan import PlannedTool
+    from zeus_runtime.tools import showing
+
+    known = {each.tool.name: each for each in plan.tools}
+    opens = {each.name: each for each in plan.opens}
+    async with Agent(checked, plan) as agent:
+        opened = await agent.toolsets()
+        listed = await agent.tools()
+        connections = [each for toolset in opened.values() for each in toolset.status()]
+        owner = {tool.name: opens[name] for name, toolset in opened.items() for tool in toolset.tools()}
+    return (
+        [
+            known.get(tool.name)
+            or PlannedTool(tool, showing(tool, plan.mode), owner[tool.name].name, owner[tool.name].plugin)
+            for tool in listed
+            if tool.name in known or tool.name in owner
+        ],
+        connections,
+    )
+
+
+def _told(process: Process, connections: Sequence[Connection], *, connect: bool) -> str:
+    from zeus_runtime.cli.table import table
+
+    rows = [
+        (
+            each.name,
+            each.category,
+            each.state if connect or each.state == "disabled" else "not started",
+            each.why,
+        )
+        for each in connections
+    ]
+    hint = "" if connect else "\n--connect starts them and lists their tools"
+    return process.redact(table(rows, ("SERVER", "CATEGORY", "STATE", "WHY")) + hint)
 
 
 def _showings(planned: PlannedTool) -> dict[str, str]:
@@ -83,7 +148,19 @@ def _size(planned: PlannedTool) -> int:
     return len(tool.name) + len(tool.description) + len(schema)
 
 
-def _object(planned: PlannedTool) -> dict[str, Any]:
+def _tokens(plan: Plan, planned: PlannedTool) -> str:
+    return f"{_count(plan, planned):,}" + (" (on demand)" if planned.tool.deferred else "")
+
+
+def _count(plan: Plan, planned: PlannedTool) -> int:
+    from zeus_runtime.models.interface import ToolSchema
+
+    tool = planned.tool
+    part, _ = plan.tool_counts.part(ToolSchema(tool.name, tool.description, tool.parameters))
+    return part.tokens
+
+
+def _object(plan: Plan, planned: PlannedTool) -> dict[str, Any]:
     tool, plugin = planned.tool, planned.plugin
     return {
         "name": tool.name,
@@ -93,6 +170,8 @@ def _object(planned: PlannedTool) -> dict[str, Any]:
         "access": tool.access,
         "showing": _showings(planned),
         "size_characters": _size(planned),
+        "tokens": _count(plan, planned),
+        "deferred": tool.deferred,
         "component": planned.component,
         "plugin": {"name": plugin.name, "distribution": plugin.distribution, "version": plugin.version},
     }

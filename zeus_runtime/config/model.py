@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, TypeAlias
 
-from zeus_runtime.config.markers import Doc, FileRelative, Maximum, Minimum, MinLength, Pattern, RefTo
+from zeus_runtime.config.markers import Alias, Doc, FileRelative, Maximum, Minimum, MinLength, Pattern, RefTo
+from zeus_runtime.config.mcp import Connectors, McpServer
 from zeus_runtime.config.ref import Ref as Ref
 
 _SQLITE = Ref("sqlite")
@@ -323,6 +324,17 @@ class Config:
     agents: Annotated[
         Mapping[str, SubAgent], Doc("Name to an agent that the tool `subagents` gives work to.")
     ] = field(default_factory=dict)
+    mcp_servers: Annotated[
+        Mapping[str, McpServer],
+        Alias("mcpServers"),
+        Doc(
+            "MCP servers by name, as other clients write them; they bring the tool component `mcp` along, first in the"
+            " list unless `tools` places it."
+        ),
+    ] = field(default_factory=dict)
+    connectors: Annotated[Connectors, Doc("A browser or desktop, driven through an MCP server.")] = field(
+        default_factory=Connectors
+    )
     middlewares: Annotated[
         tuple[Ref, ...], RefTo("middleware"), Doc("Middlewares; the first line is outermost.")
     ] = ()

@@ -101,7 +101,7 @@ def register_tools() -> Iterable[Component]:
 
     When: while a config is read. How often: once per command.
     Returns: Components whose ``create(options, build)`` gives a sequence of ``Tool`` (one component may give
-    several).
+    several), or a ``Toolset``: tools that are there only while something outside is open.
     An exception or a collision: as for ``register_models``.
 
     Example::

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from zeus_runtime.tools.deferred import LOADER
+
 if TYPE_CHECKING:
     from zeus_runtime.tools.modes import ShownTool
 
@@ -13,18 +15,25 @@ _DEPTH = 4
 
 
 def tools_description(shown: Sequence[ShownTool], style: Literal["full", "brief"]) -> str:
-    """``{{tools_description}}``: the callable tools, then the ones that only agent mode may call.
+    """``{{tools_description}}``: the callable tools, the deferred ones, then those that only agent mode may call.
 
     Args:
         shown: what the mode shows, in the order the model sees it.
         style: ``full`` gives description and parameters, ``brief`` the name and the description's first line.
     """
-    callable_tools = [tool for tool in shown if tool.callable]
+    callable_tools = [each for each in shown if each.callable and not each.tool.deferred]
+    deferred = [each for each in shown if each.callable and each.tool.deferred]
     placeholders = [tool for tool in shown if not tool.callable]
     if style == "full":
         blocks = ["\n".join(_full(tool)) for tool in callable_tools]
     else:
         blocks = ["\n".join(_brief(tool) for tool in callable_tools)] if callable_tools else []
+    if deferred:
+        listed = "\n".join(_brief(tool) for tool in deferred)
+        blocks.append(
+            f"These tools are listed by name only. Before you use one, call {LOADER} with its name to get its"
+            f" parameters:\n{listed}"
+        )
     if not blocks:
         blocks = ["There are no tools you can call now."]
     if placeholders:

@@ -25,19 +25,27 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.tool import ToolCall as ToolCall
     from zeus_runtime.tools.tool import ToolResult as ToolResult
     from zeus_runtime.tools.tool import ToolRun as ToolRun
+    from zeus_runtime.tools.toolset import Account as Account
+    from zeus_runtime.tools.toolset import Connection as Connection
+    from zeus_runtime.tools.toolset import Tell as Tell
+    from zeus_runtime.tools.toolset import Toolset as Toolset
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
 
 # The decorator `tool` is public as `zeus_runtime.tool` (from `tools.define`): here its name would shadow the module.
 _ROOMS = {
     "Access": "tool",
+    "Account": "toolset",
     "Category": "tool",
+    "Connection": "toolset",
     "FileEntry": "entries",
     "MODE_TABLE": "modes",
     "ShownTool": "modes",
+    "Tell": "toolset",
     "Tool": "tool",
     "ToolCall": "tool",
     "ToolResult": "tool",
     "ToolRun": "tool",
+    "Toolset": "toolset",
     "WorkspaceError": "paths",
     "WorkspaceFiles": "workspace",
     "check_tools": "dispatch",

@@ -110,6 +110,11 @@ class PendingApproval:
         """Whether it can still be decided, its time aside."""
         return self.decision is None and not self.withdrawn
 
+    @property
+    def is_question(self) -> bool:
+        """Whether it was asked in the middle of a call; the answer is arguments that fit ``schema``."""
+        return "." in self.place
+
     def problem_of(self, arguments: JSON) -> str | None:
         """Why ``arguments`` cannot be run instead; None if they can."""
         from zeus_runtime.tools.dispatch import validate_arguments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from zeus_runtime.errors import ZeusError
@@ -72,11 +72,10 @@ async def invoke(tool: Tool, arguments: Mapping[str, JSON], run: ToolRun) -> Too
     """
     import asyncio
 
-    extra = {"run": run} if tool.takes_run else {}
     limit = asyncio.timeout(tool.timeout_seconds)
     try:
         async with limit:
-            return _as_result(tool, await tool.function(**{**arguments, **extra}))
+            return _as_result(tool, await _called(tool, arguments, run))
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is None or task.cancelling():
@@ -92,6 +91,12 @@ async def invoke(tool: Tool, arguments: Mapping[str, JSON], run: ToolRun) -> Too
         return _failed(tool, error)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool's failure is the model's to read, not the run's end
         return _failed(tool, error)
+
+
+def _called(tool: Tool, arguments: Mapping[str, JSON], run: ToolRun) -> Awaitable[ToolResult | str]:
+    if tool.takes_whole:
+        return tool.function(arguments, run)
+    return tool.function(**{**arguments, **({"run": run} if tool.takes_run else {})})
 
 
 def _failed(tool: Tool, error: BaseException) -> ToolResult:

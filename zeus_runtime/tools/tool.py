@@ -74,6 +74,19 @@ class ToolRun(Protocol):
         """The value last kept under ``name`` by a tool of this thread (``ToolResult.state``), or None."""
         ...
 
+    def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        """Tell how far the call is: an event for whoever watches; the model does not see it.
+
+        Args:
+            message: what is being done; may be empty.
+            done, total: how much of how much, in any unit.
+        """
+        ...
+
+    async def ask(self, question: str, schema: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
+        """The user's answer to a question, an object that fits ``schema``; None: declined, or nobody can answer."""
+        ...
+
 
 @dataclass(frozen=True)
 class ToolResult:
@@ -107,6 +120,9 @@ class Tool:
         replayable_result: the result can be fetched again by the same call.
         timeout_seconds: how long one call may take.
         starts_agents: it calls ``ToolRun.delegate``.
+        takes_whole: it is called as ``function(arguments, run)`` with the arguments as one object: for tools whose
+            arguments others have named (``run`` may be among them).
+        deferred: only its name and first line are shown; the model loads its schema before it calls it.
     """
 
     name: str
@@ -120,6 +136,8 @@ class Tool:
     takes_run: bool = False
     timeout_seconds: float | None = None
     starts_agents: bool = False
+    takes_whole: bool = False
+    deferred: bool = False
 
     @cached_property
     def problems_of(self) -> Callable[[JSON], Iterator[ValidationError]]:

@@ -1,0 +1,18 @@
+"""The tool component `mcp`, as Zeus finds it."""
+
+from __future__ import annotations
+
+from zeus_runtime import Component, hookimpl
+
+
+@hookimpl
+def register_tools() -> list[Component]:
+    """Registers `mcp`."""
+    return [
+        Component(
+            "mcp",
+            create="zeus_plugins.tools.mcp.toolset:create",
+            options="zeus_plugins.tools.mcp.options:Options",
+            summary="The tools of MCP servers (mcpServers, connectors).",
+        )
+    ]

@@ -1,0 +1,39 @@
+"""What a server asks the user in the middle of a call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zeus_runtime import Tell, ToolRun
+
+_OPENED = {
+    "type": "object",
+    "properties": {"done": {"type": "boolean", "description": "Whether you have done what the page asks."}},
+    "required": ["done"],
+}
+
+
+async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell) -> Any:
+    """The answer to an elicitation: the user's, or a refusal where nobody can be asked.
+
+    Args:
+        params: the question, with the form of the answer or the address of a page.
+        run: the call that it belongs to.
+    """
+    from mcp.types import ElicitResult
+
+    page = getattr(params, "url", None)
+    schema = _OPENED if page else _plain(params.requested_schema)
+    question = f"The MCP server {server!r} asks: {params.message}" + (f"\n{page}" if page else "")
+    answer = None if run is None else await run.ask(question, schema)
+    if answer is None or (page and not answer.get("done")):
+        tell("mcp_declined", f"{question} It was declined, since nobody answered.")
+        return ElicitResult(action="decline")
+    return ElicitResult(action="accept", content=None if page else dict(answer))
+
+
+def _plain(schema: Any) -> dict[str, Any]:
+    dump = getattr(schema, "model_dump", None)
+    plain: dict[str, Any] = schema if dump is None else dump(by_alias=True, exclude_none=True)
+    return plain

@@ -1,0 +1,100 @@
+"""What goes wrong with a server, in words: the SDK's exceptions come in groups and name no cause a user knows."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_LONGEST = 500
+_SESSION_LOST = ("Session terminated", "Session not found")
+"""What a remote server that was started anew says of a session it does not know; it has no code of its own."""
+
+
+class UnauthorizedError(Exception):
+    """A server's account is not authorised, or no longer."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A failure as it is told.
+
+    Args:
+        message: what went wrong.
+        connection_lost: whether the server may be gone, so that nothing more can be asked of this connection.
+        unauthorized: set when the account's right is missing.
+    """
+
+    message: str
+    connection_lost: bool = False
+    unauthorized: UnauthorizedError | None = None
+
+
+def explained(error: BaseException) -> Failure:
+    """The failure behind an exception."""
+    import anyio
+    import httpx2
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import CONNECTION_CLOSED
+
+    causes = list(_causes(error))
+    for cause in causes:
+        if isinstance(cause, UnauthorizedError):
+            return Failure(str(cause), connection_lost=True, unauthorized=cause)
+    for cause in causes:
+        if isinstance(cause, MCPError):
+            lost = cause.code == CONNECTION_CLOSED or cause.message in _SESSION_LOST
+            return Failure(_short(cause.message), connection_lost=lost)
+        if isinstance(cause, FileNotFoundError):
+            return Failure(f"the command {cause.filename or ''!r} is not there", connection_lost=True)
+        if isinstance(cause, httpx2.HTTPStatusError):
+            return Failure(f"it answered HTTP {cause.response.status_code}", connection_lost=True)
+        if isinstance(cause, TimeoutError):
+            return Failure("it did not answer in time", connection_lost=True)
+        if isinstance(cause, OSError | httpx2.HTTPError):
+            return Failure(_short(str(cause) or type(cause).__name__), connection_lost=True)
+        if isinstance(cause, anyio.ClosedResourceError | anyio.BrokenResourceError | anyio.EndOfStream):
+            return Failure("its process ended", connection_lost=True)
+    last = causes[-1]
+    return Failure(_short(f"{type(last).__name__}: {last}"))
+
+
+def is_final(error: BaseException) -> bool:
+    """Whether trying again can bring nothing: there is no such command, or it may not be run."""
+    return any(
+        isinstance(cause, OSError)
+        and cause.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
+        for cause in _causes(error)
+    )
+
+
+def is_too_new(error: BaseException) -> bool:
+    """Whether the server speaks only protocols that begin without the older handshake."""
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import UNSUPPORTED_PROTOCOL_VERSION
+
+    return any(
+        isinstance(cause, MCPError) and cause.code == UNSUPPORTED_PROTOCOL_VERSION for cause in _causes(error)
+    )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """The exceptions within groups and behind others, the outermost first."""
+    seen: set[int] = set()
+    todo = [error]
+    while todo:
+        each = todo.pop(0)
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        if isinstance(each, BaseExceptionGroup):
+            todo = [*each.exceptions, *todo]
+            continue
+        yield each
+        if each.__cause__ is not None:
+            todo.append(each.__cause__)
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split()).rstrip(".")
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

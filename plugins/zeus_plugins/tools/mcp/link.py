@@ -1,0 +1,364 @@
+"""One server: started, asked what it has, called, and started again when it dies."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_plugins.tools.mcp.failures import UnauthorizedError, explained, is_final, is_too_new
+from zeus_plugins.tools.mcp.offer import Offer, read_offer
+from zeus_plugins.tools.mcp.results import resource_text, tool_result
+from zeus_plugins.tools.mcp.transports import Place, address, process, quiet
+from zeus_runtime import ToolResult
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+    from zeus_plugins.tools.mcp.options import Options
+    from zeus_plugins.tools.mcp.servers import Server
+    from zeus_plugins.tools.mcp.stderr import ErrorLog
+    from zeus_runtime import ConnectionState, Tell, ToolRun, WorkspaceFiles
+
+_LONGEST_WAIT_SECONDS: Final = 60.0
+_CLOSING_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What all links of an agent share.
+
+    Args:
+        options: the component's.
+        place: where servers are started from.
+        files: where bytes that servers send are saved.
+        auth: gives a server's OAuth, or None for a server without.
+    """
+
+    options: Options
+    place: Place
+    files: WorkspaceFiles
+    auth: Callable[[Server], Any] = field(repr=False)
+
+
+class Link:
+    """The way to one server, for as long as the agent lives.
+
+    One task holds the connection from its beginning to its end, since the SDK's task groups belong to the task that
+    opened them; calls come from the tasks of the runs.
+
+    Args:
+        server: which.
+        ground: what it shares with the others.
+        changed: called when what the server offers has changed.
+
+    Attributes:
+        state, why: how it is, and why it is not connected.
+        offer: what the server has; nothing while it is not connected.
+    """
+
+    def __init__(self, server: Server, ground: Ground, changed: Callable[[], None]) -> None:
+        self.server = server
+        self.state: ConnectionState = "closed"
+        self.why = ""
+        self.offer = Offer()
+        self._ground = ground
+        self._changed = changed
+        self._tell: Tell = lambda code, message: None
+        self._task: asyncio.Task[None] | None = None
+        self._client: Client | None = None
+        self._settled = asyncio.Event()
+        self._woken = asyncio.Event()
+        self._scope: Any = None
+        self._closing = asyncio.Event()
+        self._gone = False
+        self._stale = False
+        self._failures = 0
+        self._log: ErrorLog | None = None
+        self._auth: Any = None
+        self._calls: list[ToolRun] = []
+        # Many servers never answer the newest protocol's first question, and the SDK would wait ten seconds for it.
+        self._mode = "auto" if server.remote and server.spec.type != "sse" else "legacy"
+
+    async def start(self, tell: Tell) -> None:
+        """Begin to connect; return when it is connected, has failed, or has had its time.
+
+        Args:
+            tell: for what the user should know.
+        """
+        self._tell = tell
+        self._task = asyncio.create_task(self._live(), name=f"mcp {self.server.name}")
+        seconds = self.server.spec.start_timeout_seconds
+        await quiet(seconds, self._settled)
+        if self.state == "connecting":
+            self._tell(
+                "mcp_late",
+                f"The MCP server {self.server.name!r} has not started within {seconds:g} seconds; its tools join when"
+                " it has (start_timeout_seconds).",
+            )
+
+    async def aclose(self) -> None:
+        """End the connection and the server's process."""
+        task, self._task = self._task, None
+        if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
+            return
+        self._closing.set()
+        self._woken.set()
+        if self._scope is not None:
+            self._scope.cancel()
+        _, pending = await asyncio.wait([task], timeout=_CLOSING_SECONDS)
+        if pending:
+            task.cancel()
+            await asyncio.wait([task], timeout=_CLOSING_SECONDS)
+
+    async def call(self, name: str, arguments: Mapping[str, Any], run: ToolRun) -> ToolResult:
+        """Call one of its tools; what goes wrong is the result.
+
+        Args:
+            name: the server's own name of the tool.
+        """
+
+        async def tell_progress(progress: float, total: float | None, message: str | None) -> None:
+            run.progress(message or "", progress, total)
+
+        client = await self._connected()
+        if client is None:
+            return ToolResult(self._absent("Nothing was done."), is_error=True)
+        self._calls.append(run)
+        try:
+            answer = await client.call_tool(name, dict(arguments), progress_callback=tell_progress)
+        except Exception as error:  # noqa: BLE001 - whatever a server does is its tool's result
+            return self._failed(error, "Whether the call took effect is unknown.")
+        finally:
+            self._calls.remove(run)
+        self._failures = 0
+        return tool_result(answer, self._ground.files)
+
+    async def read_resource(self, uri: str) -> ToolResult:
+        """The contents of one of its resources."""
+        client = await self._connected()
+        if client is None:
+            return ToolResult(self._absent(), is_error=True)
+        try:
+            answer = await client.read_resource(uri)
+        except Exception as error:  # noqa: BLE001 - as for a call
+            return self._failed(error)
+        return ToolResult(resource_text(answer.contents, self._ground.files))
+
+    async def resources(self) -> str:
+        """A list of its resources and resource templates."""
+        client = await self._connected()
+        if client is None:
+            return self._absent()
+        from zeus_plugins.tools.mcp.offer import list_resources
+
+        try:
+            return await list_resources(client)
+        except Exception as error:  # noqa: BLE001 - as for a call
+            return self._failed(error).content
+
+    def _absent(self, more: str = "") -> str:
+        why = f": {self.why}" if self.why else ""
+        return f"The MCP server {self.server.name!r} is not connected{why}. {more}".strip()
+
+    @property
+    def _refusal(self) -> UnauthorizedError | None:
+        """The right that the server's account lacks, if that is what went wrong."""
+        return None if self._auth is None else self._auth.refusal
+
+    async def _connected(self) -> Client | None:
+        """The client; while the server is being started, wait as long as a run waits for it."""
+        if self._client is None and self.state == "connecting":
+            await quiet(self.server.spec.start_timeout_seconds, self._settled)
+        return self._client
+
+    def _failed(self, error: Exception, more: str = "") -> ToolResult:
+        failure = explained(error)
+        unauthorized = failure.unauthorized or self._refusal
+        if unauthorized is not None:
+            self._lost(unauthorized)
+            return ToolResult(str(unauthorized), is_error=True)
+        if failure.connection_lost:
+            self._wake(gone=True)
+        stopped = f"The MCP server {self.server.name!r} "
+        text = f"stopped or cannot be reached: {failure.message}. {more}" if failure.connection_lost else ""
+        return ToolResult(
+            (f"{stopped}{text}" if text else f"{stopped}refused: {failure.message}").strip(), is_error=True
+        )
+
+    def _lost(self, error: UnauthorizedError) -> None:
+        """The account's right has ended: the tools go, the run goes on."""
+        self._set("unauthorized", str(error))
+        self._tell("mcp_unauthorized", str(error))
+        self._wake(gone=True)
+
+    def _wake(self, *, gone: bool = False, stale: bool = False) -> None:
+        self._gone = self._gone or gone
+        self._stale = self._stale or stale
+        self._woken.set()
+
+    def _set(self, state: ConnectionState, why: str = "", offer: Offer | None = None) -> None:
+        self.state, self.why = state, why
+        self.offer = offer or Offer()
+        if state == "connecting":
+            self._settled.clear()
+        else:
+            self._settled.set()
+        self._changed()
+
+    async def _live(self) -> None:
+        import anyio
+
+        _quieten()
+        while not self._closing.is_set():
+            self._set("connecting", self.why)
+            self._gone = self._stale = False
+            self._woken.clear()
+            failure: BaseException | None = None
+            with anyio.CancelScope() as self._scope:
+                try:
+                    await self._hold()
+                except Exception as error:  # noqa: BLE001 - a server may fail in any way; it takes nothing along
+                    failure = error
+            self._client = None
+            if self._closing.is_set() or self.state == "unauthorized":
+                break
+            if not await self._again(failure):
+                return
+        if self.state != "unauthorized":
+            self._set("closed")
+
+    async def _hold(self) -> None:
+        """Connect, and stay until the server is gone or the link is closed."""
+        from mcp import Client
+
+        late = asyncio.timeout(self.server.spec.timeout_seconds)
+        async with late:
+            client = Client(
+                self._transport(),
+                message_handler=self._heard,
+                elicitation_callback=self._elicit,
+                logging_callback=None,
+                cache=None,
+                mode=self._mode,
+                client_info=_client_info(),
+            )
+            async with client:
+                offer = await read_offer(client, self.server)
+                late.reschedule(None)
+                self._client = client
+                was_lost = self._failures > 0
+                self._set("connected", offer=offer)
+                self._tell_problems(offer, was_lost=was_lost)
+                await self._stay(client)
+
+    async def _stay(self, client: Client) -> None:
+        from zeus_plugins.tools.mcp.listening import listening
+
+        async with listening(client, lambda: self._wake(stale=True)):
+            while not self._ended:
+                await self._woken.wait()
+                self._woken.clear()
+                if self._stale and not self._ended:
+                    self._stale = False
+                    await self._refresh(client)
+
+    @property
+    def _ended(self) -> bool:
+        return self._gone or self._closing.is_set()
+
+    async def _refresh(self, client: Client) -> None:
+        offer = await read_offer(client, self.server)
+        if offer == self.offer:
+            return
+        before, now = {tool.name for tool in self.offer.tools}, {tool.name for tool in offer.tools}
+        self._set("connected", offer=offer)
+        changes = [
+            f"{word} {', '.join(sorted(names))}"
+            for word, names in (("new:", now - before), ("gone:", before - now))
+            if names
+        ]
+        self._tell(
+            "mcp_tools_changed",
+            f"The MCP server {self.server.name!r} offers other tools now"
+            f" ({'; '.join(changes) or 'descriptions or prompts changed'}).",
+        )
+
+    def _tell_problems(self, offer: Offer, *, was_lost: bool) -> None:
+        if was_lost:
+            self._tell("mcp_restarted", f"The MCP server {self.server.name!r} is there again.")
+        for problem in offer.problems:
+            self._tell("mcp_setting", f"mcpServers.{self.server.name}: {problem}.")
+
+    async def _again(self, failure: BaseException | None) -> bool:
+        """Whether to connect once more, after a wait; else the state says why not."""
+        name, options = self.server.name, self._ground.options
+        if self._mode == "legacy" and failure is not None and is_too_new(failure):
+            self._mode = "auto"
+            return True
+        why = "its process ended" if failure is None else explained(failure).message
+        unauthorized = self._refusal
+        if unauthorized is not None:
+            self._set("unauthorized", str(unauthorized))
+            self._tell("mcp_unauthorized", str(unauthorized))
+            return False
+        if self._log is not None and self._log.last_words:
+            why = f"{why}; it wrote: {self._log.last_words}"
+        self._failures += 1
+        if self._failures > options.max_restarts or (failure is not None and is_final(failure)):
+            self._set("failed", why)
+            self._tell(
+                "mcp_failed",
+                f"The MCP server {name!r} is not there: {why}. The run goes on without its tools.",
+            )
+            return False
+        wait = min(_LONGEST_WAIT_SECONDS, options.restart_seconds * 2 ** (self._failures - 1))
+        self._set("failed", why)
+        self._tell(
+            "mcp_lost",
+            f"The MCP server {name!r} is not there: {why}. It is started again in {wait:g} seconds"
+            f" (restart {self._failures} of {options.max_restarts}).",
+        )
+        self._woken.clear()
+        await quiet(wait, self._woken)
+        return True
+
+    def _transport(self) -> AbstractAsyncContextManager[Any]:
+        if self.server.remote:
+            self._auth = self._ground.auth(self.server)
+            return address(self.server, self._auth)
+
+        def heard(log: ErrorLog) -> None:
+            self._log = log
+
+        return process(self.server, self._ground.place, lambda: self._wake(gone=True), heard)
+
+    async def _heard(self, message: Any) -> None:
+        from mcp.types import PromptListChangedNotification, ToolListChangedNotification
+
+        if isinstance(message, ToolListChangedNotification | PromptListChangedNotification):
+            self._wake(stale=True)
+
+    async def _elicit(self, context: Any, params: Any) -> Any:
+        from zeus_plugins.tools.mcp.eliciting import elicited
+
+        return await elicited(self.server.name, params, self._calls[-1] if self._calls else None, self._tell)
+
+
+def _quieten() -> None:
+    """What goes wrong is told in our words; the SDK would write tracebacks too. Who sets a level gets them."""
+    for name in ("mcp", "client"):
+        logger = logging.getLogger(name)
+        if logger.level == logging.NOTSET:
+            logger.setLevel(logging.CRITICAL + 1)
+
+
+def _client_info() -> Any:
+    from mcp.types import Implementation
+
+    from zeus_runtime import __version__
+
+    return Implementation(name="zeus-runtime", version=__version__)

@@ -1,0 +1,50 @@
+"""News of what a server offers, where the protocol has a stream for it; older servers send plain notifications."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+
+@asynccontextmanager
+async def listening(client: Client, changed: Callable[[], None]) -> AsyncIterator[None]:
+    """While inside, ``changed`` is called whenever the server says that its tools or prompts have changed."""
+    import anyio
+
+    async with anyio.create_task_group() as tasks:
+        if _has_stream(client):
+            tasks.start_soon(_listen, client, changed)
+        try:
+            yield
+        finally:
+            tasks.cancel_scope.cancel()
+
+
+def _has_stream(client: Client) -> bool:
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+    offered = client.server_capabilities
+    changes = (offered.tools and offered.tools.list_changed) or (
+        offered.prompts and offered.prompts.list_changed
+    )
+    return client.protocol_version in MODERN_PROTOCOL_VERSIONS and bool(changes)
+
+
+async def _listen(client: Client, changed: Callable[[], None]) -> None:
+    from mcp.client.subscriptions import SubscriptionLost
+    from mcp.shared.exceptions import MCPError
+
+    while True:
+        try:
+            async with client.listen(tools_list_changed=True, prompts_list_changed=True) as subscription:
+                async for _event in subscription:
+                    changed()
+            return
+        except SubscriptionLost:
+            changed()  # what was said meanwhile is lost: look again
+        except MCPError:
+            return  # the server has no such stream after all; its tools stay as they are

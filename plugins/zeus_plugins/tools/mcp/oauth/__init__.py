@@ -1,0 +1,25 @@
+"""OAuth 2.1 for remote servers: accounts kept encrypted, authorised once by a person, renewed by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zeus_plugins.tools.mcp.servers import Server
+
+
+def uses_oauth(server: Server) -> bool:
+    """Whether a server's requests are authorised by OAuth; a header of the user's own goes before."""
+    return server.spec.authorised and not any(name.lower() == "authorization" for name in server.spec.headers)
+
+
+def provider_of(server: Server, environ: Mapping[str, str]) -> Any:
+    """What authorises a run's requests to a server; None where it needs none. It asks nobody: a missing right is an
+    error that says how to get it."""
+    if not uses_oauth(server):
+        return None
+    from zeus_plugins.tools.mcp.oauth.provider import AccountProvider
+    from zeus_plugins.tools.mcp.oauth.store import account_store
+
+    return AccountProvider(server, account_store(server, environ))

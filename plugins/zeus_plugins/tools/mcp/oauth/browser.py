@@ -1,0 +1,92 @@
+"""A person at a browser: the address is printed and opened, the answer comes back to a port of ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+from urllib.parse import parse_qs, urlsplit
+
+from mcp.client.auth import OAuthFlowError
+from mcp.shared.auth import AuthorizationCodeResult
+
+_PATIENCE_SECONDS: Final = 300
+_MAX_LINE_BYTES: Final = 16_384
+
+
+class Browser:
+    """A person whom an address is shown to, and the port on which their browser comes back.
+
+    Args:
+        port: of the loopback address.
+        show: gives them an address.
+    """
+
+    def __init__(self, port: int, show: Callable[[str], None]) -> None:
+        self.redirect_uri = f"http://127.0.0.1:{port}/callback"
+        self._show = show
+        self._answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+
+    async def show(self, url: str) -> None:
+        self._show(url)
+
+    async def answer(self) -> AuthorizationCodeResult:
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                return await self._answer
+        except TimeoutError:
+            raise OAuthFlowError(f"nobody authorised it within {_PATIENCE_SECONDS} seconds") from None
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One request of the browser."""
+        line = (await reader.readline()).decode("latin-1", "replace")
+        target = line.split(" ")[1] if line.count(" ") >= 2 else ""
+        parts = urlsplit(target)
+        if parts.path == "/callback":
+            status, text = "200 OK", self._take({key: each[0] for key, each in parse_qs(parts.query).items()})
+        else:
+            status, text = "404 Not Found", "There is nothing here."
+        body = f"<!doctype html><meta charset=utf-8><title>Zeus</title><p>{text}</p>".encode()
+        head = [
+            f"HTTP/1.1 {status}",
+            "Content-Type: text/html",
+            f"Content-Length: {len(body)}",
+            "Connection: close",
+        ]
+        writer.write("\r\n".join([*head, "", ""]).encode() + body)
+        await writer.drain()
+        writer.close()
+
+    def _take(self, query: dict[str, str]) -> str:
+        if self._answer.done():
+            return "This was answered already. You can close the window."
+        if "error" in query:
+            self._answer.set_exception(
+                OAuthFlowError(f"the server refused: {query.get('error_description') or query['error']}")
+            )
+            return "It was not authorised. You can close the window."
+        self._answer.set_result(
+            AuthorizationCodeResult(
+                code=query.get("code", ""), state=query.get("state"), iss=query.get("iss")
+            )
+        )
+        return "Zeus is authorised. You can close the window."
+
+
+@asynccontextmanager
+async def browser(port: int | None, show: Callable[[str], None]) -> AsyncIterator[Browser]:
+    """A browser that comes back to ``port``, or to any that is free.
+
+    Raises:
+        OSError: the port is taken.
+    """
+    made: list[Browser] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await made[0].serve(reader, writer)
+
+    server = await asyncio.start_server(serve, "127.0.0.1", port or 0, limit=_MAX_LINE_BYTES)
+    async with server:
+        made.append(Browser(server.sockets[0].getsockname()[1], show))
+        yield made[0]

@@ -1,0 +1,147 @@
+"""What a server has: its tools after the config's choice, the prompts that were selected, whether it has resources."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+    from zeus_plugins.tools.mcp.servers import Server
+    from zeus_runtime import Access
+
+_MAX_PAGES: Final = 100
+_MAX_RESOURCES: Final = 200
+
+
+@dataclass(frozen=True)
+class Offered:
+    """One tool of a server.
+
+    Args:
+        name: the server's own name of it.
+        description: what the model reads.
+        parameters: JSON Schema of the arguments.
+        access: ``read`` where the config or the server's annotations say so.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    access: Access
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a server has.
+
+    Args:
+        tools: those that the config lets through.
+        prompts: name to text of the selected prompt templates.
+        resources: whether it has any.
+        problems: what the config says of tools and prompts that are not there.
+    """
+
+    tools: tuple[Offered, ...] = ()
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    resources: bool = False
+    problems: tuple[str, ...] = ()
+
+
+async def read_offer(client: Client, server: Server) -> Offer:
+    """Ask a server what it has."""
+    has = client.server_capabilities
+    listed = (
+        [] if has.tools is None else await _pages(lambda cursor: client.list_tools(cursor=cursor), "tools")
+    )
+    spec = server.spec
+    offered = tuple(
+        Offered(
+            tool.name,
+            tool.description or tool.title or (tool.annotations and tool.annotations.title) or tool.name,
+            {"properties": {}, **tool.input_schema, "type": "object"},
+            spec.access.get(tool.name) or _access(tool),
+        )
+        for tool in listed
+        if (spec.allowed is None or tool.name in spec.allowed) and tool.name not in spec.denied
+    )
+    names = {tool.name for tool in listed}
+    prompts, problems = await _prompts(client, server)
+    mentioned: list[tuple[str, Iterable[str]]] = [
+        ("allow", spec.allowed or ()),
+        ("deny", sorted(spec.denied)),
+        ("access", spec.access),
+    ]
+    problems += [
+        f"{key} names {name!r}, which is no tool of this server (its tools: {', '.join(sorted(names)) or 'none'})"
+        for key, given in mentioned
+        for name in given
+        if name not in names
+    ]
+    return Offer(offered, prompts, has.resources is not None, tuple(problems))
+
+
+async def list_resources(client: Client) -> str:
+    """A server's resources and templates, one a line."""
+    resources = await _pages(lambda cursor: client.list_resources(cursor=cursor), "resources")
+    templates = await _pages(
+        lambda cursor: client.list_resource_templates(cursor=cursor), "resource_templates"
+    )
+    lines = [_line(str(each.uri), each) for each in resources[:_MAX_RESOURCES]]
+    lines += [_line(each.uri_template, each) for each in templates[:_MAX_RESOURCES]]
+    left = max(0, len(resources) - _MAX_RESOURCES) + max(0, len(templates) - _MAX_RESOURCES)
+    if left:
+        lines.append(f"({left} more are not listed)")
+    return "\n".join(lines) or "(no resources)"
+
+
+def _line(uri: str, each: Any) -> str:
+    about = (each.description or each.title or each.name).strip().partition("\n")[0]
+    return f"- {uri}: {about}" + (f" ({each.mime_type})" if each.mime_type else "")
+
+
+async def _pages(fetch: Callable[[str | None], Awaitable[Any]], attribute: str) -> Sequence[Any]:
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(_MAX_PAGES):
+        page = await fetch(cursor)
+        found += getattr(page, attribute)
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found
+
+
+def _access(tool: Any) -> Access:
+    annotations = tool.annotations
+    return "read" if annotations is not None and annotations.read_only_hint else "write"
+
+
+async def _prompts(client: Client, server: Server) -> tuple[dict[str, str], list[str]]:
+    from mcp.shared.exceptions import MCPError
+
+    texts: dict[str, str] = {}
+    problems: list[str] = []
+    for name, arguments in server.spec.prompts.items():
+        if client.server_capabilities.prompts is None:
+            problems.append(f"prompts names {name!r}; this server has no prompts")
+            continue
+        try:
+            answer = await client.get_prompt(name, dict(arguments))
+        except MCPError as error:
+            problems.append(f"prompts: {name!r} cannot be had: {error.message.rstrip('.')}")
+            continue
+        texts[name] = "\n\n".join(
+            (f"{message.role}: " if len(answer.messages) > 1 else "") + _text(message.content)
+            for message in answer.messages
+        )
+    return texts, problems
+
+
+def _text(content: Any) -> str:
+    if content.type == "text":
+        return str(content.text).strip()
+    text = getattr(getattr(content, "resource", None), "text", None)
+    return str(text).strip() if text is not None else f"[{content.type}]"

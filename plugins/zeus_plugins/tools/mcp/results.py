@@ -1,0 +1,96 @@
+"""What a server answers, as the model reads it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import mimetypes
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime import ToolResult, WorkspaceError
+
+if TYPE_CHECKING:
+    from zeus_runtime import WorkspaceFiles
+
+FOLDER = "/large_tool_results"
+
+
+def tool_result(answer: Any, files: WorkspaceFiles) -> ToolResult:
+    """A ``CallToolResult`` as a ToolResult.
+
+    Text is given as it is. What is no text (images, audio, other bytes) is saved in the workspace and named by its
+    path; structured content is added as JSON unless the text says the same.
+
+    Args:
+        files: where bytes are saved.
+    """
+    parts = [_block(block, files) for block in answer.content]
+    structured = answer.structured_content
+    if structured is not None and not _says(parts, structured):
+        parts.append(json.dumps(structured, ensure_ascii=False))
+    text = "\n\n".join(part for part in parts if part)
+    return ToolResult(text or "(no output)", is_error=bool(answer.is_error))
+
+
+def resource_text(contents: Iterable[Any], files: WorkspaceFiles) -> str:
+    """The contents of a resource."""
+    return "\n\n".join(_resource(each, files) for each in contents) or "(empty)"
+
+
+def block_text(block: Any, files: WorkspaceFiles) -> str:
+    """One content block."""
+    return _block(block, files)
+
+
+def _block(block: Any, files: WorkspaceFiles) -> str:
+    match block.type:
+        case "text":
+            return str(block.text)
+        case "image" | "audio":
+            return _saved(block.data, block.mime_type, block.type, files)
+        case "resource":
+            return _resource(block.resource, files)
+        case "resource_link":
+            facts = ", ".join(str(fact) for fact in (block.mime_type, block.description) if fact)
+            return f"[resource {block.uri}: {block.title or block.name}{f' ({facts})' if facts else ''}]"
+        case other:
+            return f"[{other}]"
+
+
+def _resource(resource: Any, files: WorkspaceFiles) -> str:
+    text = getattr(resource, "text", None)
+    if isinstance(text, str):
+        return f"[resource {resource.uri}]\n{text}"
+    return f"[resource {resource.uri}] {_saved(resource.blob, resource.mime_type or '', 'data', files)}"
+
+
+def _saved(data: str, mime_type: str, kind: str, files: WorkspaceFiles) -> str:
+    try:
+        content = base64.b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return f"[{kind} {mime_type}: not readable]"
+    suffix = mimetypes.guess_extension(mime_type) or ".bin"
+    path = f"{FOLDER}/mcp_{hashlib.sha256(content).hexdigest()[:16]}{suffix}"
+    try:
+        files.write(path, content)
+    except WorkspaceError as error:
+        return f"[{kind} {mime_type}, {len(content):,} bytes; it could not be saved: {error.message}]"
+    return f"[{kind} {mime_type}, {len(content):,} bytes, saved as {path}]"
+
+
+def _says(parts: list[str], structured: Any) -> bool:
+    """Whether a text block is the structured content: the protocol wants servers to send both."""
+    for part in parts:
+        try:
+            said = json.loads(part)
+        except ValueError:
+            continue
+        if said == structured or structured == {"result": said}:
+            return True
+    if not isinstance(structured, dict) or len(structured) != 1:
+        return False
+    (value,) = structured.values()
+    return isinstance(value, str | int | float) and [str(value)] == parts

@@ -1,0 +1,84 @@
+"""What a server writes to its standard error: a log file that begins anew when it is full, and its last words."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import IO
+
+_LAST_BYTES = 2_000
+
+
+class ErrorLog(asyncio.Protocol):
+    """A pipe's reading end that fills a file.
+
+    Args:
+        path: the file; its folder is made.
+        max_bytes: beyond that the file begins anew.
+    """
+
+    def __init__(self, path: Path, max_bytes: int) -> None:
+        self.path = path
+        self._max_bytes = max_bytes
+        self._last = b""
+        self._size = 0
+        self._file: IO[bytes] | None = None
+        self._ended = asyncio.get_running_loop().create_future()
+
+    @property
+    def last_words(self) -> str:
+        """The end of what it wrote, for a message."""
+        lines = self._last.decode(errors="replace").strip().splitlines()
+        return " / ".join(line.strip() for line in lines[-3:])[-400:]
+
+    def data_received(self, data: bytes) -> None:
+        self._last = (self._last + data)[-_LAST_BYTES:]
+        if self._size + len(data) > self._max_bytes:
+            self._open("wb")
+            data = data[-self._max_bytes :]
+        elif self._file is None:
+            self._open("ab")
+        assert self._file is not None
+        self._file.write(data)
+        self._file.flush()
+        self._size += len(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._file is not None:
+            self._file.close()
+        if not self._ended.done():
+            self._ended.set_result(None)
+
+    def _open(self, mode: str) -> None:
+        if self._file is not None:
+            self._file.close()
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(
+            self.path, os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if mode == "wb" else os.O_APPEND), 0o600
+        )
+        self._file = os.fdopen(descriptor, mode)
+        self._size = self._file.tell()
+
+    async def ended(self, seconds: float) -> None:
+        """Wait until the writing end is closed, at most so long."""
+        await asyncio.wait([self._ended], timeout=seconds)
+
+
+@asynccontextmanager
+async def error_log(path: Path, max_bytes: int) -> AsyncIterator[tuple[ErrorLog, IO[str]]]:
+    """A log, and the file to give a server as its standard error."""
+    loop = asyncio.get_running_loop()
+    reading, writing = os.pipe()
+    with os.fdopen(writing, "w") as writer:
+        transport, log = await loop.connect_read_pipe(
+            lambda: ErrorLog(path, max_bytes), os.fdopen(reading, "rb", buffering=0)
+        )
+        try:
+            yield log, writer
+        finally:
+            writer.close()
+            await log.ended(0.5)
+            transport.close()

@@ -1,0 +1,171 @@
+"""The tools of all MCP servers of an agent, as they are at a moment."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from zeus_plugins.tools.mcp.link import Ground, Link
+from zeus_plugins.tools.mcp.names import tool_name
+from zeus_plugins.tools.mcp.oauth import provider_of, uses_oauth
+from zeus_plugins.tools.mcp.options import Options
+from zeus_plugins.tools.mcp.resources import resource_tools
+from zeus_plugins.tools.mcp.servers import Server, servers_of
+from zeus_plugins.tools.mcp.transports import Place
+from zeus_runtime import Account, Connection, MissingError, Section, Tool, ToolResult, ToolRun, Toolset
+
+if TYPE_CHECKING:
+    from zeus_plugins.tools.mcp.offer import Offered
+    from zeus_runtime import Build, Tell
+
+
+def create(options: Options | None, build: Build) -> McpToolset:
+    """The servers' tools; nothing is started before the toolset is opened.
+
+    Raises:
+        MissingError: the SDK is not installed.
+        OptionsError: a file of servers is wrong.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("mcp") is None:
+        raise MissingError(
+            "MCP servers need the package mcp", remedy="Install it: pip install 'zeus-runtime[mcp]'."
+        )
+    options = options or Options()
+    return McpToolset(servers_of(options, build), options, build)
+
+
+class McpToolset(Toolset):
+    """The tools of some servers.
+
+    Args:
+        servers: which, in the order of their tools.
+        options: the component's.
+        build: what the agent is made with.
+    """
+
+    def __init__(self, servers: Sequence[Server], options: Options, build: Build) -> None:
+        place = Place(build.directory, build.environ, options.log_kilobytes * 1_000)
+        ground = Ground(options, place, build.workspace, lambda server: provider_of(server, build.environ))
+        self._options = options
+        self._build = build
+        self._servers = servers
+        self._ground = ground
+        self._links: Sequence[Link] = ()
+        self._tools: Sequence[Tool] | None = None
+
+    @property
+    def servers(self) -> Sequence[Server]:
+        """The servers, started or not."""
+        return self._servers
+
+    async def open(self, tell: Tell) -> None:
+        self._links = [Link(server, self._ground, self._changed) for server in self._servers]
+        await asyncio.gather(*(link.start(tell) for link in self._links))
+
+    async def aclose(self) -> None:
+        await asyncio.gather(*(link.aclose() for link in self._links))
+
+    def tools(self) -> Sequence[Tool]:
+        if self._tools is None:
+            self._tools = self._made()
+        return self._tools
+
+    def sections(self) -> Mapping[str, str]:
+        connected = [link for link in self._links if link.state == "connected"]
+        prompts = [
+            f"## {name} (from the MCP server {link.server.name})\n\n{text}"
+            for link in connected
+            for name, text in link.offer.prompts.items()
+        ]
+        connectors = [link.server.instructions for link in connected if link.server.instructions]
+        return {
+            str(Section.CONNECTOR): "\n\n".join(connectors),
+            str(Section.MCP_PROMPTS): "\n\n".join(prompts),
+        }
+
+    def status(self) -> Sequence[Connection]:
+        links = {link.server.name: link for link in self._links}
+        return [
+            *(
+                Connection(name, server.category, link.state, link.why, len(link.offer.tools))
+                if (link := links.get(name)) is not None
+                else Connection(name, server.category, "closed")
+                for server in self._servers
+                for name in (server.name,)
+            ),
+            *(
+                Connection(name, "mcp", "disabled", "disabled: true")
+                for name, spec in self._build.config.mcp_servers.items()
+                if spec.disabled
+            ),
+        ]
+
+    def accounts(self) -> Sequence[Account]:
+        from zeus_plugins.tools.mcp.oauth.account import account_of
+
+        return [account_of(server, self._build.environ) for server in self._servers if uses_oauth(server)]
+
+    async def log_in(self, account: str, show: Callable[[str], None]) -> int:
+        from zeus_plugins.tools.mcp.oauth.account import log_in
+
+        return await log_in(self._with_account(account), self._build.environ, show)
+
+    async def log_out(self, account: str) -> bool:
+        from zeus_plugins.tools.mcp.oauth.account import log_out
+
+        return await log_out(self._with_account(account), self._build.environ)
+
+    def _with_account(self, name: str) -> Server:
+        return next(server for server in self._servers if server.name == name and uses_oauth(server))
+
+    def _changed(self) -> None:
+        self._tools = None
+
+    def _made(self) -> Sequence[Tool]:
+        deferred = self._deferred()
+        tools = [
+            _tool(link, offered, deferred=link.server.name in deferred)
+            for link in self._links
+            for offered in link.offer.tools
+        ]
+        with_resources = [link for link in self._links if link.offer.resources]
+        return (*tools, *(resource_tools(with_resources) if with_resources else ()))
+
+    def _deferred(self) -> frozenset[str]:
+        """The servers whose tools are listed by name: those that say so, and all that may be if together they are too
+        large."""
+        asked = [link for link in self._links if link.server.spec.discoverable]
+        undecided = [link for link in self._links if link.server.spec.discoverable is None]
+        counter = self._build.counter
+        if counter is not None:
+            texts = [
+                json.dumps([tool.name, tool.description, tool.parameters], ensure_ascii=False)
+                for link in undecided
+                for tool in link.offer.tools
+            ]
+            limit = self._options.schema_share * self._build.profile.max_input_tokens
+            if texts and sum(counter.text(text) for text in texts) > limit:
+                asked += undecided
+        return frozenset(link.server.name for link in asked)
+
+
+def _tool(link: Link, offered: Offered, *, deferred: bool) -> Tool:
+    async def call(arguments: Mapping[str, Any], run: ToolRun) -> ToolResult:
+        return await link.call(offered.name, arguments, run)
+
+    server = link.server
+    return Tool(
+        name=tool_name(server.prefix, offered.name),
+        description=offered.description,
+        parameters=offered.parameters,
+        function=call,
+        category=server.category,
+        access=offered.access,
+        takes_whole=True,
+        timeout_seconds=server.spec.timeout_seconds,
+        deferred=deferred,
+    )

@@ -1,0 +1,124 @@
+"""The ways to a server: a process of ours, or an address."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_plugins.tools.mcp.stderr import ErrorLog, error_log
+
+if TYPE_CHECKING:
+    import httpx2
+
+    from zeus_plugins.tools.mcp.servers import Server
+
+_PASSED_ON: Final = ("PATH", "HOME", "LANG", "TMPDIR")
+_HTTP_SECONDS: Final = 30
+
+
+@dataclass
+class Place:
+    """Where servers are started from.
+
+    Args:
+        directory: the working directory.
+        environ: the environment that PATH and HOME are taken from.
+        log_bytes: how long a server's log may get.
+    """
+
+    directory: Path
+    environ: Mapping[str, str] = field(repr=False)
+    log_bytes: int
+
+
+@asynccontextmanager
+async def process(
+    server: Server, place: Place, gone: Callable[[], None], heard: Callable[[ErrorLog], None]
+) -> AsyncIterator[Any]:
+    """A server in a process of its own.
+
+    Args:
+        gone: called when the process has closed its output.
+        heard: is given what the server writes to its standard error.
+
+    Yields:
+        its read and write streams.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    import anyio
+    from mcp.client.stdio import StdioServerParameters, stdio_client
+
+    spec = server.spec
+    assert spec.command is not None
+    base = {name: place.environ[name] for name in _PASSED_ON if name in place.environ}
+    parameters = StdioServerParameters(
+        command=spec.command,
+        args=list(spec.args),
+        env={**base, **spec.env},
+        cwd=place.directory / (spec.cwd or "."),
+        encoding_error_handler="replace",
+    )
+    path = place.directory / ".zeus" / "mcp" / f"{server.name.replace(' ', '_')}.log"
+    async with error_log(path, place.log_bytes) as (log, writer):
+        heard(log)
+        async with stdio_client(parameters, errlog=writer) as (read, write):  # type: ignore[arg-type]
+            writer.close()
+            forward, received = anyio.create_memory_object_stream[Any](0)
+
+            async def pass_on() -> None:
+                async with forward:
+                    async for message in read:
+                        await forward.send(message)
+                gone()
+
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(pass_on)
+                try:
+                    yield received, write
+                finally:
+                    tasks.cancel_scope.cancel()
+                    await received.aclose()
+
+
+@asynccontextmanager
+async def address(server: Server, auth: httpx2.Auth | None) -> AsyncIterator[Any]:
+    """A remote server: streamable HTTP, or the older SSE where the config says so.
+
+    Yields:
+        its read and write streams.
+    """
+    import httpx2
+
+    spec = server.spec
+    url = spec.address
+    assert url is not None
+    timeout = httpx2.Timeout(_HTTP_SECONDS, read=spec.timeout_seconds)
+    headers = dict(spec.headers)
+    if spec.type == "sse":
+        from mcp.client.sse import sse_client
+
+        async with sse_client(url, headers, sse_read_timeout=spec.timeout_seconds, auth=auth) as streams:
+            yield streams
+        return
+    from mcp.client.streamable_http import streamable_http_client
+
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth) as http,
+        streamable_http_client(url, http_client=http) as streams,
+    ):
+        yield streams
+
+
+async def quiet(seconds: float, woken: asyncio.Event) -> None:
+    """Wait so long, or until ``woken``."""
+    try:
+        async with asyncio.timeout(seconds):
+            await woken.wait()
+    except TimeoutError:
+        return

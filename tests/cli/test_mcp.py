@@ -1,0 +1,101 @@
+"""``zeus mcp``: an agent as an MCP server, asked by the SDK's client."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.types import ElicitRequestParams, ElicitResult
+
+from tests.support import mcp_server
+from tests.support.agents import call, calling, script, write_agent
+from zeus_runtime import Agent
+from zeus_runtime.cli.mcp_server import server_of
+
+SMALL = {"command": sys.executable, "args": [str(Path(mcp_server.__file__))], "start_timeout_seconds": 60}
+
+
+def agent(folder: Path, model: Any) -> Agent:
+    config = write_agent(folder, f"description: It says things.\nmcpServers: {json.dumps({'small': SMALL})}")
+    return Agent.from_config(config, directory=folder, model=model)
+
+
+def facts(answer: Any) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = answer.structured_content
+    return found
+
+
+async def test_a_client_runs_the_agent_and_goes_on_with_its_session(tmp_path: Path) -> None:
+    model = script(calling(call("small__count", "1")), "counted", "and again")
+    told: list[str] = []
+
+    async def progress(progress: float, total: float | None, message: str | None) -> None:
+        told.append(message or "")
+
+    async with agent(tmp_path, model) as running, Client(server_of(running)) as client:
+        (tool,) = (await client.list_tools()).tools
+        first = await client.call_tool("run", {"prompt": "count"}, progress_callback=progress)
+        session = facts(first)["session"]
+        second = await client.call_tool("run", {"prompt": "more", "session": session})
+        listed = await client.read_resource("zeus://sessions")
+        shown = await client.read_resource(f"zeus://sessions/{session}")
+    assert tool.description is not None
+    assert tool.description.startswith("It says things.")
+    assert facts(first)["answer"] == "counted"
+    assert facts(second)["answer"] == "and again"
+    assert told == ["small__count", "small__count: at 1", "small__count: at 2", "small__count: at 3"]
+    assert [each["session"] for each in json.loads(listed.contents[0].text)] == [session]  # type: ignore[union-attr]
+    messages = json.loads(shown.contents[0].text)  # type: ignore[union-attr]
+    assert [each["role"] for each in messages] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+        "assistant",
+    ]
+
+
+async def test_what_a_tool_asks_reaches_the_clients_user(tmp_path: Path) -> None:
+    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        return ElicitResult(action="accept", content={"colour": "green"})
+
+    model = script(calling(call("small__ask", "1")), "asked")
+    async with (
+        agent(tmp_path, model) as running,
+        Client(server_of(running), elicitation_callback=elicit, mode="legacy") as client,
+    ):
+        answer = await client.call_tool("run", {"prompt": "ask"})
+        session = facts(answer)["session"]
+        history = await running.history(session)
+    assert '"colour": "green"' in str(history[2].content)
+
+
+async def test_a_run_that_fails_and_an_unknown_session_are_errors_the_client_reads(tmp_path: Path) -> None:
+    async with agent(tmp_path, script(RuntimeError("no"))) as running, Client(server_of(running)) as client:
+        failed = await client.call_tool("run", {"prompt": "go"})
+        unknown = await client.call_tool("run", {"prompt": "go", "session": "session_000000000000"})
+    assert failed.is_error
+    assert facts(failed)["session"].startswith("session_")
+    assert unknown.is_error
+    assert "session_000000000000" in unknown.content[0].text  # type: ignore[union-attr]
+
+
+async def test_the_command_serves_on_standard_input_and_output(tmp_path: Path) -> None:
+    zeus = Path(sys.executable).parent / "zeus"
+    server = StdioServerParameters(command=str(zeus), args=["mcp", "quickstart"], cwd=tmp_path)
+    with (tmp_path / "stderr.txt").open("w") as errors:
+        from mcp.client.stdio import stdio_client
+
+        async with Client(stdio_client(server, errlog=errors), mode="legacy") as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["run"]
+            answer = await client.call_tool("run", {"prompt": "Show me what you can do"})
+    assert not answer.is_error, answer
+    assert os.listdir(tmp_path)  # noqa: PTH208
+    assert "Traceback" not in (tmp_path / "stderr.txt").read_text()

@@ -1,0 +1,204 @@
+"""Remote MCP servers, and their accounts: real servers of the SDK on loopback ports."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from zeus_plugins.tools.mcp.oauth.store import account_store
+
+from tests.support.agents import call, calling, play, script, write_agent
+from tests.support.mcp_http import Authority, Served, serving
+from zeus_runtime import Agent, RunError
+from zeus_runtime.events import Event, Notice
+
+
+def agent(folder: Path, model: Any, server: Mapping[str, Any], yaml: str = "") -> Agent:
+    tools = "[{mcp: {restart_seconds: 0.01, max_restarts: 3}}, probe]"
+    config = write_agent(folder, f"mcpServers: {json.dumps({'far': server})}\n{yaml}", tools=tools)
+    environ = {"HOME": str(folder / "home"), "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
+    return Agent.from_config(config, directory=folder, model=model, environ=environ)
+
+
+def oauth(served: Served, **keys: Any) -> dict[str, Any]:
+    return {"url": served.url, "auth": "oauth", "start_timeout_seconds": 60, **keys}
+
+
+def results(events: list[Event]) -> list[str]:
+    return [event.content for event in events if event.type == "tool_call_result"]
+
+
+def adding() -> Any:
+    return script(
+        calling(call("far__add", "1", left=2, right=3)),
+        "done",
+        calling(call("far__add", "2", left=4, right=5)),
+        "done",
+    )
+
+
+async def log_in(running: Agent) -> int:
+    """What `zeus auth login` does, by a person whose browser follows every redirect."""
+    (planned,) = running.plan.opens
+    opened: list[asyncio.Task[Any]] = []
+
+    async def follow(url: str) -> None:
+        async with httpx2.AsyncClient(follow_redirects=True) as browser:
+            await browser.get(url)
+
+    def show(url: str) -> None:
+        opened.append(asyncio.create_task(follow(url)))
+
+    tools: int = await planned.create(running.plan.build).log_in("far", show)
+    await asyncio.gather(*opened)
+    return tools
+
+
+def expire(running: Agent) -> None:
+    """Let time pass until the kept access token has expired."""
+    (planned,) = running.plan.opens
+    (server,) = planned.create(running.plan.build).servers
+    store = account_store(server, running.plan.build.environ)
+    store.write({**(store.read() or {}), "expires_at": 1.0})
+
+
+@pytest.fixture(autouse=True)
+def no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+    import keyring
+    from keyring.backends.fail import Keyring
+
+    monkeypatch.setattr(keyring, "get_keyring", Keyring)
+
+
+async def test_a_remote_servers_tools_are_called_with_the_headers_of_the_yaml(tmp_path: Path) -> None:
+    async with serving() as served:
+        server = {"type": "http", "url": served.url, "headers": {"X-Team": "blue"}}
+        async with agent(tmp_path, adding(), server) as running:
+            events = await play(running, "go")
+            assert served.headers["x-team"] == "blue"
+    assert results(events) == ["5"]
+
+
+async def test_a_server_that_was_started_anew_is_connected_to_again(tmp_path: Path) -> None:
+    async with serving() as served:
+        port = int(served.url.split(":")[2].split("/")[0])
+        running = agent(tmp_path, adding(), {"url": served.url})
+        events = await play(running, "go")
+    async with serving(port=port):
+        session = events[-1].session  # type: ignore[union-attr]
+        later = await play(running, "go", session)
+        await running.aclose()
+    assert results(events) == ["5"]
+    assert results(later) == ["9"]
+
+
+async def test_an_account_is_authorised_used_and_kept(tmp_path: Path) -> None:
+    async with serving(Authority()) as served:
+        running = agent(tmp_path, adding(), oauth(served))
+        assert await log_in(running) == 2
+        async with running:
+            events = await play(running, "go")
+            assert next(tool.category for tool in await running.tools()) == "oauth"
+        async with agent(tmp_path, adding(), oauth(served)) as another:
+            assert results(await play(another, "go")) == ["5"]
+    assert results(events) == ["5"]
+    kept = list((tmp_path / "home/.config/zeus/accounts").iterdir())
+    for file in kept:
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert b"access_token" not in file.read_bytes()
+
+
+async def test_without_an_account_the_run_goes_on_and_says_how_to_get_one(tmp_path: Path) -> None:
+    async with serving(Authority()) as served, agent(tmp_path, script("done"), oauth(served)) as running:
+        events = await play(running, "go")
+        (connection,) = await running.connections()
+    assert connection.state == "unauthorized"
+    assert [each.message for each in events if isinstance(each, Notice)] == [
+        "The account of the MCP server 'far' is not authorised. Authorise it: zeus auth login far"
+    ]
+    assert events[-1].type == "complete"
+
+
+async def test_a_revoked_right_ends_the_category_and_not_the_run(tmp_path: Path) -> None:
+    authority = Authority()
+    async with serving(authority) as served:
+        running = agent(tmp_path, adding(), oauth(served))
+        await log_in(running)
+        async with running:
+            first = await play(running, "go")
+            authority.revoke_all()
+            second = await play(running, "go", first[-1].session)  # type: ignore[union-attr]
+            assert (await running.connections())[0].state == "unauthorized"
+            assert not [tool for tool in await running.tools() if tool.category == "oauth"]
+    (told,) = results(second)
+    assert "was revoked or has expired. Authorise it: zeus auth login far" in told
+    assert second[-1].type == "complete"
+
+
+async def test_an_expired_token_is_renewed_before_it_is_used(tmp_path: Path) -> None:
+    authority = Authority()
+    async with serving(authority) as served:
+        running = agent(tmp_path, adding(), oauth(served))
+        await log_in(running)
+        expire(running)
+        async with running:
+            assert results(await play(running, "go")) == ["5"]
+    assert authority.refreshes == 1
+
+
+async def test_a_token_that_the_server_no_longer_takes_is_renewed(tmp_path: Path) -> None:
+    authority = Authority()
+    async with serving(authority) as served:
+        running = agent(tmp_path, adding(), oauth(served))
+        await log_in(running)
+        authority.expire_all()
+        async with running:
+            assert results(await play(running, "go")) == ["5"]
+    assert authority.refreshes == 1
+
+
+async def test_agents_that_renew_at_once_use_each_refresh_token_once(tmp_path: Path) -> None:
+    authority = Authority()
+    async with serving(authority) as served:
+        running = agent(tmp_path, adding(), oauth(served))
+        await log_in(running)
+        expire(running)
+        many = [agent(tmp_path, adding(), oauth(served)) for _ in range(4)]
+        ended = await asyncio.gather(*(play(each, "go") for each in many))
+        for each in many:
+            await each.aclose()
+    assert [results(events) for events in ended] == [["5"]] * 4
+    assert (authority.refreshes, authority.reused) == (1, 0)
+
+
+async def test_a_person_who_refuses_ends_the_login_with_the_servers_words(tmp_path: Path) -> None:
+    async with serving(Authority(refuse=True)) as served:
+        with pytest.raises(RunError, match="the server refused: access_denied"):
+            await log_in(agent(tmp_path, adding(), oauth(served)))
+
+
+async def test_logging_out_takes_the_right_back_and_forgets_it(tmp_path: Path) -> None:
+    authority = Authority()
+    async with serving(authority) as served:
+        running = agent(tmp_path, adding(), oauth(served))
+        await log_in(running)
+        toolset = running.plan.opens[0].create(running.plan.build)
+        assert [each.authorised for each in toolset.accounts()] == [True]
+        assert await toolset.log_out("far")
+        assert [each.authorised for each in toolset.accounts()] == [False]
+        assert not await toolset.log_out("far")
+    assert not authority.refresh
+
+
+async def test_a_header_of_ones_own_goes_before_oauth(tmp_path: Path) -> None:
+    async with serving() as served:
+        server = oauth(served, headers={"Authorization": "Bearer mine"})
+        async with agent(tmp_path, adding(), server) as running:
+            assert results(await play(running, "go")) == ["5"]
+            assert served.headers["authorization"] == "Bearer mine"

@@ -1,0 +1,132 @@
+"""Names, entries of other clients, and what is refused before anything is started."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from zeus_plugins.tools.mcp.names import prefix_of, tool_name
+
+from tests.support.agents import script, write_agent
+from zeus_runtime import Agent, ConfigError, MissingError, OptionsError
+
+
+def servers(folder: Path, yaml: str, environ: dict[str, str] | None = None) -> Any:
+    config = write_agent(folder, yaml, tools="[{mcp: {files: [.mcp.json]}}, probe]")
+    agent = Agent.from_config(config, directory=folder, model=script(), environ=environ or {})
+    return agent.plan.opens[0].create(agent.plan.build).servers
+
+
+@given(st.text(max_size=80), st.text(min_size=1, max_size=120))
+def test_every_name_is_one_that_providers_allow(server: str, tool: str) -> None:
+    assert re.fullmatch("[a-zA-Z0-9_-]{1,64}", tool_name(prefix_of(server), tool))
+
+
+@given(st.text(min_size=1, max_size=90), st.text(min_size=1, max_size=90))
+def test_two_tools_of_a_server_never_get_one_name(left: str, right: str) -> None:
+    assert (tool_name("files", left) == tool_name("files", right)) == (left == right)
+
+
+def test_a_plain_name_stays_readable() -> None:
+    assert tool_name("files", "read_file") == "files__read_file"
+    assert tool_name("", "read_file") == "read_file"
+    assert tool_name("files", "x" * 80).startswith("files__xxx")
+
+
+def test_an_entry_of_another_client_is_taken_as_it_is(tmp_path: Path) -> None:
+    entries = {
+        "fs": {
+            "command": "npx",
+            "args": ["-y", "x"],
+            "env": {"A": "b"},
+            "disabled": False,
+            "autoApprove": [],
+        },
+        "gemini": {"httpUrl": "https://example.com/mcp", "includeTools": ["a"], "trust": False},
+        "windsurf": {"serverUrl": "https://example.com/sse", "type": "sse", "disabledTools": ["b"]},
+        "vscode": {"type": "http", "url": "https://example.com/mcp", "headers": {"X": "${TOKEN:-none}"}},
+        "off": {"command": "x", "disabled": True},
+    }
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": {"filed": entries["fs"]}}))
+    found = {server.name: server for server in servers(tmp_path, f"mcpServers: {json.dumps(entries)}")}
+    assert list(found) == ["fs", "gemini", "windsurf", "vscode", "filed"]
+    assert found["gemini"].spec.address == "https://example.com/mcp"
+    assert found["vscode"].spec.headers == {"X": "none"}
+
+
+def test_accounts_come_after_the_other_servers(tmp_path: Path) -> None:
+    (tmp_path / ".mcp.json").write_text('{"mcpServers": {}}')
+    found = servers(tmp_path, "mcpServers: {mail: {preset: gmail}, fs: {command: x}}")
+    assert [(server.name, server.category) for server in found] == [("fs", "mcp"), ("mail", "oauth")]
+    assert found[1].spec.address == "https://gmailmcp.googleapis.com/mcp/v1"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "not readable JSON"),
+        ("[]", "no object mcpServers"),
+        ('{"mcpServers": {"a": {"comand": "x"}}}', "mcpServers.a: unknown key 'comand'"),
+        ('{"mcpServers": {"a": {"args": "x"}}}', "mcpServers.a: args: expected a list"),
+        ('{"mcpServers": {"a": {}}}', "has neither command nor url"),
+        ('{"mcpServers": {"a": {"command": "${UNSET}"}}}', "the variable UNSET is not set"),
+        ('{"mcpServers": {"fs": {"command": "x"}}}', "has a server 'fs', and so has the YAML"),
+    ],
+)
+def test_a_file_that_is_wrong_is_refused_with_the_place(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / ".mcp.json").write_text(text)
+    with pytest.raises(OptionsError, match=re.escape(message)) as caught:
+        servers(tmp_path, "mcpServers: {fs: {command: x}}")
+    assert ".mcp.json" in str(caught.value)
+    assert caught.value.exit_code == 3
+
+
+def test_a_file_that_is_missing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MissingError, match=r"there is no file .*\.mcp\.json"):
+        servers(tmp_path, "mcpServers: {fs: {command: x}}")
+
+
+def test_the_projects_file_is_not_read_unless_the_yaml_names_it(tmp_path: Path) -> None:
+    (tmp_path / ".mcp.json").write_text('{"mcpServers": {"a": {"command": "x"}}}')
+    config = write_agent(tmp_path)
+    agent = Agent.from_config(config, directory=tmp_path, model=script())
+    assert not agent.plan.opens
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ("{command: x, url: 'http://a.b'}", "has both command and url"),
+        ("{command: x, headers: {a: b}}", "headers means nothing to a server that Zeus starts"),
+        ("{url: 'http://a.b', args: [x]}", "args means nothing to a remote server"),
+        ("{url: 'ftp://a.b'}", "url"),
+        ("{command: x, alwaysAllow: [a]}", "alwaysAllow is not honoured"),
+        ("{command: x, timeout: 60}", "timeout is seconds to some clients and milliseconds to others"),
+        ("{command: x, comand: y}", "did you mean 'command'?"),
+    ],
+)
+def test_a_wrong_entry_is_refused_with_its_place(tmp_path: Path, entry: str, message: str) -> None:
+    config = write_agent(tmp_path, f"mcpServers:\n  a: {entry}\n")
+    with pytest.raises(ConfigError) as caught:
+        Agent.from_config(config, directory=tmp_path, model=script())
+    (problem,) = caught.value.diagnostics
+    assert message in f"{problem.message} {problem.hint}"
+    assert problem.position is not None
+    assert problem.position.line in (6, 7)
+
+
+def test_the_component_listed_twice_is_refused(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, "mcpServers: {a: {command: x}}", tools="[mcp, {mcp: {}}]")
+    with pytest.raises(ConfigError, match="'mcp' is listed twice"):
+        Agent.from_config(config, directory=tmp_path, model=script())
+
+
+def test_without_the_plugin_the_servers_are_no_silent_loss(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, "mcpServers: {a: {command: x}}")
+    with pytest.raises(MissingError, match="mcp"):
+        Agent.from_config(config, directory=tmp_path, model=script(), environ={"ZEUS_DISABLE_PLUGINS": "mcp"})

@@ -1,0 +1,37 @@
+"""Published MCP servers for tests, from npm and PyPI: installed once, in a folder of their own beside the checkout."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+FOLDER = Path(__file__).resolve().parents[2] / ".servers"
+NODE_SERVERS = FOLDER / "npm" / "node_modules"
+PYTHON_SERVERS = FOLDER / "python" / "bin"
+_NPM = (
+    "@modelcontextprotocol/server-everything",
+    "@modelcontextprotocol/server-filesystem",
+    "@playwright/mcp",
+)
+_PYPI = ("mcp-server-time", "mcp-server-git", "mcp-server-fetch")
+"""They want an older SDK than ours, hence an environment of their own."""
+
+
+def install() -> None:
+    """Install what is missing; a few megabytes from the registries that npm and pip are configured for."""
+    if shutil.which("npm") and not NODE_SERVERS.exists():
+        folder = NODE_SERVERS.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        subprocess.run(
+            ["npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), *_NPM],
+            check=True,
+        )
+    if not (PYTHON_SERVERS / _PYPI[0]).exists():
+        subprocess.run([sys.executable, "-m", "venv", str(PYTHON_SERVERS.parent)], check=True)
+        subprocess.run([PYTHON_SERVERS / "python", "-m", "pip", "install", "--quiet", *_PYPI], check=True)
+
+
+if __name__ == "__main__":
+    install()

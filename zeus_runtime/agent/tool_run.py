@@ -1,0 +1,64 @@
+"""What a tool function may know and ask of the run it is called in."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.tools.approval import ApprovalPending, ApprovalRequest
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools import ToolResult
+    from zeus_runtime.tools.approval import Approvals
+
+
+@dataclass
+class ToolRunView:
+    """The ``ToolRun`` that a tool function sees.
+
+    Attributes:
+        waits: what the user was asked and has not answered; the call then waits too.
+    """
+
+    session: str
+    tool: str
+    call_id: str
+    mode: str
+    run_id: str
+    user_text: str = field(repr=False)
+    place: int
+    approvals: Approvals = field(repr=False)
+    _state: Mapping[str, Any] = field(repr=False)
+    _send: Callable[[str, str, str], Awaitable[ToolResult]] = field(repr=False)
+    _progress: Callable[[str, float | None, float | None], None] = field(repr=False)
+    _questions: int = 0
+    waits: ApprovalPending | None = None
+
+    def state(self, name: str) -> Any:
+        return self._state.get(name)
+
+    async def delegate(self, agent: str, prompt: str, *, description: str = "") -> ToolResult:
+        return await self._send(agent, prompt, description)
+
+    def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
+        self._progress(message, done, total)
+
+    async def ask(self, question: str, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        self._questions += 1
+        request = ApprovalRequest(
+            tool=self.tool,
+            arguments={"question": question},
+            place=f"{self.place}.{self._questions}",
+            call_id=self.call_id,
+            reason=question,
+            schema=schema,
+            may_remember=False,
+        )
+        try:
+            decision = await self.approvals.ask(request)
+        except ApprovalPending as waits:
+            # Whoever asks may not be one of ours: the call ends first, and then it waits.
+            self.waits = waits
+            return None
+        return (decision.arguments or {}) if decision.answer == "approve" else None

@@ -1,0 +1,122 @@
+"""``zeus auth``: the accounts that an agent's tools need, authorised by a person."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from zeus_runtime.cli.options import config_argument, env_option, read_config, set_option
+from zeus_runtime.cli.streams import answer, as_json, complain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.tools import Account, Toolset
+
+
+@click.group("auth")
+def command() -> None:
+    """Authorise the accounts that tools need, or take them back.
+
+    They are those of remote MCP servers with `auth: oauth` or a preset such as github.
+    """
+
+
+@command.command("status")
+@config_argument
+@env_option
+@set_option
+@click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
+@click.pass_obj
+def status(
+    process: Process, config: str | None, env: str | None, sets: tuple[str, ...], as_object: bool
+) -> None:
+    """Show the accounts that a config's tools need, and which are authorised."""
+    from dataclasses import asdict
+
+    from zeus_runtime.cli.table import table
+
+    found = [account for _, account in _accounts(process, config, env, sets)]
+    if as_object:
+        answer(as_json([asdict(account) for account in found]))
+    elif not found:
+        complain(
+            "no tool of this config needs an account; `auth: oauth` under one of mcpServers makes one need it"
+        )
+    else:
+        rows = [
+            (each.name, "authorised" if each.authorised else "not authorised", each.detail, each.address)
+            for each in found
+        ]
+        answer(table(rows, ("ACCOUNT", "STATE", "DETAIL", "ADDRESS")))
+
+
+@command.command("login")
+@click.argument("name")
+@config_argument
+@env_option
+@set_option
+@click.option("--no-browser", is_flag=True, help="Only print the address, open no browser.")
+@click.pass_obj
+def login(
+    process: Process, name: str, config: str | None, env: str | None, sets: tuple[str, ...], no_browser: bool
+) -> None:
+    """Authorise the account NAME in a browser.
+
+    The address to open is printed, and the browser comes back to a port of this machine. The right is kept encrypted
+    beside your own Home, its key in the system's keyring or in a file that only you can read.
+    """
+    import asyncio
+
+    toolset = _toolset(_accounts(process, config, env, sets), name)
+
+    def show(url: str) -> None:
+        complain(f"open this address to authorise {name!r}:\n  {url}")
+        if not no_browser:
+            import webbrowser
+
+            webbrowser.open(url)
+
+    tools = asyncio.run(toolset.log_in(name, show))
+    answer(f"{name} is authorised; it has {tools} tools for this account")
+
+
+@command.command("logout")
+@click.argument("name")
+@config_argument
+@env_option
+@set_option
+@click.pass_obj
+def logout(process: Process, name: str, config: str | None, env: str | None, sets: tuple[str, ...]) -> None:
+    """Take the right of the account NAME back at its provider, and forget it."""
+    import asyncio
+
+    toolset = _toolset(_accounts(process, config, env, sets), name)
+    there_was_one = asyncio.run(toolset.log_out(name))
+    answer(f"{name} is no longer authorised" if there_was_one else f"{name} was not authorised")
+
+
+def _accounts(
+    process: Process, config: str | None, env: str | None, sets: Sequence[str]
+) -> list[tuple[Toolset, Account]]:
+    from zeus_runtime.agent.plan import make_plan
+
+    plan = make_plan(read_config(process, config, env=env, sets=sets))
+    toolsets = [planned.create(plan.build) for planned in plan.opens]
+    return [(toolset, account) for toolset in toolsets for account in toolset.accounts()]
+
+
+def _toolset(found: Sequence[tuple[Toolset, Account]], name: str) -> Toolset:
+    from zeus_runtime.errors import UsageError
+    from zeus_runtime.plugins.suggestion import did_you_mean
+
+    for toolset, account in found:
+        if account.name == name:
+            return toolset
+    known = [account.name for _, account in found]
+    raise UsageError(
+        f"no tool of this config has an account {name!r}{did_you_mean(name, known)}",
+        remedy=f"Its accounts: {', '.join(known) or 'none'}.",
+    )

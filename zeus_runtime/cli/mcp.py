@@ -1,0 +1,58 @@
+"""``zeus mcp``: an agent as an MCP server, for other programs' models to ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from zeus_runtime.cli.options import config_argument, env_option, mode_option, read_config, set_option
+from zeus_runtime.cli.streams import complain
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.config.model import Mode
+
+
+@click.command("mcp")
+@config_argument
+@mode_option
+@env_option
+@set_option
+@click.pass_obj
+def command(
+    process: Process, config: str | None, mode: Mode | None, env: str | None, sets: tuple[str, ...]
+) -> None:
+    """Serve an agent as an MCP server.
+
+    It speaks on standard input and output. Its clients get the tool `run(prompt, session)`, which tells its progress and gives the answer with the session to
+    go on with, and the sessions as resources (zeus://sessions). What a tool asks the user is passed on to clients that
+    can ask theirs. In another client's file: {"command": "zeus", "args": ["mcp", "zeus.yaml"]}.
+    """
+    import asyncio
+    from importlib.util import find_spec
+
+    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.cli.start import prepared
+    from zeus_runtime.errors import MissingError
+
+    checked = read_config(process, config, env=env, sets=sets)
+    plan = make_plan(checked, mode=mode)
+    if find_spec("mcp") is None:
+        raise MissingError(
+            "serving MCP needs the package mcp", remedy="Install it: pip install 'zeus-runtime[mcp]'."
+        )
+    for notice in plan.notices:
+        complain(process.redact(f"note: {notice.message}"), "yellow")
+    with prepared(process):
+        asyncio.run(_serve(checked, plan))
+
+
+async def _serve(checked: Checked, plan: Plan) -> None:
+    from zeus_runtime.agent.agent import Agent
+    from zeus_runtime.cli.mcp_server import server_of
+
+    async with Agent(checked, plan) as agent:
+        await server_of(agent).run_stdio_async()

@@ -1,0 +1,148 @@
+"""An agent in the words of MCP: a tool that runs it, and its sessions as resources. Imported only to serve."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.shared.exceptions import MCPError
+from mcp.types import CallToolResult, TextContent
+from pydantic import Field
+
+from zeus_runtime import __version__
+from zeus_runtime.agent.agent import Agent
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.events import Event, RunCompleted, RunFailed, ToolCallStarted, ToolProgress
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
+
+SESSIONS = "zeus://sessions"
+
+
+def server_of(agent: Agent) -> MCPServer[Any]:
+    """The server of ``agent``, which its caller closes."""
+    config = agent.plan.config
+    about = config.description or f"The agent {config.name!r}."
+    app: MCPServer[Any] = MCPServer(config.name, version=__version__, instructions=about, log_level="ERROR")
+
+    async def run(
+        prompt: Annotated[str, Field(description="What the agent is to do or answer.")],
+        ctx: Context[Any, Any],
+        session: Annotated[
+            str | None, Field(description="A session to go on with; a new one without.")
+        ] = None,
+    ) -> CallToolResult:
+        try:
+            ending = await _run(agent, prompt, session, ctx)
+        except ZeusError as error:
+            return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
+        return _result(ending)
+
+    app.add_tool(
+        run,
+        name="run",
+        description=f"{about}\nGive it a task; it works with tools of its own and answers when it is done.",
+    )
+
+    @app.resource(
+        SESSIONS, name="sessions", description="The agent's sessions, last used first.", mime_type=_JSON
+    )
+    async def sessions() -> str:
+        return _json([asdict(each) for each in await agent.sessions()])
+
+    @app.resource(
+        f"{SESSIONS}/{{session}}", name="session", description="One session's messages.", mime_type=_JSON
+    )
+    async def session(session: str) -> str:
+        from zeus_runtime.models.messages import to_payload
+
+        return _json([to_payload(message) for message in await agent.history(session)])
+
+    return app
+
+
+_JSON = "application/json"
+
+
+async def _run(agent: Agent, prompt: str, session: str | None, ctx: Context[Any, Any]) -> Event:
+    ending: Event | None = None
+    told = 0
+    async with aclosing(agent.stream(prompt, session=session, approvals=_channel(ctx))) as events:
+        async for event in events:
+            ending = event
+            if isinstance(event, ToolCallStarted | ToolProgress):
+                told += 1
+                message = getattr(event, "message", "")
+                await ctx.report_progress(told, None, event.tool_name + (f": {message}" if message else ""))
+    assert ending is not None
+    return ending
+
+
+def _channel(ctx: Context[Any, Any]) -> ApprovalChannel | None:
+    """A way to the client's user; None where the client has none."""
+    capabilities = ctx.client_capabilities
+    if capabilities is None or capabilities.elicitation is None:
+        return None
+    return _Client(ctx)
+
+
+_VERDICT: Final = {
+    "type": "object",
+    "properties": {
+        "approve": {"type": "boolean", "description": "Whether it may be done."},
+        "reason": {"type": "string", "description": "Why not, for the agent."},
+    },
+    "required": ["approve"],
+}
+
+
+class _Client:
+    """The client's user, asked by elicitation: whether a call may be made, or what a tool wants to know."""
+
+    def __init__(self, ctx: Context[Any, Any]) -> None:
+        self._ctx = ctx
+
+    async def ask(self, pending: PendingApproval) -> Decision | None:
+        from zeus_runtime.tools.approval import Decision
+
+        form = pending.schema if pending.is_question and pending.schema is not None else _VERDICT
+        shown = json.dumps(pending.arguments, ensure_ascii=False)
+        question = pending.reason if pending.is_question else f"May {pending.tool} be called with {shown}?"
+        try:
+            answer = await self._ctx.session.elicit_form(question, dict(form), self._ctx.request_id)
+        except MCPError:  # the connection has no way back to the client
+            return None
+        given = answer.content if answer.action == "accept" else None
+        if pending.is_question:
+            return Decision("reject") if given is None else Decision("approve", arguments=given)
+        if given and given.get("approve"):
+            return Decision("approve")
+        return Decision("reject", reason=str((given or {}).get("reason", "")))
+
+
+def _result(ending: Event) -> CallToolResult:
+    if isinstance(ending, RunCompleted):
+        facts = {
+            "session": ending.session,
+            "answer": ending.answer,
+            "steps": ending.steps,
+            "cost_usd": ending.cost_usd,
+        }
+        return CallToolResult(
+            content=[TextContent(text=ending.answer), TextContent(text=f"session: {ending.session}")],
+            structured_content=facts,
+        )
+    assert isinstance(ending, RunFailed)
+    return CallToolResult(
+        content=[TextContent(text=f"{ending.code}: {ending.message}\nsession: {ending.session}")],
+        structured_content={"session": ending.session, "error": ending.code, "message": ending.message},
+        is_error=True,
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1, default=str)

@@ -1,0 +1,279 @@
+"""MCP servers and connectors as a YAML names them, and what is wrong with one that no schema can say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
+
+from zeus_runtime.config.markers import Alias, Doc, FileRelative, Maximum, MaxLength, Minimum, Pattern
+from zeus_runtime.config.secrets import Secret
+
+TransportName: TypeAlias = Literal[
+    "stdio", "http", "streamable-http", "streamable_http", "streamableHttp", "sse"
+]
+Preset: TypeAlias = Literal["github", "gmail"]
+
+PRESETS: Final[Mapping[Preset, str]] = {
+    "github": "https://api.githubcopilot.com/mcp/",
+    "gmail": "https://gmailmcp.googleapis.com/mcp/v1",
+}
+"""Preset to the address of its server, as the provider documents it; both want a client of one's own."""
+
+
+@dataclass(frozen=True)
+class OAuthClient:
+    """The OAuth client that Zeus is to a server, where the server does not let it register itself."""
+
+    client_id: Annotated[str | None, Doc("The client's id; null registers one.")] = None
+    client_secret: Annotated[Secret | None, Doc("The client's secret, such as ${GITHUB_CLIENT_SECRET}.")] = (
+        None
+    )
+    scopes: Annotated[tuple[str, ...], Doc("What to ask for; none asks for what the server names.")] = ()
+    redirect_port: Annotated[
+        int | None,
+        Doc("The port on 127.0.0.1 that `zeus auth login` listens on; null takes any that is free."),
+        Minimum(1),
+        Maximum(65_535),
+    ] = None
+
+
+@dataclass(frozen=True)
+class McpServer:
+    """An MCP server: a command that Zeus starts, or an address. Entries of other clients can be pasted as they are."""
+
+    command: Annotated[str | None, Doc("The program that is the server (stdio).")] = None
+    args: Annotated[tuple[str, ...], Doc("Its arguments.")] = ()
+    env: Annotated[
+        Mapping[str, str],
+        Doc("Its environment, besides PATH, HOME and the like; nothing else of Zeus's own is passed on."),
+    ] = field(default_factory=dict)
+    cwd: Annotated[str | None, Doc("Its working directory; relative to Zeus's own.")] = None
+    url: Annotated[str | None, Pattern("^https?://"), Doc("The address of a remote server.")] = None
+    server_url: Annotated[str | None, Alias("serverUrl"), Pattern("^https?://"), Doc("The same as url.")] = (
+        None
+    )
+    http_url: Annotated[str | None, Alias("httpUrl"), Pattern("^https?://"), Doc("The same as url.")] = None
+    type: Annotated[
+        TransportName | None,
+        Doc(
+            "How to speak to it; null: stdio for a command, streamable HTTP for an address. `sse` is the older"
+            " transport."
+        ),
+    ] = None
+    headers: Annotated[Mapping[str, str], Doc("Headers of every request to a remote server.")] = field(
+        default_factory=dict
+    )
+    disabled: Annotated[bool, Doc("Leave this server out.")] = False
+    preset: Annotated[Preset | None, Doc("A known remote server: its address, with OAuth.")] = None
+    auth: Annotated[
+        Literal["oauth"] | None,
+        Doc(
+            "OAuth 2.1: authorise it once with `zeus auth login NAME`; its tools are of the category `oauth`."
+        ),
+    ] = None
+    oauth: Annotated[OAuthClient, Doc("How to authorise.")] = field(default_factory=OAuthClient)
+    prefix: Annotated[
+        str | None,
+        Pattern("^[A-Za-z0-9_-]*$"),
+        MaxLength(40),
+        Doc(
+            "What its tools' names begin with, before `__`; null: the server's name, an empty text: no prefix."
+        ),
+    ] = None
+    allow: Annotated[
+        tuple[str, ...] | None, Doc("Only these of its tools, by the server's own names; null for all.")
+    ] = None
+    deny: Annotated[tuple[str, ...], Doc("Not these of its tools.")] = ()
+    access: Annotated[
+        Mapping[str, Literal["read", "write"]],
+        Doc(
+            "Tool to what it does; else `read` for those the server marks as read-only, `write` for the rest."
+        ),
+    ] = field(default_factory=dict)
+    prompts: Annotated[
+        Mapping[str, Mapping[str, str]],
+        Doc("Its prompt templates that stand in section 10, each with its arguments."),
+    ] = field(default_factory=dict)
+    discoverable: Annotated[
+        bool | None,
+        Doc(
+            "List its tools by name and one line, and give their schemas on demand; null: when all schemas together"
+            " take more of the window than the option schema_share of `mcp`."
+        ),
+    ] = None
+    timeout_seconds: Annotated[float, Doc("How long one call may take."), Minimum(0.001)] = 1_800
+    start_timeout_seconds: Annotated[
+        float,
+        Doc("How long a run waits for it to start; afterwards its tools join when they are there."),
+        Minimum(0),
+    ] = 10
+    include_tools: Annotated[tuple[str, ...] | None, Alias("includeTools"), Doc("The same as allow.")] = None
+    exclude_tools: Annotated[tuple[str, ...], Alias("excludeTools"), Doc("The same as deny.")] = ()
+    disabled_tools: Annotated[tuple[str, ...], Alias("disabledTools"), Doc("The same as deny.")] = ()
+    auto_approve: Annotated[
+        tuple[str, ...],
+        Alias("autoApprove"),
+        Doc("Only empty: what may run unasked is the approvals' affair."),
+    ] = ()
+    always_allow: Annotated[
+        tuple[str, ...],
+        Alias("alwaysAllow"),
+        Doc("Only empty: what may run unasked is the approvals' affair."),
+    ] = ()
+    trust: Annotated[bool, Doc("Only false: what may run unasked is the approvals' affair.")] = False
+    timeout: Annotated[
+        float | None, Doc("Only null: clients mean seconds or milliseconds; write timeout_seconds.")
+    ] = None
+    env_file: Annotated[
+        str | None, Alias("envFile"), Doc("Only null: write ${VAR} under env; .env is read beside the YAML.")
+    ] = None
+
+    @property
+    def address(self) -> str | None:
+        """Where a remote server is."""
+        preset = None if self.preset is None else PRESETS[self.preset]
+        return self.url or self.server_url or self.http_url or preset
+
+    @property
+    def allowed(self) -> tuple[str, ...] | None:
+        """The tools it may offer; None for all."""
+        return self.allow if self.allow is not None else self.include_tools
+
+    @property
+    def denied(self) -> frozenset[str]:
+        """The tools it may not offer."""
+        return frozenset((*self.deny, *self.exclude_tools, *self.disabled_tools))
+
+    @property
+    def authorised(self) -> bool:
+        """Whether its tools need an account."""
+        return self.auth == "oauth" or self.preset is not None
+
+
+@dataclass(frozen=True)
+class Connector:
+    """A server whose tools drive something, with the instructions that stand in section 9 while it is connected."""
+
+    server: Annotated[
+        str | None, Doc("Which of mcpServers it is; null: for the browser Playwright's server, headless.")
+    ] = None
+    prompt: Annotated[
+        str | None,
+        FileRelative(),
+        Doc("The file of instructions; null: the Home's, such as prompts/BROWSER.md."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class Connectors:
+    """What the agent may drive through an MCP server."""
+
+    browser: Annotated[Connector | None, Doc("A browser; null for none.")] = None
+    desktop: Annotated[Connector | None, Doc("A desktop; null for none.")] = None
+
+
+BROWSER_SERVER: Final = McpServer(
+    command="npx", args=("-y", "@playwright/mcp@latest", "--headless", "--isolated"), start_timeout_seconds=30
+)
+"""The browser's server where the config names none."""
+
+
+class ServerProblem(NamedTuple):
+    """What is wrong with a server's entry.
+
+    Args:
+        key: which of its keys; None for the entry as a whole.
+        message: what is wrong.
+        hint: what to do.
+    """
+
+    key: str | None
+    message: str
+    hint: str
+
+
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,63}\Z")
+_APPROVALS: Final = "remove it; what may run without asking is said by the middleware `approve`"
+
+
+def server_problems(name: str, server: McpServer) -> Iterator[ServerProblem]:
+    """What is wrong with an entry of ``mcpServers`` beyond what the schema says."""
+    if not _NAME.match(name):
+        yield ServerProblem(
+            None,
+            f"{name!r} is no name for a server",
+            "use letters, digits, space, `_`, `.` or `-`, at most 64",
+        )
+    remote = [
+        key
+        for key, value in (
+            ("url", server.url),
+            ("serverUrl", server.server_url),
+            ("httpUrl", server.http_url),
+            ("preset", server.preset),
+        )
+        if value is not None
+    ]
+    if server.command is None and not remote:
+        yield ServerProblem(
+            None, f"the server {name!r} has neither command nor url", "give it one of the two"
+        )
+    if server.command is not None and remote:
+        yield ServerProblem(remote[0], f"the server {name!r} has both command and {remote[0]}", "keep one")
+    if len([key for key in remote if key != "preset"]) > 1:
+        yield ServerProblem(remote[1], f"the server {name!r} has {' and '.join(remote)}", "keep one")
+    if server.type == "stdio" and server.command is None:
+        yield ServerProblem("type", "a stdio server needs a command", "write `command:`, or remove `type:`")
+    if server.type not in (None, "stdio") and server.command is not None:
+        yield ServerProblem("type", f"a command is no {server.type} server", "remove `type:`")
+    yield from _useless(server, remote=bool(remote) and server.command is None)
+    yield from _refused(server)
+
+
+def _useless(server: McpServer, *, remote: bool) -> Iterator[ServerProblem]:
+    """Keys of the other transport, which could do nothing."""
+    given: Mapping[str, object] = (
+        {"args": server.args, "env": server.env, "cwd": server.cwd}
+        if remote
+        else {"headers": server.headers, "auth": server.auth}
+    )
+    whose = "remote server" if remote else "server that Zeus starts"
+    for key, value in given.items():
+        if value:
+            yield ServerProblem(key, f"{key} means nothing to a {whose}", "remove it")
+    if server.oauth != OAuthClient() and not server.authorised:
+        yield ServerProblem("oauth", "oauth is only used with `auth: oauth`", "add it, or remove this")
+    if server.allow is not None and server.include_tools is not None:
+        yield ServerProblem("includeTools", "includeTools and allow say the same", "keep one")
+
+
+def _refused(server: McpServer) -> Iterator[ServerProblem]:
+    for key, value in (
+        ("autoApprove", server.auto_approve),
+        ("alwaysAllow", server.always_allow),
+        ("trust", server.trust),
+    ):
+        if value:
+            yield ServerProblem(key, f"{key} is not honoured", _APPROVALS)
+    if server.timeout is not None:
+        yield ServerProblem(
+            "timeout",
+            "timeout is seconds to some clients and milliseconds to others",
+            "write timeout_seconds",
+        )
+    if server.env_file is not None:
+        yield ServerProblem("envFile", "envFile is not read", "write the variables under env as ${VAR}")
+
+
+def mcp_server(value: object) -> McpServer:
+    """An entry of another client's file as a server.
+
+    Raises:
+        ValueError: it does not fit; the message says where.
+    """
+    from zeus_runtime.config.construct import build
+
+    server: McpServer = build(McpServer, value)
+    return server

@@ -1,0 +1,88 @@
+"""Deferred tools: listed by name and one line; the model asks for the schemas of those it wants to call.
+
+What was asked for stands in the results of ``load_tool_schema``, hence in the thread's log: a resumed run and the next
+one know it without any state of their own.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from zeus_runtime.tools.tool import JSON, Tool, ToolResult, ToolRun
+
+LOADER: Final = "load_tool_schema"
+"""The tool that gives a deferred tool's schema."""
+
+_STATE: Final = "loaded_tool:"
+
+
+def is_loaded(tool: Tool, state: Callable[[str], JSON]) -> bool:
+    """Whether the model may call ``tool``: it is not deferred, or the thread has its schema.
+
+    Args:
+        state: what tools keep with the thread, by name.
+    """
+    return not tool.deferred or bool(state(_STATE + tool.name))
+
+
+def schema_result(tools: Sequence[Tool], *, heading: str, is_error: bool = False) -> ToolResult:
+    """The schemas of ``tools`` as the model reads them; from the next model call on it may call them."""
+    parts = [heading]
+    for tool in tools:
+        schema = json.dumps(tool.parameters, ensure_ascii=False, separators=(",", ":"))
+        parts.append(f"{tool.name}: {tool.description.strip()}\nParameters: {schema}")
+    return ToolResult(
+        "\n\n".join(parts), is_error=is_error, state={_STATE + tool.name: True for tool in tools}
+    )
+
+
+def loader(available: Callable[[], Sequence[Tool]]) -> Tool:
+    """The tool ``load_tool_schema``.
+
+    Args:
+        available: the agent's tools now.
+    """
+
+    async def load_tool_schema(names: Sequence[str], run: ToolRun) -> ToolResult:
+        from zeus_runtime.tools.modes import permitted
+
+        deferred = {tool.name: tool for tool in available() if tool.deferred}
+        unknown = [name for name in names if name not in deferred]
+        refused = [permitted(deferred[name], run.mode) for name in names if name in deferred]  # type: ignore[arg-type]
+        problems = [f"{name} is no tool whose schema is left out." for name in unknown]
+        problems += [refusal for refusal in refused if refusal]
+        if problems:
+            return ToolResult("\n".join([*problems, "Nothing was loaded."]), is_error=True)
+        found = [deferred[name] for name in dict.fromkeys(names)]
+        return schema_result(found, heading="From your next answer on you can call:")
+
+    return Tool(
+        name=LOADER,
+        description=(
+            "Get the full description and parameters of tools that are listed by name only. Call it before you use"
+            " one of them; ask for all that you need at once."
+        ),
+        parameters=_LOADER_PARAMETERS,
+        function=load_tool_schema,
+        category="builtin",
+        access="read",
+        takes_run=True,
+    )
+
+
+_LOADER_PARAMETERS: Final[Mapping[str, JSON]] = {
+    "type": "object",
+    "properties": {
+        "names": {
+            "type": "array",
+            "items": {"type": "string"},
+            "minItems": 1,
+            "maxItems": 20,
+            "description": "The tools' names, exactly as listed.",
+        }
+    },
+    "required": ["names"],
+    "additionalProperties": False,
+}

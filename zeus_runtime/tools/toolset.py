@@ -1,0 +1,108 @@
+"""A toolset: tools that exist only while something outside is open, such as a server that offers them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.tool import Category, Tool
+
+ConnectionState: TypeAlias = Literal[
+    "connecting", "connected", "failed", "unauthorized", "closed", "disabled"
+]
+
+Tell: TypeAlias = Callable[[str, str], None]
+"""Tells the user something: ``tell(code, message)`` becomes a ``Notice`` in the stream of every run, or of the next."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """One thing outside that a toolset's tools come from, and how it is with it.
+
+    Args:
+        name: as the config names it.
+        category: the row of the mode table that rules its tools.
+        state: how it is.
+        why: why it is not connected, and what to do; empty when it is.
+        tools: how many tools it gives now.
+    """
+
+    name: str
+    category: Category
+    state: ConnectionState
+    why: str = ""
+    tools: int = 0
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account that some of a toolset's tools need, and whether it is authorised.
+
+    Args:
+        name: as the config names what it belongs to.
+        address: where it is used.
+        authorised: whether a right is kept.
+        detail: what for and how long, or what is wrong.
+    """
+
+    name: str
+    address: str
+    authorised: bool
+    detail: str = ""
+
+
+class Toolset:
+    """What a tool component's ``create`` may return instead of a sequence of tools.
+
+    It lives as long as its Agent: opened before the agent's first run, shared by its runs, closed with the agent.
+    Planning creates one too and never opens it. Nothing it is asked for may wait, but for ``open`` and ``aclose``.
+    """
+
+    async def open(self, tell: Tell) -> None:
+        """Open what the tools come from; return when all is open, has failed, or has had its time to start.
+
+        What could not be opened is told and shows in ``status``; it is no exception.
+
+        Args:
+            tell: for what the user should know, now and as long as the toolset lives.
+        """
+
+    async def aclose(self) -> None:
+        """Close everything; also after the event loop that ``open`` ran in has ended."""
+
+    def tools(self) -> Sequence[Tool]:
+        """What is there now: the same object as long as nothing has changed."""
+        return ()
+
+    def sections(self) -> Mapping[str, str]:
+        """What it adds to the prompt now: section 9 (``connector``) or 10 (``mcp_prompts``) to text."""
+        return {}
+
+    def status(self) -> Sequence[Connection]:
+        """What it is connected to, and what not; all is ``closed`` before it is opened."""
+        return ()
+
+    def accounts(self) -> Sequence[Account]:
+        """The accounts that its tools need; it need not be open for this and the next two."""
+        return ()
+
+    async def log_in(self, account: str, show: Callable[[str], None]) -> int:
+        """Let a person authorise an account.
+
+        Args:
+            account: its name.
+            show: gives them the address to open.
+
+        Returns:
+            how many tools it brings.
+
+        Raises:
+            RunError: it was not authorised.
+        """
+        raise NotImplementedError
+
+    async def log_out(self, account: str) -> bool:
+        """Take an account's right back and forget it; False if there was none."""
+        raise NotImplementedError
