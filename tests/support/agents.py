@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from zeus_runtime import Agent, ModelPiece, ModelRequest, ModelResponse, TextDelta, ToolCallDelta
 from zeus_runtime.events import Event
+from zeus_runtime.tools.approval import Decision, PendingApproval
 
 Answer = str | AIMessage | BaseException
 
@@ -59,6 +60,18 @@ def call(name: str, call_id: str, /, **arguments: Any) -> dict[str, Any]:
 def calling(*calls: Mapping[str, Any], text: str = "") -> AIMessage:
     """An answer that calls tools."""
     return AIMessage(text, tool_calls=[dict(each) for each in calls])  # type: ignore[misc]
+
+
+class Answering:
+    """A user who approves with given arguments, and remembers what was asked."""
+
+    def __init__(self, **arguments: Any) -> None:
+        self.arguments = arguments
+        self.asked: list[PendingApproval] = []
+
+    async def ask(self, pending: PendingApproval) -> Decision:
+        self.asked.append(pending)
+        return Decision("approve", arguments=self.arguments or None)
 
 
 TOOLS = '''

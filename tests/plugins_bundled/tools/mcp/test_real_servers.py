@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.plugins_bundled.tools.mcp.test_stdio import results
-from tests.support.agents import call, calling, events_of, script, write_agent
+from tests.support.agents import Answering, call, calling, events_of, script, write_agent
 from tests.support.mcp_servers import NODE_SERVERS, PYTHON_SERVERS
 from zeus_runtime import Agent
 
@@ -44,12 +44,7 @@ async def test_five_published_servers_work_in_one_run(tmp_path: Path) -> None:
         "fetch": {"command": str(PYTHON_SERVERS / "mcp-server-fetch")},
     }
     entries = {name: {**entry, "start_timeout_seconds": 100} for name, entry in servers.items()}
-    asked: list[str] = []
-
-    async def ask(question: str, schema: object) -> dict[str, str]:
-        asked.append(question)
-        return {"name": "Ann"}
-
+    user = Answering(name="Ann")
     model = script(
         calling(
             call("everything__echo", "echo", message="hello"),
@@ -74,7 +69,7 @@ async def test_five_published_servers_work_in_one_run(tmp_path: Path) -> None:
     )
     config = write_agent(tmp_path, f"mcpServers: {json.dumps(entries)}", tools="[probe]")
     async with Agent.from_config(config, directory=tmp_path, model=model) as running:
-        events = await events_of(running.stream("go", ask=ask))
+        events = await events_of(running.stream("go", approvals=user))
         states = {each.name: each.state for each in await running.connections()}
         access = {tool.name: tool.access for tool in await running.tools()}
     found = results(events)
@@ -82,7 +77,7 @@ async def test_five_published_servers_work_in_one_run(tmp_path: Path) -> None:
     assert found["echo"] == "Echo: hello"
     assert "[image image/png" in found["image"]
     assert '"temperature"' in found["data"]
-    assert "Ann" in found["ask"], asked
+    assert "Ann" in found["ask"], user.asked
     assert found["resource"].startswith("[resource demo://resource/dynamic/text/1]")
     assert found["file"] == "a line of the note\n"
     assert (tmp_path / "new.txt").read_text() == "made"

@@ -12,9 +12,19 @@ from typing import Any
 import pytest
 
 from tests.support import mcp_server
-from tests.support.agents import PositionModel, call, calling, events_of, play, script, write_agent
+from tests.support.agents import (
+    Answering,
+    PositionModel,
+    call,
+    calling,
+    events_of,
+    play,
+    script,
+    write_agent,
+)
 from zeus_runtime import Agent, ModelPiece, ModelRequest
-from zeus_runtime.events import Event, Notice
+from zeus_runtime.events import Event, Notice, RunFailed
+from zeus_runtime.tools.approval import Decision, PendingApproval
 
 SCRIPT = str(Path(mcp_server.__file__))
 QUICK = "{mcp: {restart_seconds: 0.01, max_restarts: 2}}"
@@ -227,23 +237,37 @@ async def test_pictures_are_saved_and_structured_content_is_read(tmp_path: Path)
 
 
 async def test_a_server_may_ask_the_user(tmp_path: Path) -> None:
-    asked: list[str] = []
-
-    async def ask(question: str, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        asked.append(question)
-        return {"colour": "green"}
-
+    user = Answering(colour="green")
     model = script(calling(call("small__ask", "1")), "done")
     async with agent(tmp_path, model, {"small": server()}) as running:
-        events = await events_of(running.stream("go", ask=ask))
+        events = await events_of(running.stream("go", approvals=user))
     assert json.loads(results(events)["1"]) == {"action": "accept", "content": {"colour": "green"}}
-    assert asked == ["The MCP server 'small' asks: Colour?"]
+    assert [each.reason for each in user.asked] == ["The MCP server 'small' asks: Colour?"]
 
 
-async def test_where_nobody_can_answer_the_question_is_declined_and_told(tmp_path: Path) -> None:
+async def test_where_nobody_can_answer_the_question_waits_and_the_call_is_made_again_with_its_answer(
+    tmp_path: Path,
+) -> None:
     model = script(calling(call("small__ask", "1")), "done")
     async with agent(tmp_path, model, {"small": server()}) as running:
-        events = await play(running, "go")
+        ending = (await play(running, "go"))[-1]
+        assert isinstance(ending, RunFailed)
+        assert (ending.code, ending.exit_code) == ("approval_needed", 7)
+        (pending,) = await running.pending_approvals(ending.session)
+        assert pending.arguments == {"question": "The MCP server 'small' asks: Colour?"}
+        await running.decide(ending.session, {pending.id: Decision("approve", arguments={"colour": "red"})})
+        events = await events_of(running.resume(ending.session))
+    assert json.loads(results(events)["1"]) == {"action": "accept", "content": {"colour": "red"}}
+
+
+async def test_what_the_user_declines_the_server_hears(tmp_path: Path) -> None:
+    class No:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            return Decision("reject")
+
+    model = script(calling(call("small__ask", "1")), "done")
+    async with agent(tmp_path, model, {"small": server()}) as running:
+        events = await events_of(running.stream("go", approvals=No()))
     assert json.loads(results(events)["1"])["action"] == "decline"
     assert "mcp_declined" in notices(events)
 
