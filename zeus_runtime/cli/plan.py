@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.plan import Plan, PlannedComponent
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plugins import Plugin
+    from zeus_runtime.tools import Connection
 
 
 @click.command("plan")
@@ -115,11 +116,19 @@ def _lines(checked: Checked, plan: Plan) -> Iterator[str]:
             for each in plan.tools
         ]
         yield table(rows, indent="  ")
+    servers = _connections(plan)
+    if servers:
+        yield "\nservers, started when the agent runs; `zeus tools list --connect` lists their tools"
+        yield table([(each.name, each.category, each.why) for each in servers], indent="  ")
     yield "\nsystem prompt, sections 1 to 6"
     yield table([(name, f"{len(text):,} characters") for name, text in plan.stable.items()], indent="  ")
     yield "\nvalues"
     values = effective_values(checked.document, plan)
     yield table([(each.path, each.source, as_json(each.value, indent=None)) for each in values], indent="  ")
+
+
+def _connections(plan: Plan) -> list[Connection]:
+    return [each for planned in plan.opens for each in planned.create(plan.build).status()]
 
 
 def _memory_rows(plan: Plan) -> list[tuple[str, str]]:
@@ -166,6 +175,7 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
             }
             for each in plan.tools
         ],
+        "servers": [{"name": each.name, "category": each.category} for each in _connections(plan)],
         "prompt": {str(name): text for name, text in plan.stable.items()},
         "values": [
             {

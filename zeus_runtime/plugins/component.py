@@ -19,8 +19,8 @@ class Component:
     Args:
         name: the Ref's name in YAML, ``lower_snake_case``.
         create: ``create(options, build) -> thing``, or ``"package.module:attribute"`` naming it, resolved at first
-            use. What it returns depends on the kind: a ``Model``, a sequence of ``Tool`` or a ``Toolset``, a ``Middleware``, a
-            LangGraph saver (async context manager).
+            use. What it returns depends on the kind: a ``Model``, a sequence of ``Tool`` or a ``Toolset``, a
+            ``Middleware``, a LangGraph saver (async context manager).
         options: a frozen dataclass or a pydantic model that types the YAML options, or ``"package.module:Class"``;
             None when the component takes no option.
         summary: one line for lists and the schema.

@@ -13,7 +13,7 @@ import pytest
 
 from tests.support import mcp_server
 from tests.support.agents import PositionModel, call, calling, events_of, play, script, write_agent
-from zeus_runtime import Agent, ModelPiece, ModelRequest
+from zeus_runtime import Agent, ConfigError, ModelPiece, ModelRequest
 from zeus_runtime.events import Event, Notice
 
 SCRIPT = str(Path(mcp_server.__file__))
@@ -41,6 +41,10 @@ async def states(running: Agent) -> list[str]:
 
 async def calls_of(folder: Path, method: str) -> list[dict[str, Any]]:
     return seen(folder, method)
+
+
+async def started() -> list[str]:
+    return _children()
 
 
 class Patient:
@@ -318,6 +322,36 @@ async def test_a_name_that_is_taken_is_refused_and_both_are_named(tmp_path: Path
         events = await play(running, "go")
     assert results(events) == {"1": "mine"}
     assert any("two tools are named 'say'" in each.message for each in events if isinstance(each, Notice))
+
+
+async def test_policies_may_name_tools_that_join_when_it_runs(tmp_path: Path) -> None:
+    policy = "middlewares: [{eviction: {exclude: [%s]}}]"
+    running = agent(tmp_path, script("done"), {"small": server()}, policy % "small__say")
+    await running.aclose()
+    with pytest.raises(ConfigError, match="'smal__say' is no tool of this agent"):
+        agent(tmp_path, script("done"), {"small": server()}, policy % "smal__say")
+
+
+async def test_an_agent_that_is_closed_while_it_opens_leaves_nothing_behind(tmp_path: Path) -> None:
+    running = agent(tmp_path, script("done"), {"small": server("hang")})
+    beginning = asyncio.create_task(play(running, "go"))
+    await until(lambda: started(), bool)
+    beginning.cancel()
+    await asyncio.wait([beginning])
+    await running.aclose()
+    assert not _children()
+
+
+async def test_a_server_that_knows_only_the_newest_protocol_is_spoken_to_in_it(tmp_path: Path) -> None:
+    model = script(calling(call("small__say", "1", text="new")), "done")
+    async with agent(tmp_path, model, {"small": server("modern")}) as running:
+        events = await play(running, "go")
+    assert results(events) == {"1": "said: new"}
+    assert len(seen(tmp_path, "initialize")) == 1
+    assert (
+        seen(tmp_path, "tools/call")[0]["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"]
+        == "2026-07-28"
+    )
 
 
 async def test_large_schemas_are_listed_by_name_and_loaded_on_demand(tmp_path: Path) -> None:
