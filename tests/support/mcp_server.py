@@ -8,6 +8,7 @@ Run as ``python mcp_server.py BEHAVIOUR...``:
 - ``wait=FILE`` answers the first request once FILE is there;
 - ``many=N`` has N further tools with long schemas;
 - ``modern`` knows only the protocol of 2026-07-28;
+- ``chatty`` prints a line that is no message to its standard output;
 - ``noise=N`` writes N characters more to its standard error.
 """
 
@@ -170,6 +171,8 @@ def main() -> None:
             "inputSchema": schema,
         }
     print("small server is up" + "!" * int(behaviour.get("noise", 0)), file=sys.stderr, flush=True)
+    if "chatty" in behaviour:
+        print("Welcome to the server!", flush=True)
     gate(behaviour)
     while True:
         message = receive()

@@ -255,7 +255,8 @@ class Link:
         """Connect, and stay until the server is gone or the link is closed."""
         from mcp import Client
 
-        late = asyncio.timeout(self.server.spec.timeout_seconds)
+        spec = self.server.spec
+        late = asyncio.timeout(max(spec.timeout_seconds, spec.start_timeout_seconds))
         async with late:
             client = Client(
                 self._transport(),

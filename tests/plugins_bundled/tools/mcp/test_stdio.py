@@ -188,11 +188,10 @@ async def test_what_the_user_interrupts_is_cancelled_at_the_server(tmp_path: Pat
 
 async def test_a_call_has_its_time_limit(tmp_path: Path) -> None:
     model = script(calling(call("small__never", "1")), "done")
-    async with agent(tmp_path, model, {"small": server(timeout_seconds=5)}) as running:
-        running_events = play(running, "go")
-        limited = await running.tools()
-        assert next(tool for tool in limited if tool.name == "small__never").timeout_seconds == 5
-        running_events.close()
+    async with agent(tmp_path, model, {"small": server(timeout_seconds=0.5)}) as running:
+        events = await play(running, "go")
+    assert "did not finish within 0.5 seconds" in results(events)["1"]
+    assert len(seen(tmp_path, "notifications/cancelled")) == 1
 
 
 async def test_the_environment_is_what_the_yaml_gives(
@@ -250,6 +249,13 @@ async def test_where_nobody_can_answer_the_question_is_declined_and_told(tmp_pat
         events = await play(running, "go")
     assert json.loads(results(events)["1"])["action"] == "decline"
     assert "mcp_declined" in notices(events)
+
+
+async def test_a_server_that_chats_on_its_standard_output_works(tmp_path: Path) -> None:
+    model = script(calling(call("small__say", "1", text="a")), "done")
+    async with agent(tmp_path, model, {"small": server("chatty")}) as running:
+        events = await play(running, "go")
+    assert results(events) == {"1": "said: a"}
 
 
 async def test_resources_are_listed_and_read(tmp_path: Path) -> None:
