@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,11 +11,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.cli.conftest import Project, Zeus
 from tests.support import mcp_server
 from tests.support.agents import write_agent
 from tests.support.mcp_http import Authority, Served, serving
 
-ZEUS = str(Path(sys.executable).parent / "zeus")
 SMALL = {"command": sys.executable, "args": [str(Path(mcp_server.__file__))], "start_timeout_seconds": 60}
 
 
@@ -44,79 +42,90 @@ def served() -> Iterator[Served]:
     loop.close()
 
 
-def environment(folder: Path) -> dict[str, str]:
-    return {
-        **os.environ,
-        "HOME": str(folder / "home"),
-        "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring",
-    }
+@pytest.fixture(autouse=True)
+def no_keyring(monkeypatch: pytest.MonkeyPatch, project: Project) -> None:
+    import keyring
+    from keyring.backends.fail import Keyring
+
+    monkeypatch.setattr(keyring, "get_keyring", Keyring)
+    monkeypatch.setenv("HOME", str(project.folder / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
 
 
-def zeus(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [ZEUS, *words], cwd=folder, capture_output=True, text=True, env=environment(folder), check=False
-    )
+@pytest.fixture
+def browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """A browser that follows every redirect at once; gives what its pages say."""
+    pages: list[str] = []
+    opened: list[threading.Thread] = []
+
+    def follow(url: str) -> None:
+        with httpx2.Client(follow_redirects=True) as client:
+            pages.append(client.get(url).text)
+
+    def open_url(url: str) -> None:
+        opened.append(threading.Thread(target=follow, args=(url,)))
+        opened[-1].start()
+
+    monkeypatch.setattr("webbrowser.open", open_url)
+    yield pages
+    for each in opened:
+        each.join()
 
 
-def test_an_account_is_authorised_shown_used_and_taken_back(tmp_path: Path, served: Served) -> None:
+def test_an_account_is_authorised_shown_used_and_taken_back(
+    zeus: Zeus, project: Project, served: Served, browser: list[str]
+) -> None:
     write_agent(
-        tmp_path, f"mcpServers: {{far: {{url: '{served.url}', auth: oauth, start_timeout_seconds: 60}}}}"
+        project.folder,
+        f"mcpServers: {{far: {{url: '{served.url}', auth: oauth, start_timeout_seconds: 60}}}}",
     )
-    assert "not authorised" in zeus(tmp_path, "auth", "status").stdout
-    login = subprocess.Popen(
-        [ZEUS, "auth", "login", "far", "--no-browser"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment(tmp_path),
-    )
-    assert login.stderr is not None
-    url = next(line.strip() for line in login.stderr if "/authorize?" in line)
-    with httpx2.Client(follow_redirects=True) as browser:
-        assert "Zeus is authorised" in browser.get(url).text
-    out, errors = login.communicate()
-    assert (login.returncode, out) == (0, "far is authorised; it has 3 tools for this account\n"), errors
-    status = json.loads(zeus(tmp_path, "auth", "status", "--json").stdout)
+    assert "not authorised" in zeus("auth", "status").out
+    login = zeus("auth", "login", "far")
+    assert (login.exit_code, login.out) == (0, "far is authorised; it has 3 tools for this account\n"), login.err
+    assert "open this address to authorise 'far':\n  http://127.0.0.1:" in login.err
+    assert "Zeus is authorised. You can close the window." in browser[0]
+    status = json.loads(zeus("auth", "status", "--json").out)
     assert [each["authorised"] for each in status] == [True]
     assert "scopes: notes" in status[0]["detail"]
-    listed = zeus(tmp_path, "tools", "list", "--connect")
-    assert "far__add" in listed.stdout
-    assert "connected" in listed.stderr
-    assert zeus(tmp_path, "auth", "logout", "far").stdout == "far is no longer authorised\n"
-    assert "not authorised" in zeus(tmp_path, "auth", "status").stdout
+    listed = zeus("tools", "list", "--connect")
+    assert "far__add" in listed.out
+    assert "connected" in listed.err
+    assert zeus("auth", "logout", "far").out == "far is no longer authorised\n"
+    assert "not authorised" in zeus("auth", "status").out
 
 
-def test_an_account_that_no_tool_has_is_a_mistake_with_a_remedy(tmp_path: Path) -> None:
-    write_agent(tmp_path, "mcpServers: {far: {url: 'http://127.0.0.1:1/', auth: oauth}}")
-    done = zeus(tmp_path, "auth", "login", "fra")
-    assert done.returncode == 2
-    assert "did you mean 'far'" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_an_account_that_no_tool_has_is_a_mistake_with_a_remedy(zeus: Zeus, project: Project) -> None:
+    write_agent(project.folder, "mcpServers: {far: {url: 'http://127.0.0.1:1/', auth: oauth}}")
+    done = zeus("auth", "login", "fra")
+    assert done.exit_code == 2
+    assert "did you mean 'far'" in done.err
+    assert "Traceback" not in done.err
 
 
-def test_a_server_that_cannot_be_reached_fails_the_login_with_its_reason(tmp_path: Path) -> None:
-    write_agent(tmp_path, "mcpServers: {far: {url: 'http://127.0.0.1:1/', auth: oauth}}")
-    done = zeus(tmp_path, "auth", "login", "far", "--no-browser")
-    assert done.returncode == 1
-    assert "the account of 'far' was not authorised: All connection attempts failed" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_server_that_cannot_be_reached_fails_the_login_with_its_reason(
+    zeus: Zeus, project: Project
+) -> None:
+    write_agent(project.folder, "mcpServers: {far: {url: 'http://127.0.0.1:1/', auth: oauth}}")
+    done = zeus("auth", "login", "far", "--no-browser")
+    assert done.exit_code == 1
+    assert "the account of 'far' was not authorised: All connection attempts failed" in done.err
+    assert "Traceback" not in done.err
 
 
-def test_tools_list_says_what_is_connected_and_what_it_costs(tmp_path: Path) -> None:
+def test_tools_list_says_what_is_connected_and_what_it_costs(zeus: Zeus, project: Project) -> None:
     servers = {
         "small": SMALL,
         "gone": {"command": "no-such-command"},
         "off": {"command": "x", "disabled": True},
     }
-    write_agent(tmp_path, f"mcpServers: {json.dumps(servers)}")
-    planned = zeus(tmp_path, "tools", "list")
-    assert "small__say" not in planned.stdout
-    assert "not started" in planned.stderr
-    assert not (tmp_path / "seen.jsonl").exists()
-    connected = zeus(tmp_path, "tools", "list", "--connect")
-    (say,) = [line.split() for line in connected.stdout.splitlines() if line.startswith("small__say ")]
+    write_agent(project.folder, f"mcpServers: {json.dumps(servers)}")
+    planned = zeus("tools", "list")
+    assert "small__say" not in planned.out
+    assert "not started" in planned.err
+    assert not (project.folder / "seen.jsonl").exists()
+    connected = zeus("tools", "list", "--connect")
+    (say,) = [line.split() for line in connected.out.splitlines() if line.startswith("small__say ")]
     assert say[1:6] == ["mcp", "read", "callable", "callable", "callable"]
     assert int(say[6]) > 20
-    assert "'no-such-command' is not there" in connected.stderr
-    assert "disabled: true" in connected.stderr
+    assert "'no-such-command' is not there" in connected.err
+    assert "disabled: true" in connected.err
