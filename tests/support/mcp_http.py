@@ -23,7 +23,7 @@ from mcp.server.auth.provider import (
     construct_redirect_uri,
 )
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from mcp.types import ToolAnnotations
 from pydantic import AnyHttpUrl
@@ -192,6 +192,13 @@ async def serving(authority: Authority | None = None, *, port: int = 0) -> Async
     def note(text: str) -> str:
         """Note a text."""
         return f"noted {text}"
+
+    @app.tool()
+    async def more(ctx: Context[Any, Any]) -> str:
+        """Give this server another tool."""
+        app.add_tool(lambda: "late", name="late", description="Late.")
+        await ctx.notify_tools_changed()
+        return "more"
 
     asgi: Any = app.streamable_http_app()
     served: Served

@@ -7,6 +7,8 @@ Run as ``python mcp_server.py BEHAVIOUR...``:
 - ``die_at_start`` writes a line to its standard error and ends;
 - ``wait=FILE`` answers the first request once FILE is there;
 - ``many=N`` has N further tools with long schemas;
+- ``modern`` knows only the protocol of 2026-07-28;
+- ``chatty`` prints a line that is no message to its standard output;
 - ``noise=N`` writes N characters more to its standard error.
 """
 
@@ -39,6 +41,7 @@ TOOLS: dict[str, dict[str, Any]] = {
         },
     },
 }
+MODERN = "2026-07-28"
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -122,6 +125,8 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
             "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}},
             "serverInfo": {"name": "small", "version": "1"},
         }
+    if method == "server/discover":
+        return {"supportedVersions": [MODERN], "capabilities": {"tools": {}}}
     if method == "tools/list":
         return {"tools": [{"name": name, **tool} for name, tool in TOOLS.items()]}
     if method == "tools/call":
@@ -166,12 +171,20 @@ def main() -> None:
             "inputSchema": schema,
         }
     print("small server is up" + "!" * int(behaviour.get("noise", 0)), file=sys.stderr, flush=True)
+    if "chatty" in behaviour:
+        print("Welcome to the server!", flush=True)
     gate(behaviour)
     while True:
         message = receive()
         if "method" not in message or "id" not in message:
             continue
+        if "modern" in behaviour and message["method"] == "initialize":
+            refusal = {"supported": [MODERN], "requested": "2025-11-25"}
+            send({"id": message["id"], "error": {"code": -32022, "message": "too old", "data": refusal}})
+            continue
         result = answer(message["method"], message.get("params") or {})
+        if result is not None and "modern" in behaviour:
+            result = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **result}
         if result is not None:
             send({"id": message["id"], "result": result})
 

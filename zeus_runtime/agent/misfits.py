@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,6 +46,7 @@ class Surroundings:
         written: the options as the YAML has them, without defaults.
         directory: the working directory, which relative paths start at.
         memory: whether the agent has long-term memory (the key ``memory``).
+        may_have: whether a tool of a name may join when the agent runs.
     """
 
     profile: ModelProfile
@@ -53,6 +54,7 @@ class Surroundings:
     written: Mapping[str, Any]
     directory: Path
     memory: bool = False
+    may_have: Callable[[str], bool] = lambda name: False
 
     def without_memory(self) -> Iterator[Misfit]:
         """A misfit if the agent has no long-term memory."""
@@ -86,7 +88,7 @@ class Surroundings:
         known = [*self.tools, *also]
         is_mapping = isinstance(names, Mapping)
         for index, name in enumerate(names):
-            if name not in known:
+            if name not in known and not self.may_have(name):
                 likely = suggest(name, known, count=1)
                 yield Misfit(
                     (*path, name if is_mapping else index),
@@ -127,6 +129,7 @@ def misfits(
     components: Sequence[PlannedComponent],
     profile: ModelProfile,
     tools: Sequence[Tool],
+    may_have: Callable[[str], bool] = lambda name: False,
 ) -> Iterator[Diagnostic]:
     """What the options of ``components`` say of themselves: those with a method ``misfits(surroundings)`` give one
     Misfit for each thing that is wrong."""
@@ -137,7 +140,12 @@ def misfits(
             continue
         written = _written(checked.config, planned.path)
         around = Surroundings(
-            profile, by_name, written, checked.directory, memory=checked.config.memory is not None
+            profile,
+            by_name,
+            written,
+            checked.directory,
+            memory=checked.config.memory is not None,
+            may_have=may_have,
         )
         for each in find(around):
             where = (*planned.path, planned.name, *each.path)

@@ -41,11 +41,15 @@ class OpenToolsets:
     async def opened(self) -> Mapping[str, Toolset]:
         """The toolsets by component name, opened at the first call; whoever comes meanwhile waits for the same.
 
+        Later calls let them open what could not be opened before.
+
         Raises:
             MissingError: a toolset lacks a dependency.
         """
         if not self._plan.opens:
             return {}
+        if self._opening is not None and self._opening.done():
+            await asyncio.gather(*(each.resume() for each in self._toolsets.values()))
         if self._opening is None:
             self._opening = asyncio.create_task(self._open(), name="open toolsets")
         try:

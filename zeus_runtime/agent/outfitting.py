@@ -49,7 +49,7 @@ def fresh_outfit(
     """
     approvals = approvals or Desk()
     meter = Meter(plan.profile, limit_usd=plan.config.limits.max_cost_usd)
-    equipment = _equipment(plan, opened or {})
+    equipment = equipment_of(plan, opened or {})
     by_name = {tool.name: tool for tool in equipment.tools}
     counter = plan.token_counter
     kept = plan.config.archive
@@ -93,7 +93,8 @@ def fresh_outfit(
     )
 
 
-def _equipment(plan: Plan, opened: Mapping[str, Toolset]) -> Equipment:
+def equipment_of(plan: Plan, opened: Mapping[str, Toolset]) -> Equipment:
+    """The tools of ``tools:``, the opened toolsets' among them; middlewares' are added as they are made."""
     fixed: dict[str, list[Tool]] = {}
     for planned in plan.tools:
         if planned.kind == "tool":

@@ -181,7 +181,7 @@ def make_plan(
         else planned_component(checked, "counter", config.counter, ("counter",))
     )
     checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
-    opens: list[PlannedComponent] = []
+    opens: list[tuple[PlannedComponent, Toolset]] = []
     tools = tuple(_tools(toolsets, middlewares, build, config.mode, opens))
     kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
     single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
@@ -213,7 +213,7 @@ def make_plan(
         tools=tools,
         stable=stable_with([planned.tool for planned in tools]),
         stable_with=stable_with,
-        opens=tuple(opens),
+        opens=tuple(planned for planned, _ in opens),
         build=build,
         notices=(*checked.notices, *(each for each in notices(profile) if each.code != "unknown-model")),
     )
@@ -371,13 +371,13 @@ def _tools(
     middlewares: Sequence[PlannedComponent],
     build: Build,
     mode: Mode,
-    opens: list[PlannedComponent],
+    opens: list[tuple[PlannedComponent, Toolset]],
 ) -> Iterator[PlannedTool]:
     known: dict[str, Tool] = {}
     for planned in toolsets:
         created = planned.create(build)
         if isinstance(created, Toolset):
-            opens.append(planned)
+            opens.append((planned, created))
             continue
         for tool in created:
             known.setdefault(tool.name, tool)
@@ -393,12 +393,12 @@ def _refuse_misfits(
     profile: ModelProfile,
     components: Sequence[PlannedComponent],
     tools: Sequence[Tool],
-    opens: Sequence[PlannedComponent] = (),
+    opens: Sequence[tuple[PlannedComponent, Toolset]],
 ) -> None:
     problems: list[Diagnostic] = [
         checked.diagnostic("tool-conflict", message, ("tools",)) for message in check_tools(tools)
     ]
-    live = [planned.name for planned in opens]
+    live = [planned.name for planned, _ in opens]
     problems += [
         checked.diagnostic(
             "tool-conflict", f"the component {name!r} is listed twice", ("tools",), hint="keep one of the two"
@@ -417,7 +417,13 @@ def _refuse_misfits(
         for index, name in enumerate(names)
         if name in names[:index]
     ]
-    problems += misfits(checked, components, profile, tools)
+    problems += misfits(
+        checked,
+        components,
+        profile,
+        tools,
+        lambda name: any(toolset.may_have(name) for _, toolset in opens),
+    )
     if checked.config.limits.max_cost_usd is not None and None in (
         profile.input_cost_per_token,
         profile.output_cost_per_token,

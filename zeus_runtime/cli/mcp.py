@@ -30,7 +30,8 @@ def command(
     It speaks on standard input and output. Its clients get the tool `run(prompt, session)`, which tells its progress
     and gives the answer with the session to go on with, and the sessions as resources (zeus://sessions). What needs
     approval, and what a tool asks the user, is passed on to clients that can ask theirs. In another client's file:
-    {"command": "zeus", "args": ["mcp", "zeus.yaml"]}.
+
+    {"command": "zeus", "args": ["mcp", "zeus.yaml"]}
     """
     import asyncio
     from importlib.util import find_spec

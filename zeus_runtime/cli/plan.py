@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.plan import Plan, PlannedComponent
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plugins import Plugin
+    from zeus_runtime.tools import Connection
 
 
 @click.command("plan")
@@ -121,6 +122,10 @@ def _lines(checked: Checked, plan: Plan) -> Iterator[str]:
     if plan.agents:
         yield "\nagents it may give work to"
         yield from _agent_lines(plan, "  ")
+    servers = _connections(plan)
+    if servers:
+        yield "\nservers, started when the agent runs; `zeus tools list --connect` lists their tools"
+        yield table([(each.name, each.category, each.why) for each in servers], indent="  ")
     yield "\nsystem prompt, sections 1 to 6"
     yield table([(name, f"{len(text):,} characters") for name, text in plan.stable.items()], indent="  ")
     yield "\nvalues"
@@ -156,6 +161,10 @@ def _agents_object(plan: Plan) -> dict[str, Any]:
         }
         for name, each in plan.agents.items()
     }
+
+
+def _connections(plan: Plan) -> list[Connection]:
+    return [each for planned in plan.opens for each in planned.create(plan.build).status()]
 
 
 def _memory_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
@@ -241,6 +250,7 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
             for each in plan.tools
         ],
         "agents": _agents_object(plan),
+        "servers": [{"name": each.name, "category": each.category} for each in _connections(plan)],
         "prompt": {str(name): text for name, text in plan.stable.items()},
         "values": [
             {

@@ -13,7 +13,6 @@ from zeus_runtime.cli.streams import answer, as_json, complain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.plan import Plan, PlannedTool
     from zeus_runtime.cli.process import Process
     from zeus_runtime.tools import Connection
@@ -49,8 +48,7 @@ def list_tools(
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.table import table
 
-    checked = read_config(process, config, env=env, sets=sets)
-    plan = make_plan(checked)
+    plan = make_plan(read_config(process, config, env=env, sets=sets))
     connections = [each for planned in plan.opens for each in planned.create(plan.build).status()]
     tools: Sequence[PlannedTool] = plan.tools
     if connect and plan.opens:
@@ -59,7 +57,7 @@ def list_tools(
         from zeus_runtime.cli.start import prepared
 
         with prepared(process):
-            tools, connections = asyncio.run(_connected(checked, plan))
+            tools, connections = asyncio.run(_connected(process, plan))
     if as_object:
         answer(as_json([_object(plan, each) for each in tools]))
     elif not tools and not connections:
@@ -92,28 +90,32 @@ def list_tools(
         complain(_told(process, connections, connect=connect))
 
 
-async def _connected(checked: Checked, plan: Plan) -> tuple[Sequence[PlannedTool], list[Connection]]:
+async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool], list[Connection]]:
     """All tools in the order the model sees them, with the toolsets' where they are there, and how those are."""
-    from zeus_runtime.agent.agent import Agent
+    from zeus_runtime.agent.opening import OpenToolsets
+    from zeus_runtime.agent.outfitting import equipment_of
     from zeus_runtime.agent.plan import PlannedTool
     from zeus_runtime.tools import showing
 
     known = {each.tool.name: each for each in plan.tools}
     opens = {each.name: each for each in plan.opens}
-    async with Agent(checked, plan) as agent:
-        opened = await agent.toolsets()
-        listed = await agent.tools()
-        connections = [each for toolset in opened.values() for each in toolset.status()]
+    toolsets = OpenToolsets(plan)
+    try:
+        opened = await toolsets.opened()
+        equipment = equipment_of(plan, opened)
+        equipment.add([each.tool for each in plan.tools if each.kind == "middleware"])
         owner = {tool.name: opens[name] for name, toolset in opened.items() for tool in toolset.tools()}
-    return (
-        [
+        tools = [
             known.get(tool.name)
             or PlannedTool(tool, showing(tool, plan.mode), owner[tool.name].name, owner[tool.name].plugin)
-            for tool in listed
+            for tool in equipment.tools
             if tool.name in known or tool.name in owner
-        ],
-        connections,
-    )
+        ]
+        for problem in equipment.refused:
+            complain(process.redact(f"note: {problem}"), "yellow")
+        return tools, [each for toolset in opened.values() for each in toolset.status()]
+    finally:
+        await toolsets.aclose()
 
 
 def _told(process: Process, connections: Sequence[Connection], *, connect: bool) -> str:

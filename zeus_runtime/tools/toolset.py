@@ -76,6 +76,13 @@ class Toolset:
         """What is there now: the same object as long as nothing has changed."""
         return ()
 
+    def may_have(self, name: str) -> bool:
+        """Whether a tool of this name may be among them when it is open: what the config says of it is no mistake."""
+        return True
+
+    async def resume(self) -> None:
+        """Before each further run: open what could not be opened and now can, such as after a login."""
+
     def sections(self) -> Mapping[str, str]:
         """What it adds to the prompt now: section 9 (``connector``) or 10 (``mcp_prompts``) to text."""
         return {}

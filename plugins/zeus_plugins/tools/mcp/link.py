@@ -36,12 +36,19 @@ class Ground:
         place: where servers are started from.
         files: where bytes that servers send are saved.
         auth: gives a server's OAuth, or None for a server without.
+        written: when a server's account was last written, in seconds; None if there is none.
     """
 
     options: Options
     place: Place
     files: WorkspaceFiles
     auth: Callable[[Server], Any] = field(repr=False)
+    written: Callable[[Server], float | None] = field(repr=False)
+
+    def authorised_since(self, server: Server, moment: float | None) -> bool:
+        """Whether a server's account was authorised after the one that was kept at ``moment``."""
+        now = self.written(server)
+        return now is not None and now != moment
 
 
 class Link:
@@ -79,6 +86,7 @@ class Link:
         self._failures = 0
         self._log: ErrorLog | None = None
         self._auth: Any = None
+        self._refused_at: float | None = None
         self._calls: list[ToolRun] = []
         # Many servers never answer the newest protocol's first question, and the SDK would wait ten seconds for it.
         self._mode = "auto" if server.remote and server.spec.type != "sse" else "legacy"
@@ -90,6 +98,7 @@ class Link:
             tell: for what the user should know.
         """
         self._tell = tell
+        self._set("connecting")
         self._task = asyncio.create_task(self._live(), name=f"mcp {self.server.name}")
         seconds = self.server.spec.start_timeout_seconds
         await quiet(seconds, self._settled)
@@ -99,6 +108,15 @@ class Link:
                 f"The MCP server {self.server.name!r} has not started within {seconds:g} seconds; its tools join when"
                 " it has (start_timeout_seconds).",
             )
+
+    async def resume(self) -> None:
+        """Connect again where the account's right was missing and a person has given it since."""
+        task = self._task
+        if self.state != "unauthorized" or task is None or not task.done():
+            return
+        if self._ground.authorised_since(self.server, self._refused_at):
+            self._failures = 0
+            await self.start(self._tell)
 
     async def aclose(self) -> None:
         """End the connection and the server's process."""
@@ -203,6 +221,8 @@ class Link:
     def _set(self, state: ConnectionState, why: str = "", offer: Offer | None = None) -> None:
         self.state, self.why = state, why
         self.offer = offer or Offer()
+        if state == "unauthorized":
+            self._refused_at = self._ground.written(self.server)
         if state == "connecting":
             self._settled.clear()
         else:
@@ -235,7 +255,8 @@ class Link:
         """Connect, and stay until the server is gone or the link is closed."""
         from mcp import Client
 
-        late = asyncio.timeout(self.server.spec.timeout_seconds)
+        spec = self.server.spec
+        late = asyncio.timeout(max(spec.timeout_seconds, spec.start_timeout_seconds))
         async with late:
             client = Client(
                 self._transport(),

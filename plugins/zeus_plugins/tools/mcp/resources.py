@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime import Tool, ToolResult
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.link import Link
+
+
+RESOURCE_TOOLS: Final = ("mcp_list_resources", "mcp_read_resource")
 
 
 def resource_tools(links: Sequence[Link]) -> Sequence[Tool]:
@@ -29,7 +32,7 @@ def resource_tools(links: Sequence[Link]) -> Sequence[Tool]:
 
     return (
         Tool(
-            name="mcp_list_resources",
+            name=RESOURCE_TOOLS[0],
             description="List the resources (documents, records, files) that MCP servers have, with their addresses.",
             parameters={"type": "object", "properties": {"server": server}, "additionalProperties": False},
             function=list_them,
@@ -39,7 +42,7 @@ def resource_tools(links: Sequence[Link]) -> Sequence[Tool]:
             timeout_seconds=_longest(links),
         ),
         Tool(
-            name="mcp_read_resource",
+            name=RESOURCE_TOOLS[1],
             description="Read one resource of an MCP server.",
             parameters={
                 "type": "object",

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from zeus_plugins.tools.mcp.link import Ground, Link
 from zeus_plugins.tools.mcp.names import tool_name
-from zeus_plugins.tools.mcp.oauth import provider_of, uses_oauth
+from zeus_plugins.tools.mcp.oauth import provider_of, uses_oauth, written_at
 from zeus_plugins.tools.mcp.options import Options
-from zeus_plugins.tools.mcp.resources import resource_tools
+from zeus_plugins.tools.mcp.resources import RESOURCE_TOOLS, resource_tools
 from zeus_plugins.tools.mcp.servers import Server, servers_of
-from zeus_plugins.tools.mcp.transports import Place
 from zeus_runtime import Account, Connection, MissingError, Section, Tool, ToolResult, ToolRun, Toolset
 
 if TYPE_CHECKING:
+    from zeus_plugins.tools.mcp.link import Link
     from zeus_plugins.tools.mcp.offer import Offered
     from zeus_runtime import Build, Tell
 
@@ -48,12 +46,9 @@ class McpToolset(Toolset):
     """
 
     def __init__(self, servers: Sequence[Server], options: Options, build: Build) -> None:
-        place = Place(build.directory, build.environ, options.log_kilobytes * 1_000)
-        ground = Ground(options, place, build.workspace, lambda server: provider_of(server, build.environ))
         self._options = options
         self._build = build
         self._servers = servers
-        self._ground = ground
         self._links: Sequence[Link] = ()
         self._tools: Sequence[Tool] | None = None
 
@@ -63,16 +58,40 @@ class McpToolset(Toolset):
         return self._servers
 
     async def open(self, tell: Tell) -> None:
-        self._links = [Link(server, self._ground, self._changed) for server in self._servers]
+        import asyncio
+
+        from zeus_plugins.tools.mcp.link import Ground, Link
+        from zeus_plugins.tools.mcp.transports import Place
+
+        build = self._build
+        ground = Ground(
+            self._options,
+            Place(build.directory, build.environ, self._options.log_kilobytes * 1_000),
+            build.workspace,
+            lambda server: provider_of(server, build.environ),
+            lambda server: written_at(server, build.environ),
+        )
+        self._links = [Link(server, ground, self._changed) for server in self._servers]
         await asyncio.gather(*(link.start(tell) for link in self._links))
 
     async def aclose(self) -> None:
+        import asyncio
+
         await asyncio.gather(*(link.aclose() for link in self._links))
 
     def tools(self) -> Sequence[Tool]:
         if self._tools is None:
             self._tools = self._made()
         return self._tools
+
+    def may_have(self, name: str) -> bool:
+        own = any(name.startswith(f"{server.prefix}__") or not server.prefix for server in self._servers)
+        return own or name in RESOURCE_TOOLS
+
+    async def resume(self) -> None:
+        import asyncio
+
+        await asyncio.gather(*(link.resume() for link in self._links))
 
     def sections(self) -> Mapping[str, str]:
         connected = [link for link in self._links if link.state == "connected"]

@@ -43,6 +43,12 @@ def adding() -> Any:
     )
 
 
+async def running_call(running: Agent, name: str) -> None:
+    """A call of a tool beside any run."""
+    tool = next(tool for tool in await running.tools() if tool.name == name)
+    await tool.function({}, None)
+
+
 async def log_in(running: Agent) -> int:
     """What `zeus auth login` does, by a person whose browser follows every redirect."""
     (planned,) = running.plan.opens
@@ -101,7 +107,7 @@ async def test_a_server_that_was_started_anew_is_connected_to_again(tmp_path: Pa
 async def test_an_account_is_authorised_used_and_kept(tmp_path: Path) -> None:
     async with serving(Authority()) as served:
         running = agent(tmp_path, adding(), oauth(served))
-        assert await log_in(running) == 2
+        assert await log_in(running) == 3
         async with running:
             events = await play(running, "go")
             assert next(tool.category for tool in await running.tools()) == "oauth"
@@ -123,6 +129,33 @@ async def test_without_an_account_the_run_goes_on_and_says_how_to_get_one(tmp_pa
         "The account of the MCP server 'far' is not authorised. Authorise it: zeus auth login far"
     ]
     assert events[-1].type == "complete"
+
+
+async def test_a_login_meanwhile_is_used_by_the_next_run(tmp_path: Path) -> None:
+    async with serving(Authority()) as served, agent(tmp_path, adding(), oauth(served)) as running:
+        first = await play(running, "go")
+        await log_in(running)
+        second = await play(running, "go", first[-1].session)  # type: ignore[union-attr]
+    assert "There is no tool 'far__add'" in results(first)[0]
+    assert results(second) == ["9"]
+
+
+async def test_a_server_that_nobody_serves_is_told(tmp_path: Path) -> None:
+    server = {"url": "http://127.0.0.1:1/mcp"}
+    async with agent(tmp_path, script("done"), server) as running:
+        events = await play(running, "go")
+    told = [each.message for each in events if isinstance(each, Notice)]
+    assert "'far' is not there: All connection attempts failed. It is started again" in told[0]
+    assert events[-1].type == "complete"
+
+
+async def test_a_server_of_the_newest_protocol_tells_of_new_tools(tmp_path: Path) -> None:
+    async with serving() as served, agent(tmp_path, script("done", "again"), {"url": served.url}) as running:
+        first = await play(running, "go")
+        await running_call(running, "far__more")
+        while "far__late" not in {tool.name for tool in await running.tools()}:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+    assert first[-1].type == "complete"
 
 
 async def test_a_revoked_right_ends_the_category_and_not_the_run(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +120,31 @@ def test_a_wrong_entry_is_refused_with_its_place(tmp_path: Path, entry: str, mes
     assert message in f"{problem.message} {problem.hint}"
     assert problem.position is not None
     assert problem.position.line in (6, 7)
+
+
+def test_planning_with_servers_imports_nothing_heavy(tmp_path: Path) -> None:
+    config = write_agent(
+        tmp_path, "mcpServers: {a: {command: x}, b: {preset: github}}\nconnectors: {browser: {}}"
+    )
+    code = (
+        "import sys; from zeus_runtime.cli import main; code = main(['plan', sys.argv[1]]);"
+        "print(sorted(sys.modules), file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(config)], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    heavy = (
+        "asyncio",
+        "anyio",
+        "mcp",
+        "httpx2",
+        "pydantic",
+        "cryptography",
+        "keyring",
+        "zeus_plugins.tools.mcp.link",
+    )
+    assert [name for name in heavy if f"'{name}'" in done.stderr] == []
+    assert "browser  browser" in done.stdout
 
 
 def test_the_component_listed_twice_is_refused(tmp_path: Path) -> None:

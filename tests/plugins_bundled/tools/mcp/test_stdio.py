@@ -22,7 +22,7 @@ from tests.support.agents import (
     script,
     write_agent,
 )
-from zeus_runtime import Agent, ModelPiece, ModelRequest
+from zeus_runtime import Agent, ConfigError, ModelPiece, ModelRequest
 from zeus_runtime.events import Event, Notice, RunFailed
 from zeus_runtime.tools.approval import Decision, PendingApproval
 
@@ -51,6 +51,10 @@ async def states(running: Agent) -> list[str]:
 
 async def calls_of(folder: Path, method: str) -> list[dict[str, Any]]:
     return seen(folder, method)
+
+
+async def started() -> list[str]:
+    return _children()
 
 
 class Patient:
@@ -194,11 +198,10 @@ async def test_what_the_user_interrupts_is_cancelled_at_the_server(tmp_path: Pat
 
 async def test_a_call_has_its_time_limit(tmp_path: Path) -> None:
     model = script(calling(call("small__never", "1")), "done")
-    async with agent(tmp_path, model, {"small": server(timeout_seconds=5)}) as running:
-        running_events = play(running, "go")
-        limited = await running.tools()
-        assert next(tool for tool in limited if tool.name == "small__never").timeout_seconds == 5
-        running_events.close()
+    async with agent(tmp_path, model, {"small": server(timeout_seconds=0.5)}) as running:
+        events = await play(running, "go")
+    assert "did not finish within 0.5 seconds" in results(events)["1"]
+    assert len(seen(tmp_path, "notifications/cancelled")) == 1
 
 
 async def test_the_environment_is_what_the_yaml_gives(
@@ -272,6 +275,13 @@ async def test_what_the_user_declines_the_server_hears(tmp_path: Path) -> None:
     assert "mcp_declined" in notices(events)
 
 
+async def test_a_server_that_chats_on_its_standard_output_works(tmp_path: Path) -> None:
+    model = script(calling(call("small__say", "1", text="a")), "done")
+    async with agent(tmp_path, model, {"small": server("chatty")}) as running:
+        events = await play(running, "go")
+    assert results(events) == {"1": "said: a"}
+
+
 async def test_resources_are_listed_and_read(tmp_path: Path) -> None:
     model = script(
         calling(
@@ -342,6 +352,36 @@ async def test_a_name_that_is_taken_is_refused_and_both_are_named(tmp_path: Path
         events = await play(running, "go")
     assert results(events) == {"1": "mine"}
     assert any("two tools are named 'say'" in each.message for each in events if isinstance(each, Notice))
+
+
+async def test_policies_may_name_tools_that_join_when_it_runs(tmp_path: Path) -> None:
+    policy = "middlewares: [{eviction: {exclude: [%s]}}]"
+    running = agent(tmp_path, script("done"), {"small": server()}, policy % "small__say")
+    await running.aclose()
+    with pytest.raises(ConfigError, match="'smal__say' is no tool of this agent"):
+        agent(tmp_path, script("done"), {"small": server()}, policy % "smal__say")
+
+
+async def test_an_agent_that_is_closed_while_it_opens_leaves_nothing_behind(tmp_path: Path) -> None:
+    running = agent(tmp_path, script("done"), {"small": server("hang")})
+    beginning = asyncio.create_task(play(running, "go"))
+    await until(lambda: started(), bool)
+    beginning.cancel()
+    await asyncio.wait([beginning])
+    await running.aclose()
+    assert not _children()
+
+
+async def test_a_server_that_knows_only_the_newest_protocol_is_spoken_to_in_it(tmp_path: Path) -> None:
+    model = script(calling(call("small__say", "1", text="new")), "done")
+    async with agent(tmp_path, model, {"small": server("modern")}) as running:
+        events = await play(running, "go")
+    assert results(events) == {"1": "said: new"}
+    assert len(seen(tmp_path, "initialize")) == 1
+    assert (
+        seen(tmp_path, "tools/call")[0]["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"]
+        == "2026-07-28"
+    )
 
 
 async def test_large_schemas_are_listed_by_name_and_loaded_on_demand(tmp_path: Path) -> None:

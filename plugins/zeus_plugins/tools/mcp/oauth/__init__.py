@@ -14,6 +14,13 @@ def uses_oauth(server: Server) -> bool:
     return server.spec.authorised and not any(name.lower() == "authorization" for name in server.spec.headers)
 
 
+def written_at(server: Server, environ: Mapping[str, str]) -> float | None:
+    """When a server's account was last written, in seconds since the epoch; None if there is none."""
+    from zeus_plugins.tools.mcp.oauth.store import account_store
+
+    return account_store(server, environ).written_at
+
+
 def provider_of(server: Server, environ: Mapping[str, str]) -> Any:
     """What authorises a run's requests to a server; None where it needs none. It asks nobody: a missing right is an
     error that says how to get it."""

@@ -47,6 +47,14 @@ class AccountStore:
         digest = hashlib.sha256(f"{name}\n{address}".encode()).hexdigest()[:24]
         self._path = folder / f"{digest}.account"
 
+    @property
+    def written_at(self) -> float | None:
+        """When it was last written, in seconds since the epoch; None if there is none."""
+        try:
+            return self._path.stat().st_mtime
+        except FileNotFoundError:
+            return None
+
     def read(self) -> Mapping[str, Any] | None:
         """What is kept; None if there is nothing.
 

@@ -1,0 +1,133 @@
+"""``zeus auth`` and ``zeus tools list --connect``: from the command line, against servers on loopback ports."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.cli.conftest import Project, Zeus
+from tests.support import mcp_server
+from tests.support.agents import write_agent
+from tests.support.mcp_http import Authority, Served, serving
+
+SMALL = {"command": sys.executable, "args": [str(Path(mcp_server.__file__))], "start_timeout_seconds": 60}
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    """A server with OAuth, in an event loop of its own beside the commands."""
+    import asyncio
+
+    ready, stop, found = threading.Event(), asyncio.Event(), []
+    loop = asyncio.new_event_loop()
+
+    async def main() -> None:
+        async with serving(Authority()) as running:
+            found.append(running)
+            ready.set()
+            await stop.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(main()))
+    thread.start()
+    ready.wait()
+    yield found[0]
+    loop.call_soon_threadsafe(stop.set)
+    thread.join()
+    loop.close()
+
+
+@pytest.fixture(autouse=True)
+def no_keyring(monkeypatch: pytest.MonkeyPatch, project: Project) -> None:
+    import keyring
+    from keyring.backends.fail import Keyring
+
+    monkeypatch.setattr(keyring, "get_keyring", Keyring)
+    monkeypatch.setenv("HOME", str(project.folder / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+
+
+@pytest.fixture
+def browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """A browser that follows every redirect at once; gives what its pages say."""
+    pages: list[str] = []
+    opened: list[threading.Thread] = []
+
+    def follow(url: str) -> None:
+        with httpx2.Client(follow_redirects=True) as client:
+            pages.append(client.get(url).text)
+
+    def open_url(url: str) -> None:
+        opened.append(threading.Thread(target=follow, args=(url,)))
+        opened[-1].start()
+
+    monkeypatch.setattr("webbrowser.open", open_url)
+    yield pages
+    for each in opened:
+        each.join()
+
+
+def test_an_account_is_authorised_shown_used_and_taken_back(
+    zeus: Zeus, project: Project, served: Served, browser: list[str]
+) -> None:
+    write_agent(
+        project.folder,
+        f"mcpServers: {{far: {{url: '{served.url}', auth: oauth, start_timeout_seconds: 60}}}}",
+    )
+    assert "not authorised" in zeus("auth", "status").out
+    login = zeus("auth", "login", "far")
+    assert (login.exit_code, login.out) == (0, "far is authorised; it has 3 tools for this account\n"), (
+        login.err
+    )
+    assert "open this address to authorise 'far':\n  http://127.0.0.1:" in login.err
+    assert "Zeus is authorised. You can close the window." in browser[0]
+    status = json.loads(zeus("auth", "status", "--json").out)
+    assert [each["authorised"] for each in status] == [True]
+    assert "scopes: notes" in status[0]["detail"]
+    listed = zeus("tools", "list", "--connect")
+    assert "far__add" in listed.out
+    assert "connected" in listed.err
+    assert zeus("auth", "logout", "far").out == "far is no longer authorised\n"
+    assert "not authorised" in zeus("auth", "status").out
+
+
+def test_an_account_that_no_tool_has_is_a_mistake_with_a_remedy(zeus: Zeus, project: Project) -> None:
+    write_agent(project.folder, "mcpServers: {far: {url: 'http://127.0.0.1:1/', auth: oauth}}")
+    done = zeus("auth", "login", "fra")
+    assert done.exit_code == 2
+    assert "did you mean 'far'" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_server_that_cannot_be_reached_fails_the_login_with_its_reason(
+    zeus: Zeus, project: Project
+) -> None:
+    write_agent(project.folder, "mcpServers: {far: {url: 'http://127.0.0.1:1/', auth: oauth}}")
+    done = zeus("auth", "login", "far", "--no-browser")
+    assert done.exit_code == 1
+    assert "the account of 'far' was not authorised: All connection attempts failed" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_tools_list_says_what_is_connected_and_what_it_costs(zeus: Zeus, project: Project) -> None:
+    servers = {
+        "small": SMALL,
+        "gone": {"command": "no-such-command"},
+        "off": {"command": "x", "disabled": True},
+    }
+    write_agent(project.folder, f"mcpServers: {json.dumps(servers)}")
+    planned = zeus("tools", "list")
+    assert "small__say" not in planned.out
+    assert "not started" in planned.err
+    assert not (project.folder / "seen.jsonl").exists()
+    connected = zeus("tools", "list", "--connect")
+    (say,) = [line.split() for line in connected.out.splitlines() if line.startswith("small__say ")]
+    assert say[1:6] == ["mcp", "read", "callable", "callable", "callable"]
+    assert int(say[6]) > 20
+    assert "'no-such-command' is not there" in connected.err
+    assert "disabled: true" in connected.err
