@@ -39,13 +39,15 @@ class ToolRunView:
     place: int
     approvals: Approvals = field(repr=False)
     _state: Mapping[str, Any] = field(repr=False)
-    _send: Callable[[str, str, str], Awaitable[ToolResult]] = field(repr=False)
+    _send: Callable[[str, str, str, Sequence[str]], Awaitable[ToolResult]] = field(repr=False)
 
     def state(self, name: str) -> Any:
         return self._state.get(name)
 
-    async def delegate(self, agent: str, prompt: str, *, description: str = "") -> ToolResult:
-        return await self._send(agent, prompt, description)
+    async def delegate(
+        self, agent: str, prompt: str, *, description: str = "", handles: Sequence[str] = ()
+    ) -> ToolResult:
+        return await self._send(agent, prompt, description, handles)
 
 
 class Run:
@@ -189,11 +191,13 @@ class Run:
             place=call.place,
             approvals=self._outfit.approvals,
             _state=self.conversation.state,
-            _send=lambda agent, prompt, description: self._delegate(call, agent, prompt, description),
+            _send=lambda *work: self._delegate(call, *work),
         )
         return await invoke(tool, arguments, view)
 
-    async def _delegate(self, call: ToolCall, agent: str, prompt: str, description: str) -> ToolResult:
+    async def _delegate(
+        self, call: ToolCall, agent: str, prompt: str, description: str, handles: Sequence[str]
+    ) -> ToolResult:
         from zeus_runtime.agent.delegating import Errand
 
         assert self._outfit.delegate is not None, "no tool is called in a simulation"
@@ -202,6 +206,7 @@ class Run:
                 agent=agent,
                 prompt=prompt,
                 description=description,
+                handles=tuple(handles),
                 call_id=call.id,
                 place=call.place,
                 run_id=self.turn.run_id,
