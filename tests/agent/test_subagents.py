@@ -107,6 +107,8 @@ async def test_a_sub_agent_works_in_a_session_of_its_own_and_answers_with_eviden
         # Its ledger is its own, and --continue never means it.
         assert len(await log.steps(await log.find(child.session))) == 2
         assert await living.latest_session() == parent.session
+        with pytest.raises(Exception, match=f"works for {parent.session}"):
+            await play(living, "hello", child.session)
         await living.delete_session(parent.session)
         assert await living.sessions() == []
         with pytest.raises(Exception, match="no session"):
@@ -273,6 +275,37 @@ async def test_a_slice_never_begins_with_a_result_whose_call_is_missing(folder: 
             await play(living, "go")
         child = [each for each in model.requests if said(each) == "work"][-1]
         assert_paired(child.messages)
+
+
+async def test_a_slice_is_given_the_files_that_the_call_names(folder: Path) -> None:
+    (folder / "notes.md").write_text("the secret is 42")
+    (folder / "long.md").write_text("word " * 500)
+
+    def given(handles: list[str], who: str = "helper") -> dict[str, Any]:
+        return call("task", "t1", description="d", prompt="work", agent=who, handles=handles)
+
+    agents = (
+        "{helper: {description: Helps., context: slice, last_messages: 1, budget_tokens: 200},"
+        " other: {description: Helps.}}"
+    )
+    model = cast(
+        go=[
+            calling(given(["/notes.md", "/long.md"])),
+            calling(given(["/x"])),
+            calling(given(["/x"], "other")),
+            "End.",
+        ],
+        work=["done"],
+    )
+    async with agent(folder, model, agents=agents) as living:
+        events = await play(living, "go")
+    told = [event.content for event in events if isinstance(event, ToolCallResult)]
+    (child,) = [each for each in model.requests if said(each).startswith("work")]
+    assert '<file path="/notes.md">\nthe secret is 42\n</file>' in said(child)
+    assert "/long.md is 50" in said(child)
+    assert "word word" not in said(child)
+    assert "/x does not exist" in told[1]
+    assert "takes no handles" in told[2]
 
 
 class Yes:

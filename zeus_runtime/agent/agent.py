@@ -382,6 +382,7 @@ class Agent:
             thread = await live.log.open(name, agent=self._plan.config.name, title=prompt or "")
         else:
             thread = await live.log.find(session)
+            await _refuse_sub_agents(live.log, thread)
         self._refuse_running(name)
         give_back = await live.database.claim(name)
         for notice in self._plan.notices:
@@ -487,6 +488,17 @@ class Agent:
             if self._live is None:
                 self._live = await _open(self._plan, self._given_model, self._stack)
             return self._live
+
+
+async def _refuse_sub_agents(log: ThreadLog, thread: Thread) -> None:
+    from zeus_runtime.store.family import parent_of
+
+    parent = await parent_of(log, thread)
+    if parent is not None:
+        raise UsageError(
+            f"the session {thread.session} works for {parent}",
+            remedy=f"Go on with {parent}; it takes this one up.",
+        )
 
 
 def _refuse_broken_text(prompt: str) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.outfitting import fresh_outfit
@@ -23,6 +23,7 @@ from zeus_runtime.events import (
 )
 from zeus_runtime.tools import ToolResult
 from zeus_runtime.tools.approval import ApprovalPending
+from zeus_runtime.tools.paths import WorkspaceError
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -48,6 +49,7 @@ class Errand:
         agent: whom.
         prompt: what.
         description: in a few words.
+        handles: files whose text a slice is given.
         call_id, place, run_id: the call.
         view: what the parent's model was sent last.
         meter: where what it uses counts too.
@@ -57,6 +59,7 @@ class Errand:
     agent: str
     prompt: str
     description: str
+    handles: tuple[str, ...]
     call_id: str
     place: int
     run_id: str
@@ -64,6 +67,9 @@ class Errand:
     meter: Meter
     emit: Callable[[Event], None]
 
+
+_LARGEST_HANDLE: Final = 4_000_000
+"""Bytes of one handle."""
 
 Delegate: TypeAlias = Callable[[Errand], Awaitable[ToolResult]]
 
@@ -118,6 +124,12 @@ class Delegating:
             names = ", ".join(self.plan.agents)
             why = f"The agents are: {names}." if names else "You have none: do the work yourself."
             return ToolResult(f"There is no agent {errand.agent!r} here. {why}", is_error=True)
+        if errand.handles and planned.spec.context != "slice":
+            return ToolResult(
+                f"The agent {planned.name} takes no handles: write into its prompt what it must know, or which files"
+                " to read.",
+                is_error=True,
+            )
         log, limits = self.ground.log, self.plan.config.limits
         parent = await log.find(self.session)
         thread = await open_child(
@@ -150,12 +162,20 @@ class Delegating:
         log = self.ground.log
         state = (await log.info(thread)).state
         ending: Event | None = None
-        if state != "complete":
-            if not state:
-                await self._given(planned.spec, errand, thread)
-            ending = await self._ran(planned, errand, thread, errand.prompt if not state else None)
-        if isinstance(ending, RunFailed) and ending.code == "approval_needed":
-            raise ApprovalPending(await open_approvals(log, thread.session))
+        prompt: str | None = None
+        if not state:
+            try:
+                prompt, left = with_handles(errand, self.plan, planned.spec.budget_tokens)
+            except WorkspaceError as error:
+                return ToolResult(f"A handle cannot be read: {error}", is_error=True)
+            await self._given(planned.spec, errand, thread, left)
+        while state != "complete":
+            ending = await self._ran(planned, errand, thread, prompt)
+            if not isinstance(ending, RunFailed) or ending.code != "approval_needed":
+                break
+            if pending := await open_approvals(log, thread.session):
+                raise ApprovalPending(pending)
+            prompt = None  # somebody decided meanwhile
         return await self._told(planned, thread, ending)
 
     async def _ran(
@@ -200,7 +220,7 @@ class Delegating:
             await _apart(session.run(prompt, plan.mode, outfit, emit))
         return endings[-1]
 
-    async def _given(self, spec: SubAgent, errand: Errand, thread: Thread) -> None:
+    async def _given(self, spec: SubAgent, errand: Errand, thread: Thread, budget_tokens: int | None) -> None:
         """Write what a fork or slice knows as the beginning of its log; what a killed process wrote of it stays."""
         from zeus_runtime.models.messages import to_payload
 
@@ -209,7 +229,7 @@ class Delegating:
         log = self.ground.log
         last = spec.last_messages if spec.context == "slice" else None
         written = len(await log.read(thread))
-        messages = handed_down(errand.view(), last=last, budget_tokens=spec.budget_tokens)
+        messages = handed_down(errand.view(), last=last, budget_tokens=budget_tokens)
         for seq, message in enumerate(messages[written:], written + 1):
             payload = json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
             await log.append(thread, seq, f"given.{seq}", payload)
@@ -244,6 +264,26 @@ class Delegating:
 
         answer = text_of(messages[-1]) if is_answered else ""
         return ToolResult(f"{answer or '(it gave no answer)'}\n\n{_line(evidence)}", artifact=evidence)
+
+
+def with_handles(errand: Errand, plan: Plan, budget_tokens: int | None) -> tuple[str, int | None]:
+    """The prompt with the text of each handle, as long as that fits the budget, and what of that is left.
+
+    Raises:
+        WorkspaceError: one cannot be read.
+    """
+    parts, left = [errand.prompt], budget_tokens
+    for handle in errand.handles:
+        text = plan.build.workspace.read(handle, max_bytes=_LARGEST_HANDLE).decode("utf-8", "replace")
+        tokens = plan.token_counter.text(text)
+        if left is not None and tokens > left:
+            parts.append(
+                f"({handle} is {tokens:,} tokens, which is more than you can be given: read it yourself.)"
+            )
+            continue
+        left = None if left is None else left - tokens
+        parts.append(f'<file path="{handle}">\n{text}\n</file>')
+    return "\n\n".join(parts), left
 
 
 def handed_down(view: View, *, last: int | None, budget_tokens: int | None) -> list[BaseMessage]:

@@ -176,7 +176,7 @@ class Run:
             place=call.place,
             approvals=self._outfit.approvals,
             _state=self.conversation.state,
-            _send=lambda agent, prompt, description: self._delegate(call, agent, prompt, description),
+            _send=lambda *work: self._delegate(call, *work),
             _progress=progress,
             tool=call.name,
         )
@@ -185,7 +185,9 @@ class Run:
             raise view.waits
         return result
 
-    async def _delegate(self, call: ToolCall, agent: str, prompt: str, description: str) -> ToolResult:
+    async def _delegate(
+        self, call: ToolCall, agent: str, prompt: str, description: str, handles: Sequence[str]
+    ) -> ToolResult:
         from zeus_runtime.agent.delegating import Errand
 
         assert self._outfit.delegate is not None, "no tool is called in a simulation"
@@ -194,6 +196,7 @@ class Run:
                 agent=agent,
                 prompt=prompt,
                 description=description,
+                handles=tuple(handles),
                 call_id=call.id,
                 place=call.place,
                 run_id=self.turn.run_id,

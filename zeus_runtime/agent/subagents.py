@@ -39,13 +39,13 @@ class Above:
     """What a plan is part of.
 
     Args:
-        files: the configs above it, the outermost first.
+        files: the configs above it, the outermost first; None for standard input.
         depth_left: how deep agents may still have agents.
         priced: whether an agent above it has a money limit.
         asked: whether an agent above it asks the user before tools run.
     """
 
-    files: tuple[str, ...] = ()
+    files: tuple[Path | None, ...] = ()
     depth_left: int | None = None
     priced: bool = False
     asked: bool = False
@@ -61,17 +61,19 @@ def planned_agents(checked: Checked, plan: Plan, above: Above) -> Mapping[str, P
     limits = checked.config.limits
     left = limits.max_subagent_depth if above.depth_left is None else above.depth_left
     if not any(planned.tool.starts_agents for planned in plan.tools):
-        raise _refused(checked, "agents-unused", "no tool gives them work", (), "add `subagents` to `tools`")
+        raise _refused(
+            checked, "agents-unused", "no tool gives these agents work", (), "add `subagents` to `tools`"
+        )
     if left <= 0:
         raise _refused(
             checked,
             "agents-too-deep",
-            "they are nested deeper than limits.max_subagent_depth of the outermost agent allows",
+            "agents are nested deeper than limits.max_subagent_depth of the outermost one allows",
             (),
             "raise it there, or let these agents work without agents of their own",
         )
     below = Above(
-        (*above.files, _place(checked)),
+        (*above.files, _file(checked.document)),
         left - 1,
         priced=above.priced or limits.max_cost_usd is not None,
         asked=above.asked or asks_user(plan),
@@ -122,8 +124,9 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
 
     try:
         document = checked.document if spec.config is None else _loaded(checked, spec.config)
-        if spec.config is not None and _name(document) in above.files:
-            circle = " → ".join([*above.files[above.files.index(_name(document)) :], _name(document)])
+        if spec.config is not None and (file := _file(document)) in above.files:
+            again = (*above.files[above.files.index(file) :], file)
+            circle = " → ".join(path.name for path in again if path is not None)
             raise _refused(
                 checked, "agents-circle", f"agents go round in a circle: {circle}", (name, "config")
             )
@@ -158,15 +161,11 @@ def _loaded(checked: Checked, config: str) -> Document:
     )
 
 
-def _place(checked: Checked) -> str:
-    return _name(checked.document)
-
-
-def _name(document: Document) -> str:
-    return document.source
+def _file(document: Document) -> Path | None:
+    return None if document.path is None else document.path.resolve()
 
 
 def _refused(
     checked: Checked, code: str, message: str, path: tuple[str, ...], hint: str | None = None
 ) -> ConfigError:
-    return ConfigError([checked.diagnostic(code, f"agents: {message}", ("agents", *path), hint=hint)])
+    return ConfigError([checked.diagnostic(code, message, ("agents", *path), hint=hint)])

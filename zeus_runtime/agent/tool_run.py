@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ class ToolRunView:
     place: int
     approvals: Approvals = field(repr=False)
     _state: Mapping[str, Any] = field(repr=False)
-    _send: Callable[[str, str, str], Awaitable[ToolResult]] = field(repr=False)
+    _send: Callable[[str, str, str, Sequence[str]], Awaitable[ToolResult]] = field(repr=False)
     _progress: Callable[[str, float | None, float | None], None] = field(repr=False)
     _questions: int = 0
     waits: ApprovalPending | None = None
@@ -38,8 +38,10 @@ class ToolRunView:
     def state(self, name: str) -> Any:
         return self._state.get(name)
 
-    async def delegate(self, agent: str, prompt: str, *, description: str = "") -> ToolResult:
-        return await self._send(agent, prompt, description)
+    async def delegate(
+        self, agent: str, prompt: str, *, description: str = "", handles: Sequence[str] = ()
+    ) -> ToolResult:
+        return await self._send(agent, prompt, description, handles)
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         self._progress(message, done, total)

@@ -71,3 +71,13 @@ async def descendants(log: ThreadLog, thread: Thread) -> list[Thread]:
         return found
 
     return await log.database.run(work)
+
+
+async def parent_of(log: ThreadLog, thread: Thread) -> str | None:
+    """The session that a session works for; None for one of the user's own."""
+    query = (
+        select(_thread.c.session)
+        .select_from(_thread.join(_parent, _parent.c.parent == _thread.c.key))
+        .where(_parent.c.thread == thread.key)
+    )
+    return await log.database.run(lambda connection: connection.execute(query).scalar())

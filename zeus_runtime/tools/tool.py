@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
@@ -60,13 +60,16 @@ class ToolRun(Protocol):
         """How the user is asked something before it is done."""
         ...
 
-    async def delegate(self, agent: str, prompt: str, *, description: str = "") -> ToolResult:
+    async def delegate(
+        self, agent: str, prompt: str, *, description: str = "", handles: Sequence[str] = ()
+    ) -> ToolResult:
         """Give work to one of the config's ``agents``; what it answered, with evidence.
 
         Args:
             agent: its name.
             prompt: all that it is to do and to know.
             description: a few words for lists.
+            handles: files whose text an agent with the context ``slice`` is given.
         """
         ...
 

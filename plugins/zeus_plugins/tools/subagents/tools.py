@@ -24,8 +24,10 @@ def create(_options: None, build: Build) -> Sequence[Tool]:
 
 
 def _task(config: Config) -> Tool:
-    async def task(run: ToolRun, description: str, prompt: str, agent: str) -> ToolResult:
-        return await run.delegate(agent, prompt, description=description)
+    async def task(
+        run: ToolRun, description: str, prompt: str, agent: str, handles: Sequence[str] = ()
+    ) -> ToolResult:
+        return await run.delegate(agent, prompt, description=description, handles=handles)
 
     made = tool(
         name="task",
@@ -56,6 +58,14 @@ def _description(config: Config) -> str:
 
 
 def _parameters(config: Config) -> Mapping[str, Any]:
+    slices = [name for name, each in config.agents.items() if each.context == "slice"]
+    handles = {
+        "handles": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": f"Paths of files or large results whose text {' or '.join(slices)} is given too.",
+        }
+    }
     return {
         "type": "object",
         "properties": {
@@ -69,6 +79,7 @@ def _parameters(config: Config) -> Mapping[str, Any]:
                 "description": "The work: all that the agent is told.",
             },
             "agent": {"type": "string", "enum": list(config.agents), "description": "Who does it."},
+            **(handles if slices else {}),
         },
         "required": ["description", "prompt", "agent"],
         "additionalProperties": False,
