@@ -23,6 +23,7 @@ COMPONENT_HOOKS: Mapping[str, Kind] = {
     "register_middlewares": "middleware",
     "register_embeddings": "embedding",
     "register_vector_stores": "vector_store",
+    "register_sandboxes": "sandbox",
     "register_checkpointers": "checkpointer",
 }
 

@@ -253,6 +253,27 @@ def register_vector_stores() -> Iterable[Component]:
 
 
 @hookspec
+def register_sandboxes() -> Iterable[Component]:
+    """Return the sandboxes: what stands under ``backend:`` of the tools ``sandbox``.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives a ``SandboxBackend``;
+    ``zeus_runtime.testing.SandboxConformance`` says whether it is one.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from zeus_runtime import Component, hookimpl
+
+
+        @hookimpl
+        def register_sandboxes():
+            return [Component("firecracker", create="fire_plugin.machine:create", options="fire_plugin:Options")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def register_checkpointers() -> Iterable[Component]:
     """Return the checkpointer components: what stands under ``checkpointer:`` in YAML.
 

@@ -1,0 +1,311 @@
+"""Sandboxes of Linux namespaces, one for each program, over a folder of files for each session."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from zeus_plugins.sandboxes.bubblewrap.command import Root
+from zeus_plugins.sandboxes.bubblewrap.options import Options
+from zeus_runtime import (
+    WORKING_FOLDER,
+    Outcome,
+    Program,
+    SandboxCapabilities,
+    SandboxError,
+    SandboxFile,
+    SandboxFiles,
+    SandboxLimit,
+    SandboxLimits,
+    SandboxUnavailableError,
+    session_folder,
+)
+
+if TYPE_CHECKING:
+    from zeus_plugins.sandboxes.bubblewrap.staging import Staged
+    from zeus_runtime import Build
+
+T = TypeVar("T")
+
+_PROBE_SECONDS: Final = 10
+_ALL: Final[frozenset[SandboxLimit]] = frozenset(
+    {"seconds", "memory", "processes", "file_size", "disk", "files", "output"}
+)
+
+
+class Bubblewrap:
+    """The backend.
+
+    Args:
+        options: as the YAML has them.
+        directory: what relative paths start at.
+        environ: where the program ``bwrap`` is looked for (``PATH``).
+    """
+
+    def __init__(self, options: Options, directory: Path, environ: Mapping[str, str]) -> None:
+        self._options = options
+        self._root = directory / options.folder
+        self._rootfs = None if options.rootfs is None else (directory / options.rootfs).resolve()
+        self._path = environ.get("PATH", os.defpath)
+        self._checked = False
+        self._open: dict[str, Box] = {}
+
+    @property
+    def capabilities(self) -> SandboxCapabilities:
+        return SandboxCapabilities(
+            boundary="namespaces",
+            network=False,
+            languages=("shell",) if self.root.python is None else ("python", "shell"),
+            limits=_ALL,
+        )
+
+    @property
+    def root(self) -> Root:
+        """What programs see as ``/``."""
+        wanted = self._options.python
+        if self._rootfs is not None:
+            inside = wanted or "/usr/bin/python3"
+            return Root(self._rootfs, inside if _has(self._rootfs, inside) else None)
+        return host_root(wanted)
+
+    def check(self) -> None:
+        if self._checked:
+            return
+        if sys.platform != "linux":
+            raise SandboxUnavailableError(
+                "bubblewrap needs Linux", remedy="Use another backend of the sandbox, such as docker."
+            )
+        from zeus_plugins.sandboxes.bubblewrap.syscalls import MACHINES
+
+        if platform.machine() not in MACHINES:
+            raise SandboxUnavailableError(
+                f"there is no system call filter for {platform.machine()}",
+                remedy=f"Use another backend, or one of {', '.join(MACHINES)}.",
+            )
+        _probe(self._bwrap())
+        self._checked = True
+
+    def _bwrap(self) -> str:
+        found = shutil.which(self._options.command, path=self._path)
+        if found is None:
+            raise SandboxUnavailableError(
+                f"the program {self._options.command} is not installed",
+                remedy="Install bubblewrap: apt-get install bubblewrap, or dnf install bubblewrap.",
+            )
+        return found
+
+    async def create(self, session: str) -> Box:
+        self.check()
+        box = self._open.get(session)
+        if box is None:
+            files = SandboxFiles(session_folder(self._root, session))
+            box = self._open[session] = Box(
+                files, self.root, self._bwrap(), lambda: self._open.pop(session, None)
+            )
+        return box
+
+    async def aclose(self) -> None:
+        for box in list(self._open.values()):
+            await box.close()
+
+
+class Box:
+    """One session's sandbox: namespaces are made for each program anew, the files stay in its folder.
+
+    Args:
+        files: the session's folder.
+        root: what programs see as ``/``.
+        bwrap: the program.
+        forget: called when it is closed.
+    """
+
+    def __init__(self, files: SandboxFiles, root: Root, bwrap: str, forget: Callable[[], object]) -> None:
+        self._files = files
+        self._root = root
+        self._bwrap = bwrap
+        self._forget = forget
+        self._turn = asyncio.Lock()
+
+    async def exec(
+        self,
+        program: Program,
+        limits: SandboxLimits,
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> Outcome:
+        from zeus_plugins.sandboxes.bubblewrap.identity import fresh_identity
+        from zeus_plugins.sandboxes.bubblewrap.process import standing
+        from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
+        from zeus_plugins.sandboxes.bubblewrap.staging import put_files
+
+        _refuse_nul(program)
+        async with self._turn:
+            identity = fresh_identity()
+            owner = identity.uid if identity.changed else None
+            kept = os.open(self._files.make(), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                async with standing(
+                    self._bwrap,
+                    self._root,
+                    identity,
+                    limits,
+                    program,
+                    filter_program=filter_program(platform.machine()),
+                ) as stands:
+                    work, scratch = stands.folders[:2]
+                    staged = await _finished(_staged_in, kept, work, owner)
+                    put_files(scratch, program.files, owner)
+                    try:
+                        ended = await stands.run(limits, on_output)
+                    except asyncio.CancelledError:
+                        stands.kill()
+                        await _finished(_staged_out, work, kept, staged)
+                        raise
+                    stands.kill()
+                    lost = await _finished(_staged_out, work, kept, staged)
+            finally:
+                os.close(kept)
+        return Outcome(ended.exit_code, ended.killed_by, ended.output, ended.seconds, lost)
+
+    async def read(self, path: str, *, max_bytes: int) -> bytes:
+        async with self._turn:
+            return await asyncio.to_thread(self._files.read, path, max_bytes=max_bytes)
+
+    async def write(self, path: str, data: bytes) -> None:
+        async with self._turn:
+            await asyncio.to_thread(self._files.write, path, data)
+
+    async def list(self, path: str = WORKING_FOLDER, *, max_files: int = 1_000) -> Sequence[SandboxFile]:
+        async with self._turn:
+            return await asyncio.to_thread(self._files.list, path, max_files=max_files)
+
+    async def close(self) -> None:
+        async with self._turn:
+            self._forget()
+
+
+def create(options: Options, build: Build) -> Bubblewrap:
+    """The backend of the config."""
+    return Bubblewrap(options, build.directory, build.environ)
+
+
+def host_root(wanted: str | None) -> Root:
+    """The host's ``/usr`` as programs see it, with a Python if there is one that can be shown.
+
+    A Python outside of ``/usr`` is shown by its prefix, read-only; nothing else of the folders above it is.
+
+    Args:
+        wanted: an interpreter on the host; None for the one this runs on.
+    """
+    own = Path(wanted or getattr(sys, "_base_executable", None) or sys.executable).resolve()
+    if own.is_file():
+        if own.is_relative_to("/usr"):
+            return Root(None, str(own))
+        prefix = own.parent.parent
+        if own.parent.name == "bin" and prefix != Path("/"):
+            return Root(None, str(own), prefix)
+    return Root(None, "/usr/bin/python3" if Path("/usr/bin/python3").exists() else None)
+
+
+def _has(rootfs: Path, path: str) -> bool:
+    return os.path.lexists(rootfs / path.lstrip("/"))
+
+
+def _probe(bwrap: str) -> None:
+    """Whether a sandbox can be made: the cheapest one that has every namespace.
+
+    Raises:
+        SandboxUnavailableError: it cannot, in bubblewrap's own words.
+    """
+    from zeus_plugins.sandboxes.bubblewrap.identity import fresh_identity
+
+    spaces = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
+    remedy = (
+        "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1; on Ubuntu an AppArmor profile "
+        "for bwrap), or use another backend."
+    )
+    try:
+        if not fresh_identity().changed:
+            spaces += ["--unshare-user", "--disable-userns"]
+        elif not Path("/usr/bin/setpriv").exists():
+            raise SandboxUnavailableError(
+                "root needs /usr/bin/setpriv to run programs as somebody else",
+                remedy="Install util-linux, or run Zeus as an ordinary user.",
+            )
+        done = subprocess.run(
+            [
+                bwrap,
+                *spaces,
+                "--ro-bind",
+                "/",
+                "/",
+                "--proc",
+                "/proc",
+                "--dev",
+                "/dev",
+                "--",
+                "/bin/sh",
+                "-c",
+                ":",
+            ],
+            env={},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=_PROBE_SECONDS,
+            check=False,
+        )
+    except LookupError as error:
+        raise SandboxUnavailableError(str(error), remedy="Run Zeus as an ordinary user.") from None
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SandboxUnavailableError(f"{bwrap} cannot be run: {error}", remedy=remedy) from None
+    if done.returncode != 0:
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise SandboxUnavailableError(
+            f"bubblewrap cannot make a sandbox: {said[-1] if said else f'exit code {done.returncode}'}",
+            remedy=remedy,
+        )
+
+
+def _refuse_nul(program: Program) -> None:
+    texts = (*program.arguments, *program.environ, *program.environ.values())
+    if any("\0" in each for each in texts):
+        raise SandboxError("a command, its arguments and its variables cannot hold a NUL character")
+    if any("=" in name for name in program.environ):
+        raise SandboxError("the name of a variable cannot hold a =")
+    if any("/" in name or name in ("", ".", "..") for name in program.files):
+        raise SandboxError("a program's own files have plain names, without folders")
+
+
+def _staged_in(kept: int, work: int, owner: int | None) -> Staged:
+    from zeus_plugins.sandboxes.bubblewrap.staging import copy_in
+
+    try:
+        return copy_in(kept, work, owner)
+    except OSError as error:
+        raise SandboxError(
+            f"the session's files cannot be put into the sandbox: {error.strerror}",
+            remedy="Remove some of them, or raise disk_mb.",
+        ) from None
+
+
+def _staged_out(work: int, kept: int, staged: Staged) -> tuple[str, ...]:
+    from zeus_plugins.sandboxes.bubblewrap.staging import copy_out
+
+    return copy_out(work, kept, staged)
+
+
+async def _finished(function: Callable[..., T], *arguments: object) -> T:
+    """What a function says that works on files in a thread; cancelled, it is waited for all the same."""
+    task = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

@@ -1,0 +1,43 @@
+"""What the YAML can say of the bubblewrap sandbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from zeus_runtime import Doc, Misfit, Surroundings
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of ``bubblewrap``. Relative paths start at the working directory."""
+
+    folder: Annotated[str, Doc("Where each session's files are kept, in a folder of its own.")] = (
+        ".zeus/sandboxes"
+    )
+    rootfs: Annotated[
+        str | None,
+        Doc(
+            "A folder that programs see as /, read-only; it needs /bin/sh. null: the host's /usr and what programs of "
+            "it need."
+        ),
+    ] = None
+    python: Annotated[
+        str | None,
+        Doc(
+            "The Python that programs get; null: the one Zeus runs on, or /usr/bin/python3. With rootfs, a path in it "
+            "(null: /usr/bin/python3)."
+        ),
+    ] = None
+    command: Annotated[str, Doc("The bubblewrap program.")] = "bwrap"
+
+    def misfits(self, around: Surroundings) -> Iterator[Misfit]:
+        """A rootfs is a folder with a shell."""
+        if self.rootfs is None:
+            return
+        rootfs = around.directory / self.rootfs
+        if not rootfs.is_dir():
+            yield Misfit(("rootfs",), f"{self.rootfs} is no folder", code="missing-file")
+        elif not (rootfs / "bin/sh").exists():
+            yield Misfit(("rootfs",), f"{self.rootfs} has no /bin/sh", code="missing-file")
