@@ -132,6 +132,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.sandbox import SandboxLimits as SandboxLimits
     from zeus_runtime.tools.sandbox import SandboxUnavailableError as SandboxUnavailableError
     from zeus_runtime.tools.sandbox_files import SandboxFiles as SandboxFiles
+    from zeus_runtime.tools.sandbox_files import remove_folder as remove_folder
     from zeus_runtime.tools.sandbox_files import remove_older as remove_older
     from zeus_runtime.tools.sandbox_files import session_folder as session_folder
     from zeus_runtime.tools.tool import Tool as Tool
@@ -256,6 +257,7 @@ _ROOMS = {
     "printable": "tools.paths",
     "read_cassette": "models.cassette",
     "recorded_answer": "models.cassette",
+    "remove_folder": "tools.sandbox_files",
     "remove_older": "tools.sandbox_files",
     "session_folder": "tools.sandbox_files",
     "retry_while_locked": "store.transactions",

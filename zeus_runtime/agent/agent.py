@@ -363,7 +363,9 @@ class Agent:
         )
 
     def _keeper(self, live: _Live) -> Keeper:
-        return Keeper(live.log, live.saver, self._running.__contains__)
+        sandboxes = self._plan.build.sandboxes
+        forget = (sandboxes.remove,) if sandboxes is not None else ()
+        return Keeper(live.log, live.saver, self._running.__contains__, forget)
 
     def _heard(self, model: Model) -> Model:
         if self._cassette is None:
@@ -435,6 +437,8 @@ async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live
     stack.push_async_callback(database.close)
     if plan.build.memory is not None:
         stack.push_async_callback(plan.build.memory.aclose)
+    if plan.build.sandboxes is not None:
+        stack.push_async_callback(plan.build.sandboxes.aclose)
     log = ThreadLog(database)
     await log.create_tables()
     saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from zeus_runtime.agent.sandboxes import Sandboxes
     from zeus_runtime.config import Config, Ref
     from zeus_runtime.context import Archive
     from zeus_runtime.context.tokens import Counter
@@ -37,6 +38,7 @@ class Build:
         counter: counts tokens as the model's provider does; None while only planning.
         memory: long-term memory on behalf of the config's user and project, and of the session where there is one; it
             opens itself at first use. None where the config has none.
+        sandboxes: the sandbox backends, which the tools and the middlewares share.
         archive: the handles under which originals are kept; None while only planning.
         tools: every tool of the agent by name; while middlewares are created, those of ``tools:`` and of the lines
             above.
@@ -55,5 +57,6 @@ class Build:
     profile_of: Callable[[str], ModelProfile] | None = field(default=None, repr=False)
     counter: Counter | None = field(default=None, repr=False)
     memory: MemoryService | None = field(default=None, repr=False)
+    sandboxes: Sandboxes | None = field(default=None, repr=False)
     archive: Archive | None = field(default=None, repr=False)
     tools: Mapping[str, Tool] = field(default_factory=dict, repr=False)

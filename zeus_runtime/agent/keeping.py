@@ -7,7 +7,7 @@ for what checkpoints say of it can be had from the log (``Session``).
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -49,11 +49,13 @@ class Keeper:
         log: their messages.
         saver: their checkpoints.
         running: whether this process runs a session.
+        forget: what else is to be done for a session that was deleted.
     """
 
     log: ThreadLog
     saver: BaseCheckpointSaver[Any]
     running: Callable[[str], bool] = field(default=lambda _session: False)
+    forget: Sequence[Callable[[str], Awaitable[None]]] = ()
 
     async def archive(self, session: str) -> bool:
         """Pack a session away; False if it was archived already.
@@ -88,6 +90,7 @@ class Keeper:
         async with self._claimed(session) as thread:
             await self.saver.adelete_thread(session)
             await self.log.delete(thread)
+            await self._forget(session)
 
     async def roll_back(self, session: str, to: int, *, before: bool = False) -> int:
         """Go back to the user's message ``to``: what came after it is set aside, and stays readable.
@@ -206,9 +209,15 @@ class Keeper:
                 return False
             await self.saver.adelete_thread(thread.session)
             await (archive if retention.archive else _delete)(self.log, thread)
+            if not retention.archive:
+                await self._forget(thread.session)
         except LogConflictError:  # it is gone, or taken by a process that does not see this one's lock
             return False
         return True
+
+    async def _forget(self, session: str) -> None:
+        for each in self.forget:
+            await each(session)
 
     @asynccontextmanager
     async def _claimed(self, session: str, *, archived: bool = True) -> AsyncIterator[Thread]:

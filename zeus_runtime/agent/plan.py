@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.misfits import misfits
+from zeus_runtime.agent.sandboxes import Sandboxes
 from zeus_runtime.config import ConfigError, Diagnostic
+from zeus_runtime.errors import UnavailableError
 from zeus_runtime.models.profiles import ModelProfile, lookup, notices
 from zeus_runtime.prompt import Section, stable_sections
 from zeus_runtime.tools import Tool, WorkspaceFiles, check_tools, visible
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plugins import Kind, Plugin, Registered
     from zeus_runtime.tools.modes import Showing
+    from zeus_runtime.tools.sandbox import SandboxBackend
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,21 @@ class PlannedTool:
 
 
 @dataclass(frozen=True)
+class PlannedOff:
+    """A tool component that is off: what it needs is not there, and the run goes on without its tools.
+
+    Args:
+        component: its name in YAML.
+        plugin: who brings it.
+        reason: what is missing, and what to do.
+    """
+
+    component: str
+    plugin: Plugin
+    reason: str
+
+
+@dataclass(frozen=True)
 class PlannedMemory:
     """What long-term memory works with."""
 
@@ -94,6 +112,7 @@ class Plan:
         toolsets: the tool components.
         tools: every tool, in the order the model sees them.
         stable: sections 1 to 6.
+        off: tool components that cannot work here.
         build: what components are created with.
         notices: what the user should know before the run.
         digest: SHA-256 of all that decides what the model sees and what may run.
@@ -111,6 +130,7 @@ class Plan:
     tools: tuple[PlannedTool, ...]
     stable: Mapping[Section, str]
     build: Build = field(repr=False)
+    off: tuple[PlannedOff, ...] = ()
     notices: tuple[Notice, ...] = ()
     digest: str = ""
 
@@ -157,6 +177,7 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         build,
         open_model=lambda ref: _opened(checked, bare, ref),
         memory=None if memory is None else _service(checked, memory, bare),
+        sandboxes=Sandboxes(lambda ref: _sandbox(checked, bare, ref)),
     )
     toolsets = _components(checked, "tool", config.tools, "tools")
     middlewares = _components(checked, "middleware", config.middlewares, "middlewares")
@@ -166,7 +187,8 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         else planned_component(checked, "counter", config.counter, ("counter",))
     )
     checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
-    tools = tuple(_tools(toolsets, middlewares, build, config.mode))
+    off: list[PlannedOff] = []
+    tools = tuple(_tools(toolsets, middlewares, build, config.mode, off))
     kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
     single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
     _refuse_misfits(checked, profile, [*single, *toolsets, *middlewares], [planned.tool for planned in tools])
@@ -191,7 +213,12 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
             position=checked.document.position,
         ),
         build=build,
-        notices=(*checked.notices, *(each for each in notices(profile) if each.code != "unknown-model")),
+        off=tuple(off),
+        notices=(
+            *checked.notices,
+            *(each for each in notices(profile) if each.code != "unknown-model"),
+            *map(_off_notice, off),
+        ),
     )
     return replace(plan, digest=_digest(plan))
 
@@ -216,6 +243,17 @@ def _opened(checked: Checked, build: Build, ref: str | Ref) -> Model:
     chosen = Ref("litellm", {"model": ref}) if isinstance(ref, str) else ref
     model: Model = planned_component(checked, "model", chosen, ("middlewares",)).create(build)
     return with_retry(model, build.config.retry)
+
+
+def _sandbox(checked: Checked, build: Build, ref: Ref) -> SandboxBackend:
+    made: SandboxBackend = planned_component(checked, "sandbox", ref, ("tools",)).create(build)
+    return made
+
+
+def _off_notice(off: PlannedOff) -> Notice:
+    from zeus_runtime.events import Notice
+
+    return Notice("tools_off", f"The tools of {off.component} are off: {off.reason}")
 
 
 def _memory(checked: Checked) -> PlannedMemory | None:
@@ -355,10 +393,18 @@ def _tools(
     middlewares: Sequence[PlannedComponent],
     build: Build,
     mode: Mode,
+    off: list[PlannedOff],
 ) -> Iterator[PlannedTool]:
+    """Every tool; components that say that they cannot work here are added to ``off``."""
     known: dict[str, Tool] = {}
     for planned in toolsets:
-        for tool in planned.create(build):
+        try:
+            made = planned.create(build)
+        except UnavailableError as error:
+            reason = f"{error.message}. {error.remedy or ''}".strip()
+            off.append(PlannedOff(planned.name, planned.plugin, reason))
+            continue
+        for tool in made:
             known.setdefault(tool.name, tool)
             yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin)
     for planned in middlewares:

@@ -38,6 +38,8 @@ def list_tools(
     from zeus_runtime.cli.table import table
 
     plan = make_plan(read_config(process, config, env=env, sets=sets))
+    for off in plan.off:
+        complain(f"off: {off.component} ({off.plugin}): {off.reason}")
     if as_object:
         answer(as_json([_object(each) for each in plan.tools]))
     elif not plan.tools:

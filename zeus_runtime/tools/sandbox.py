@@ -189,6 +189,10 @@ class SandboxBackend(Protocol):
         """
         ...
 
+    async def remove(self, session: str) -> None:
+        """Remove a session's sandbox with all its files; one that is not there is no error."""
+        ...
+
     async def aclose(self) -> None:
         """Close every sandbox that is open."""
         ...

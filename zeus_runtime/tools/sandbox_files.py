@@ -28,6 +28,11 @@ def session_folder(root: Path, session: str) -> Path:
     return root / name
 
 
+def remove_folder(root: Path, session: str) -> None:
+    """Remove the folder of one session; one that is not there is no error."""
+    shutil.rmtree(session_folder(root, session), ignore_errors=True)
+
+
 def remove_older(root: Path, *, max_age_days: float, spare: str) -> int:
     """Remove the folders of sessions in which no program ran for ``max_age_days``.
 

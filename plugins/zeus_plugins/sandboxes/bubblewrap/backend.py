@@ -25,6 +25,8 @@ from zeus_runtime import (
     SandboxLimit,
     SandboxLimits,
     SandboxUnavailableError,
+    remove_folder,
+    remove_older,
     session_folder,
 )
 
@@ -105,11 +107,21 @@ class Bubblewrap:
         self.check()
         box = self._open.get(session)
         if box is None:
+            if not self._open and self._options.keep_days is not None:
+                await asyncio.to_thread(
+                    remove_older, self._root, max_age_days=self._options.keep_days, spare=session
+                )
             files = SandboxFiles(session_folder(self._root, session))
             box = self._open[session] = Box(
                 files, self.root, self._bwrap(), lambda: self._open.pop(session, None)
             )
         return box
+
+    async def remove(self, session: str) -> None:
+        box = self._open.pop(session, None)
+        if box is not None:
+            await box.close()
+        await asyncio.to_thread(remove_folder, self._root, session)
 
     async def aclose(self) -> None:
         for box in list(self._open.values()):

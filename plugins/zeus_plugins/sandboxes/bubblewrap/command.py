@@ -131,8 +131,8 @@ def _file_systems(root: Root, limits: SandboxLimits) -> Iterator[str]:
         for name in _ETC:
             yield from ("--ro-bind-try", name, name)
         if root.prefix is not None:
-            for folder in (Path(_NAMES), root.prefix):
-                for parent in reversed(folder.parents[:-1]):
+            for shown in (Path(_NAMES), root.prefix):
+                for parent in reversed(shown.parents[:-1]):
                     yield from ("--perms", "0755", "--dir", str(parent))
             yield from ("--perms", "0755", "--dir", _NAMES)
             yield from ("--ro-bind", str(root.prefix), str(root.prefix))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from zeus_runtime import Doc, Misfit, Surroundings
+from zeus_runtime import Doc, Minimum, Misfit, Surroundings
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,11 @@ class Options:
     folder: Annotated[str, Doc("Where each session's files are kept, in a folder of its own.")] = (
         ".zeus/sandboxes"
     )
+    keep_days: Annotated[
+        float | None,
+        Doc("Files of sessions that ran no program for longer are removed; null keeps any age."),
+        Minimum(0),
+    ] = 30
     rootfs: Annotated[
         str | None,
         Doc(
