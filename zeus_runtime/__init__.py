@@ -135,6 +135,8 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.sandbox_files import remove_folder as remove_folder
     from zeus_runtime.tools.sandbox_files import remove_older as remove_older
     from zeus_runtime.tools.sandbox_files import session_folder as session_folder
+    from zeus_runtime.tools.search import SearchHit as SearchHit
+    from zeus_runtime.tools.search import WebSearch as WebSearch
     from zeus_runtime.tools.tool import Tool as Tool
     from zeus_runtime.tools.tool import ToolCall as ToolCall
     from zeus_runtime.tools.tool import ToolResult as ToolResult
@@ -215,6 +217,7 @@ _ROOMS = {
     "SandboxLimits": "tools.sandbox",
     "SandboxUnavailableError": "tools.sandbox",
     "Scope": "memory.items",
+    "SearchHit": "tools.search",
     "Section": "prompt.sections",
     "SourcedText": "prompt.sections",
     "Size": "context.size",
@@ -236,6 +239,7 @@ _ROOMS = {
     "VectorQuery": "memory.vectors",
     "VectorStore": "memory.vectors",
     "View": "context",
+    "WebSearch": "tools.search",
     "WORKING_FOLDER": "tools.sandbox",
     "WorkspaceError": "tools.paths",
     "WorkspaceFiles": "tools.workspace",

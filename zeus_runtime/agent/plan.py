@@ -177,6 +177,7 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         build,
         open_model=lambda ref: _opened(checked, bare, ref),
         memory=None if memory is None else _service(checked, memory, bare),
+        open_component=lambda kind, ref: planned_component(checked, kind, ref, ("tools",)).create(bare),
         sandboxes=Sandboxes(lambda ref: _sandbox(checked, bare, ref)),
     )
     toolsets = _components(checked, "tool", config.tools, "tools")
