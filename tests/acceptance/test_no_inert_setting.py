@@ -48,6 +48,7 @@ from tests.acceptance.memory_settings import (
     saved_as,
     searched,
 )
+from tests.acceptance.sandbox_settings import SANDBOXED
 from tests.acceptance.settings import (
     REQUIRED,
     Flip,
@@ -58,6 +59,7 @@ from tests.acceptance.settings import (
     core_keys,
     with_key,
 )
+from tests.acceptance.web_settings import WEBBED
 from tests.support.provider import Provider, Reply
 from zeus_runtime import MissingError, ModelRequest, Section
 from zeus_runtime.cli import main
@@ -1203,6 +1205,8 @@ COMPONENTS = (
         {"memory": {"embeddings": "static", "vector_store": {"chroma": {}}}},
     ),
     *EMBEDDINGS,
+    *SANDBOXED,
+    *WEBBED,
 )
 
 FLIPS = (*CORE, EXTENDS, *COMPONENTS)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -49,3 +52,19 @@ def processes_with(word: str) -> list[int]:
             if word.encode() in line:
                 found.append(int(each.name))
     return found
+
+
+def small_rootfs(folder: Path, *programs: str) -> None:
+    """A folder with a few of the host's programs and the libraries that they need."""
+    for name in ("usr/bin", "etc", "lib", "lib64", "workspace"):
+        (folder / name).mkdir(parents=True)
+    (folder / "bin").symlink_to("usr/bin")
+    (folder / "etc/issue").write_text("my own\n")
+    for program in programs:
+        found = str(shutil.which(program, path="/usr/bin:/bin"))
+        shutil.copy(found, folder / "usr/bin" / program)
+        listed = subprocess.run(["ldd", found], capture_output=True, text=True, check=True).stdout
+        for library in re.findall(r"(/\S+) \(", listed):
+            target = folder / library.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(library, target)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import json
 import os
-import re
 import shutil
 import socket
 import subprocess
@@ -22,8 +22,16 @@ from zeus_plugins.sandboxes.bubblewrap.options import Options
 from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
 from zeus_plugins.sandboxes.bubblewrap.syscalls import ABSENT, FORBIDDEN, LOOKED_INTO, MACHINES, NEWEST
 
-from tests.support.sandboxes import bubblewrap, ran
-from zeus_runtime import Program, SandboxBackend, SandboxError, SandboxLimits, SandboxUnavailableError
+from tests.support.sandboxes import bubblewrap, ran, small_rootfs
+from zeus_runtime import (
+    Agent,
+    OptionsError,
+    Program,
+    SandboxBackend,
+    SandboxError,
+    SandboxLimits,
+    SandboxUnavailableError,
+)
 from zeus_runtime.testing import SandboxConformance
 
 pytestmark = pytest.mark.xdist_group("sandbox")
@@ -114,7 +122,7 @@ async def test_programs_get_the_python_that_zeus_runs_on(tmp_path: Path) -> None
 
 
 async def test_a_rootfs_is_what_programs_see(tmp_path: Path) -> None:
-    _small_rootfs(tmp_path / "rootfs", "sh", "cat", "setpriv")
+    small_rootfs(tmp_path / "rootfs", "sh", "cat", "setpriv")
     backend = bubblewrap(tmp_path, rootfs="rootfs")
     assert backend.capabilities.languages == ("shell",)
     box = await backend.create("s1")
@@ -128,29 +136,15 @@ async def test_a_rootfs_is_what_programs_see(tmp_path: Path) -> None:
     assert await box.read("made", max_bytes=10) == b"made\n"
 
 
-def _small_rootfs(folder: Path, *programs: str) -> None:
-    """A folder with a few of the host's programs and the libraries that they need."""
-    for name in ("usr/bin", "etc", "lib", "lib64", "workspace"):
-        (folder / name).mkdir(parents=True)
-    (folder / "bin").symlink_to("usr/bin")
-    (folder / "etc/issue").write_text("my own\n")
-    for program in programs:
-        found = str(shutil.which(program, path="/usr/bin:/bin"))
-        shutil.copy(found, folder / "usr/bin" / program)
-        listed = subprocess.run(["ldd", found], capture_output=True, text=True, check=True).stdout
-        for library in re.findall(r"(/\S+) \(", listed):
-            target = folder / library.lstrip("/")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(library, target)
-
-
-def test_a_rootfs_that_is_none_is_refused_with_its_place(tmp_path: Path) -> None:
-    assert [each.path for each in Options(rootfs="nowhere").misfits(_Around(tmp_path))] == [("rootfs",)]  # type: ignore[arg-type]
-
-
-class _Around:
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
+@pytest.mark.parametrize("options", [{"rootfs": "nowhere"}, {"python": "/nowhere/python3"}])
+def test_a_rootfs_or_python_that_is_not_there_is_an_error_of_the_yaml(
+    options: dict[str, str], tmp_path: Path
+) -> None:
+    config = {"version": 1, "model": "gpt-4o", "tools": [{"sandbox": {"backend": {"bubblewrap": options}}}]}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    with pytest.raises(OptionsError, match="nowhere") as refused:
+        Agent.from_config(directory=tmp_path, environ={})
+    assert refused.value.exit_code == 3
 
 
 def test_an_ordinary_users_programs_are_in_a_user_namespace_that_makes_no_others(tmp_path: Path) -> None:

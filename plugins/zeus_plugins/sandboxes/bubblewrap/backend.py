@@ -16,6 +16,7 @@ from zeus_plugins.sandboxes.bubblewrap.command import Root
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 from zeus_runtime import (
     WORKING_FOLDER,
+    OptionsError,
     Outcome,
     Program,
     SandboxCapabilities,
@@ -203,7 +204,24 @@ class Box:
 
 
 def create(options: Options, build: Build) -> Bubblewrap:
-    """The backend of the config."""
+    """The backend of the config.
+
+    Raises:
+        OptionsError: the rootfs or the Python that the YAML names is not there.
+    """
+    if options.rootfs is not None:
+        if not _has(build.directory / options.rootfs, "bin/sh"):
+            raise OptionsError(
+                f"bubblewrap: the rootfs {options.rootfs} is no folder with a bin/sh in it",
+                remedy="A relative path starts at the working directory.",
+                where="rootfs",
+            )
+    elif options.python is not None and not Path(options.python).is_file():
+        raise OptionsError(
+            f"bubblewrap: the Python {options.python} does not exist",
+            remedy="Write the path of an interpreter, such as /usr/bin/python3.",
+            where="python",
+        )
     return Bubblewrap(options, build.directory, build.environ)
 
 

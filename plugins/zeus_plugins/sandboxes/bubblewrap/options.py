@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
 
-from zeus_runtime import Doc, Minimum, Misfit, Surroundings
+from zeus_runtime import Doc, Minimum
 
 
 @dataclass(frozen=True)
@@ -36,13 +35,3 @@ class Options:
         ),
     ] = None
     command: Annotated[str, Doc("The bubblewrap program.")] = "bwrap"
-
-    def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """A rootfs is a folder with a shell."""
-        if self.rootfs is None:
-            return
-        rootfs = around.directory / self.rootfs
-        if not rootfs.is_dir():
-            yield Misfit(("rootfs",), f"{self.rootfs} is no folder", code="missing-file")
-        elif not (rootfs / "bin/sh").exists():
-            yield Misfit(("rootfs",), f"{self.rootfs} has no /bin/sh", code="missing-file")

@@ -35,6 +35,8 @@ class Server:
             def do_GET(self) -> None:
                 outer.asked.append((self.headers["Host"], self.path))
                 outer.headers.append(dict(self.headers))
+                if self.path == "/late":
+                    outer.released.wait(0.5)
                 status, headers, body = pages.get(self.path, (404, {}, b"nothing here"))
                 self.send_response(status)
                 for name, value in headers.items():
@@ -79,6 +81,7 @@ PAGES: dict[str, tuple[int, Mapping[str, str], bytes]] = {
     "/to-denied": (302, {"Location": "http://denied.example/"}, b""),
     "/loop": (301, {"Location": "/loop"}, b""),
     "/slow": (200, {"Content-Type": "text/plain", "Content-Length": "100"}, b"start"),
+    "/late": (200, {"Content-Type": "text/plain"}, b"at last"),
     "/large": (200, {"Content-Type": "text/plain"}, b"x" * 300_000),
     "/bomb": (200, {"Content-Type": "text/plain", "Content-Encoding": "gzip"}, BOMB),
     "/deflate": (
