@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 from typing import Any, Final
+
+from zeus_plugins.sandboxes.docker.backend import Docker
+from zeus_plugins.sandboxes.docker.command import made
 
 from tests.acceptance.settings import Flip, Scene, See
 from tests.support.sandboxes import bubblewrap, small_rootfs
-from zeus_runtime import Section
+from zeus_runtime import SandboxLimits, Section
 from zeus_runtime.testing import calling
 
 BOXED: Final[dict[str, Any]] = {"tools": [{"sandbox": {"backend": {"bubblewrap": {}}}}]}
@@ -109,3 +113,57 @@ SANDBOXED: Final = (
 
 async def _fewer(scene: Scene, most: int) -> bool:
     return await told(scene) < most
+
+
+DOCKER: Final[dict[str, Any]] = {"tools": [{"sandbox": {"backend": {"docker": {}}}}]}
+
+
+def container(find: str) -> See:
+    """Whether the command that makes a container holds ``find``."""
+
+    async def see(scene: Scene) -> bool:
+        backend = _docker(scene)
+        return find in " ".join(made(backend._options, "name", SandboxLimits()))
+
+    return see
+
+
+def _docker(scene: Scene) -> Docker:
+    """The backend of the config, whose client is one that makes no containers."""
+    for name in ("docker", "other"):
+        scene.write(name, Path("tests/plugins_bundled/sandboxes/fake_docker.sh").read_text())
+        (scene.folder / name).chmod(0o755)
+    scene.environ |= {"PATH": f"{scene.folder}:/usr/bin:/bin", "FAKE_DOCKER": str(scene.folder)}
+    sandboxes = scene.agent().plan.build.sandboxes
+    assert sandboxes is not None
+    (backend,) = sandboxes.opened
+    assert isinstance(backend, Docker)
+    return backend
+
+
+async def client(scene: Scene) -> str:
+    return Path(_docker(scene)._client).name
+
+
+async def docker_folder(scene: Scene) -> list[str]:
+    box = await _docker(scene).create("s1")
+    await box.write("made.txt", b"x")
+    return [each.rsplit("/", 2)[0] for each in scene.files() if each.endswith("made.txt")]
+
+
+async def docker_forgets(scene: Scene) -> bool:
+    old = scene.folder / ".zeus/sandboxes/old"
+    old.mkdir(parents=True)
+    os.utime(old, (time.time() - 5 * 86_400,) * 2)
+    await _docker(scene).create("s1")
+    return not old.exists()
+
+
+DOCKED: Final = (
+    Flip("sandbox:docker.image", "mine:1", container("sleep mine:1"), False, True, DOCKER),
+    Flip("sandbox:docker.command", "other", client, "docker", "other", DOCKER),
+    Flip("sandbox:docker.runtime", "runsc", container("--runtime runsc"), False, True, DOCKER),
+    Flip("sandbox:docker.cpus", 0.5, container("--cpus 0.5"), False, True, DOCKER),
+    Flip("sandbox:docker.folder", "boxes", docker_folder, [".zeus/sandboxes"], ["boxes"], DOCKER),
+    Flip("sandbox:docker.keep_days", 1, docker_forgets, False, True, DOCKER),
+)

@@ -48,7 +48,7 @@ from tests.acceptance.memory_settings import (
     saved_as,
     searched,
 )
-from tests.acceptance.sandbox_settings import SANDBOXED
+from tests.acceptance.sandbox_settings import DOCKED, SANDBOXED
 from tests.acceptance.settings import (
     REQUIRED,
     Flip,
@@ -1206,6 +1206,7 @@ COMPONENTS = (
     ),
     *EMBEDDINGS,
     *SANDBOXED,
+    *DOCKED,
     *WEBBED,
 )
 
