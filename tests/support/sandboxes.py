@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from zeus_plugins.sandboxes.bubblewrap.backend import Box, Bubblewrap
+from zeus_plugins.sandboxes.bubblewrap.backend import Bubblewrap
+from zeus_plugins.sandboxes.bubblewrap.box import Box
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 
 from zeus_runtime import Outcome, Program, SandboxLimits, SandboxUnavailableError

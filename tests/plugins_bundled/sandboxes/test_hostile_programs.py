@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from zeus_plugins.sandboxes.bubblewrap.backend import Box
+from zeus_plugins.sandboxes.bubblewrap.box import Box
 
 from tests.support.sandboxes import MEGABYTE, bubblewrap, processes_with, ran
 from zeus_runtime import Program, SandboxError, SandboxLimits
