@@ -44,6 +44,7 @@ bench: $(VENV)/.installed-bench  ## Measure beside peers, and evaluate the defau
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.memory_quality
 	$(BIN)/python -m benchmarks.memory_peers
+	$(BIN)/python -m benchmarks.sandbox
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

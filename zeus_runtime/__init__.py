@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from zeus_runtime.errors import MissingError as MissingError
     from zeus_runtime.errors import OptionsError as OptionsError
     from zeus_runtime.errors import RunError as RunError
+    from zeus_runtime.errors import UnavailableError as UnavailableError
     from zeus_runtime.errors import ZeusError as ZeusError
     from zeus_runtime.memory.embedding import Calibration as Calibration
     from zeus_runtime.memory.embedding import Embedder as Embedder
@@ -135,6 +136,23 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.entries import FileEntry as FileEntry
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
     from zeus_runtime.tools.paths import printable as printable
+    from zeus_runtime.tools.sandbox import WORKING_FOLDER as WORKING_FOLDER
+    from zeus_runtime.tools.sandbox import Outcome as Outcome
+    from zeus_runtime.tools.sandbox import Program as Program
+    from zeus_runtime.tools.sandbox import Sandbox as Sandbox
+    from zeus_runtime.tools.sandbox import SandboxBackend as SandboxBackend
+    from zeus_runtime.tools.sandbox import SandboxCapabilities as SandboxCapabilities
+    from zeus_runtime.tools.sandbox import SandboxError as SandboxError
+    from zeus_runtime.tools.sandbox import SandboxFile as SandboxFile
+    from zeus_runtime.tools.sandbox import SandboxLimit as SandboxLimit
+    from zeus_runtime.tools.sandbox import SandboxLimits as SandboxLimits
+    from zeus_runtime.tools.sandbox import SandboxUnavailableError as SandboxUnavailableError
+    from zeus_runtime.tools.sandbox_files import SandboxFiles as SandboxFiles
+    from zeus_runtime.tools.sandbox_files import remove_folder as remove_folder
+    from zeus_runtime.tools.sandbox_files import remove_older as remove_older
+    from zeus_runtime.tools.sandbox_files import session_folder as session_folder
+    from zeus_runtime.tools.search import SearchHit as SearchHit
+    from zeus_runtime.tools.search import WebSearch as WebSearch
     from zeus_runtime.tools.tool import Access as Access
     from zeus_runtime.tools.tool import Category as Category
     from zeus_runtime.tools.tool import Tool as Tool
@@ -209,9 +227,11 @@ _ROOMS = {
     "ModelRequest": "models.interface",
     "ModelResponse": "models.interface",
     "OptionsError": "errors",
+    "Outcome": "tools.sandbox",
     "Pattern": "config.annotations",
     "PendingApproval": "tools.approval",
     "Pin": "context.edits",
+    "Program": "tools.sandbox",
     "Ranked": "memory.retrieval.ranking",
     "Reach": "memory.permissions",
     "ReasoningDelta": "models.interface",
@@ -225,7 +245,17 @@ _ROOMS = {
     "RunResult": "agent.agent",
     "Secret": "config.secrets",
     "Saved": "memory.outcomes",
+    "Sandbox": "tools.sandbox",
+    "SandboxBackend": "tools.sandbox",
+    "SandboxCapabilities": "tools.sandbox",
+    "SandboxError": "tools.sandbox",
+    "SandboxFile": "tools.sandbox",
+    "SandboxFiles": "tools.sandbox_files",
+    "SandboxLimit": "tools.sandbox",
+    "SandboxLimits": "tools.sandbox",
+    "SandboxUnavailableError": "tools.sandbox",
     "Scope": "memory.items",
+    "SearchHit": "tools.search",
     "Section": "prompt.sections",
     "SourcedText": "prompt.sections",
     "Size": "context.size",
@@ -243,11 +273,14 @@ _ROOMS = {
     "Transactions": "store.transactions",
     "TruncateArguments": "context.edits",
     "Turn": "agent.middleware",
+    "UnavailableError": "errors",
     "UnknownMemoryError": "memory.outcomes",
     "Usage": "models.interface",
     "VectorQuery": "memory.vectors",
     "VectorStore": "memory.vectors",
     "View": "context",
+    "WebSearch": "tools.search",
+    "WORKING_FOLDER": "tools.sandbox",
     "WorkspaceError": "tools.paths",
     "WorkspaceFiles": "tools.workspace",
     "ZeusError": "errors",
@@ -272,6 +305,9 @@ _ROOMS = {
     "printable": "tools.paths",
     "read_cassette": "models.cassette",
     "recorded_answer": "models.cassette",
+    "remove_folder": "tools.sandbox_files",
+    "remove_older": "tools.sandbox_files",
+    "session_folder": "tools.sandbox_files",
     "retry_while_locked": "store.transactions",
     "rules_for": "context.cache_model",
     "secure_rows": "store.row_security",

@@ -47,6 +47,12 @@ class MissingError(ZeusError):
     code = "missing"
 
 
+class UnavailableError(MissingError):
+    """What a tool component needs is not there, and a run goes on without its tools; the user is told why."""
+
+    code = "unavailable"
+
+
 class LimitError(ZeusError):
     """A limit from the YAML was reached: steps, seconds or money (exit 6)."""
 

@@ -20,7 +20,12 @@ from zeus_runtime.testing import ScriptedModel
 OWN_DISTRIBUTION: Final = "zeus-runtime"
 LISTS: Final = {"tool": "tools", "middleware": "middlewares"}
 """Component kinds whose Refs stand in a list, with the list's key."""
-NESTED: Final = {"embedding": ("memory", "embeddings"), "vector_store": ("memory", "vector_store")}
+NESTED: Final[Mapping[str, tuple[Any, ...]]] = {
+    "embedding": ("memory", "embeddings"),
+    "vector_store": ("memory", "vector_store"),
+    "sandbox": ("tools", 0, "sandbox", "backend"),
+    "search": ("tools", 0, "web", "search"),
+}
 """Component kinds whose one Ref stands deeper than at its own name, with the keys to it."""
 
 PROBE: Final = '''

@@ -51,6 +51,7 @@ from tests.acceptance.memory_settings import (
     saved_as,
     searched,
 )
+from tests.acceptance.sandbox_settings import DOCKED, SANDBOXED
 from tests.acceptance.settings import (
     REQUIRED,
     Flip,
@@ -61,6 +62,7 @@ from tests.acceptance.settings import (
     core_keys,
     with_key,
 )
+from tests.acceptance.web_settings import WEBBED
 from tests.support.provider import Provider, Reply
 from zeus_runtime import MissingError, ModelRequest, Section
 from zeus_runtime.cli import main
@@ -1225,6 +1227,9 @@ COMPONENTS = (
     *EMBEDDINGS,
     *APPROVALS,
     *OPTIONS,
+    *SANDBOXED,
+    *DOCKED,
+    *WEBBED,
 )
 
 FLIPS = (*CORE, EXTENDS, *COMPONENTS)

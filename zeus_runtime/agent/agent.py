@@ -449,7 +449,9 @@ class Agent:
         return fresh_outfit(self._plan, model, session, desk, delegate, opened)
 
     def _keeper(self, live: _Live) -> Keeper:
-        return Keeper(live.log, live.saver, self._running.__contains__, files=self._plan.build.workspace)
+        plan = self._plan.build
+        forget = (plan.sandboxes.remove,) if plan.sandboxes is not None else ()
+        return Keeper(live.log, live.saver, self._running.__contains__, plan.workspace, forget)
 
     def _heard(self, model: Model) -> Model:
         if self._cassette is None:
@@ -555,6 +557,8 @@ async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live
     for each in plans(plan):
         if each.build.memory is not None:
             stack.push_async_callback(each.build.memory.aclose)
+        if each.build.sandboxes is not None:
+            stack.push_async_callback(each.build.sandboxes.aclose)
     log = ThreadLog(database)
     await log.create_tables()
     saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))

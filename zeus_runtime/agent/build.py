@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from zeus_runtime.agent.sandboxes import Sandboxes
     from zeus_runtime.config import Config, Ref
     from zeus_runtime.context import Archive
     from zeus_runtime.context.tokens import Counter
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models import Model, ModelProfile, ModelRequest
+    from zeus_runtime.plugins import Kind
     from zeus_runtime.tools import Tool, WorkspaceFiles
     from zeus_runtime.tools.approval import Approvals
 
@@ -38,6 +40,8 @@ class Build:
         counter: counts tokens as the model's provider does; None while only planning.
         memory: long-term memory on behalf of the config's user and project, and of the session where there is one; it
             opens itself at first use. None where the config has none.
+        open_component: another component that a Ref names, of kinds that are plain values (``search``).
+        sandboxes: the sandbox backends, which the tools and the middlewares share.
         archive: the handles under which originals are kept; None while only planning.
         approvals: how the run's user is asked before something is done; None while only planning. A tool asks through
             its ``ToolRun``, since tools are made once for all runs.
@@ -58,6 +62,8 @@ class Build:
     profile_of: Callable[[str], ModelProfile] | None = field(default=None, repr=False)
     counter: Counter | None = field(default=None, repr=False)
     memory: MemoryService | None = field(default=None, repr=False)
+    open_component: Callable[[Kind, Ref], Any] | None = field(default=None, repr=False)
+    sandboxes: Sandboxes | None = field(default=None, repr=False)
     archive: Archive | None = field(default=None, repr=False)
     approvals: Approvals | None = field(default=None, repr=False)
     tools: Mapping[str, Tool] = field(default_factory=dict, repr=False)

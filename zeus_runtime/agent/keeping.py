@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -52,12 +52,14 @@ class Keeper:
         saver: their checkpoints.
         running: whether this process runs a session.
         files: where context policies archived originals, which go with their session; None leaves them.
+        forget: what else is to be done for a session that was deleted.
     """
 
     log: ThreadLog
     saver: BaseCheckpointSaver[Any]
     running: Callable[[str], bool] = field(default=lambda _session: False)
     files: WorkspaceFiles | None = None
+    forget: Sequence[Callable[[str], Awaitable[None]]] = ()
 
     async def archive(self, session: str) -> bool:
         """Pack a session away; False if it was archived already.
@@ -268,6 +270,8 @@ class Keeper:
         await self.log.delete(thread)
         if files is not None:
             await asyncio.to_thread(remove_files, files, paths)
+        for each in self.forget:
+            await each(thread.session)
 
     @asynccontextmanager
     async def _claimed(self, session: str, *, archived: bool = True) -> AsyncIterator[Thread]:

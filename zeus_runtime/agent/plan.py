@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.misfits import misfits
+from zeus_runtime.agent.sandboxes import Sandboxes
 from zeus_runtime.agent.servers import refuse_servers
 from zeus_runtime.config import ConfigError, Diagnostic
 from zeus_runtime.config.mcp import Connectors
+from zeus_runtime.errors import UnavailableError
 from zeus_runtime.models.profiles import ModelProfile, lookup, notices
 from zeus_runtime.prompt import Section, stable_sections
 from zeus_runtime.tools import Tool, Toolset, WorkspaceFiles, check_tools, visible
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.interface import Model
     from zeus_runtime.plugins import Kind, Plugin, Registered
     from zeus_runtime.tools.modes import Showing
+    from zeus_runtime.tools.sandbox import SandboxBackend
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,21 @@ class PlannedTool:
 
 
 @dataclass(frozen=True)
+class PlannedOff:
+    """A tool component that is off: what it needs is not there, and the run goes on without its tools.
+
+    Args:
+        component: its name in YAML.
+        plugin: who brings it.
+        reason: what is missing, and what to do.
+    """
+
+    component: str
+    plugin: Plugin
+    reason: str
+
+
+@dataclass(frozen=True)
 class PlannedMemory:
     """What long-term memory works with."""
 
@@ -99,6 +117,7 @@ class Plan:
         tools: every tool, in the order the model sees them.
         stable: sections 1 to 6.
         stable_with: sections 1 to 6 with other tools than the plan's.
+        off: tool components that cannot work here.
         build: what components are created with.
         agents: whom it may give work to, by name.
         notices: what the user should know before the run.
@@ -120,6 +139,7 @@ class Plan:
     stable_with: Callable[[Sequence[Tool]], Mapping[Section, str]] = field(repr=False)
     opens: tuple[PlannedComponent, ...] = ()
     agents: Mapping[str, PlannedAgent] = field(default_factory=dict)
+    off: tuple[PlannedOff, ...] = ()
     notices: tuple[Notice, ...] = ()
     digest: str = ""
 
@@ -172,6 +192,8 @@ def make_plan(
         build,
         open_model=lambda ref: _opened(checked, bare, ref),
         memory=None if memory is None else _service(checked, memory, bare),
+        open_component=lambda kind, ref: planned_component(checked, kind, ref, ("tools",)).create(bare),
+        sandboxes=Sandboxes(lambda ref: _sandbox(checked, bare, ref)),
     )
     toolsets = (*_implied(checked), *_components(checked, "tool", config.tools, "tools"))
     middlewares = _components(checked, "middleware", config.middlewares, "middlewares")
@@ -182,7 +204,8 @@ def make_plan(
     )
     checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
     opens: list[tuple[PlannedComponent, Toolset]] = []
-    tools = tuple(_tools(toolsets, middlewares, build, config.mode, opens))
+    off: list[PlannedOff] = []
+    tools = tuple(_tools(toolsets, middlewares, build, config.mode, opens, off))
     kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
     single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
 
@@ -215,7 +238,12 @@ def make_plan(
         stable_with=stable_with,
         opens=tuple(planned for planned, _ in opens),
         build=build,
-        notices=(*checked.notices, *(each for each in notices(profile) if each.code != "unknown-model")),
+        off=tuple(off),
+        notices=(
+            *checked.notices,
+            *(each for each in notices(profile) if each.code != "unknown-model"),
+            *map(_off_notice, off),
+        ),
     )
     if config.agents and not leaf:
         from zeus_runtime.agent.subagents import Above, planned_agents
@@ -244,6 +272,17 @@ def _opened(checked: Checked, build: Build, ref: str | Ref) -> Model:
     chosen = Ref("litellm", {"model": ref}) if isinstance(ref, str) else ref
     model: Model = planned_component(checked, "model", chosen, ("middlewares",)).create(build)
     return with_retry(model, build.config.retry)
+
+
+def _sandbox(checked: Checked, build: Build, ref: Ref) -> SandboxBackend:
+    made: SandboxBackend = planned_component(checked, "sandbox", ref, ("tools",)).create(build)
+    return made
+
+
+def _off_notice(off: PlannedOff) -> Notice:
+    from zeus_runtime.events import Notice
+
+    return Notice("tools_off", f"The tools of {off.component} are off: {off.reason}")
 
 
 def _memory(checked: Checked) -> PlannedMemory | None:
@@ -372,14 +411,21 @@ def _tools(
     build: Build,
     mode: Mode,
     opens: list[tuple[PlannedComponent, Toolset]],
+    off: list[PlannedOff],
 ) -> Iterator[PlannedTool]:
+    """Every tool; components that say that they cannot work here are added to ``off``."""
     known: dict[str, Tool] = {}
     for planned in toolsets:
-        created = planned.create(build)
-        if isinstance(created, Toolset):
-            opens.append((planned, created))
+        try:
+            made = planned.create(build)
+        except UnavailableError as error:
+            reason = f"{error.message}. {error.remedy or ''}".strip()
+            off.append(PlannedOff(planned.name, planned.plugin, reason))
             continue
-        for tool in created:
+        if isinstance(made, Toolset):
+            opens.append((planned, made))
+            continue
+        for tool in made:
             known.setdefault(tool.name, tool)
             yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin)
     for planned in middlewares:

@@ -49,6 +49,8 @@ def list_tools(
     from zeus_runtime.cli.table import table
 
     plan = make_plan(read_config(process, config, env=env, sets=sets))
+    for off in plan.off:
+        complain(f"off: {off.component} ({off.plugin}): {off.reason}")
     connections = [each for planned in plan.opens for each in planned.create(plan.build).status()]
     tools: Sequence[PlannedTool] = plan.tools
     if connect and plan.opens:

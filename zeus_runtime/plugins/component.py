@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 Kind: TypeAlias = Literal[
-    "model", "counter", "tool", "middleware", "vector_store", "embedding", "checkpointer", "sandbox"
+    "model", "counter", "tool", "middleware", "vector_store", "embedding", "checkpointer", "sandbox", "search"
 ]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 

@@ -253,6 +253,56 @@ def register_vector_stores() -> Iterable[Component]:
 
 
 @hookspec
+def register_sandboxes() -> Iterable[Component]:
+    """Return the sandboxes: what stands under ``backend:`` of the tools ``sandbox``.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives a ``SandboxBackend``;
+    ``zeus_runtime.testing.SandboxConformance`` says whether it is one.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from zeus_runtime import Component, hookimpl
+
+
+        @hookimpl
+        def register_sandboxes():
+            return [Component("firecracker", create="fire_plugin.machine:create", options="fire_plugin:Options")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
+def register_searches() -> Iterable[Component]:
+    """Return the web searches: what stands under ``search:`` of the tools ``web``.
+
+    When: while a config is read. How often: once per command.
+    Returns: Components whose ``create(options, build)`` gives a ``WebSearch``.
+    An exception or a collision: as for ``register_models``.
+
+    Example::
+
+        from zeus_runtime import Component, SearchHit, hookimpl
+
+
+        class Handbook:
+            async def search(self, query, *, max_results):
+                return [SearchHit("Handbook", f"https://handbook.example/?q={query}")]
+
+
+        def create(options, build):
+            return Handbook()
+
+
+        @hookimpl
+        def register_searches():
+            return [Component("handbook", create=create, summary="Searches the handbook.")]
+    """
+    raise NotImplementedError
+
+
+@hookspec
 def register_checkpointers() -> Iterable[Component]:
     """Return the checkpointer components: what stands under ``checkpointer:`` in YAML.
 

@@ -35,3 +35,36 @@ print(" ".join(sys.modules))
 def test_making_and_describing_the_tools_imports_nothing_heavy() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     assert HEAVY.isdisjoint(done.stdout.split())
+
+
+CHECKED = """
+import os, sys
+from pathlib import Path
+from types import SimpleNamespace
+from zeus_plugins.sandboxes.bubblewrap import backend as bubblewrap, options as bubblewrap_options
+from zeus_plugins.sandboxes.docker import backend as docker, options as docker_options
+from zeus_plugins.searches.duckduckgo.search import DuckDuckGo, Options as SearchOptions
+from zeus_plugins.tools.sandbox import options as sandbox_options, tools as sandbox_tools
+from zeus_plugins.tools.web import options as web_options, tools as web_tools
+from zeus_runtime import SandboxUnavailableError
+build = SimpleNamespace(
+    directory=Path("."), environ=dict(os.environ), workspace=None,
+    open_component=lambda kind, ref: DuckDuckGo(SearchOptions()),
+)
+made = list(web_tools.create(web_options.Options(), build))
+for backend in (
+    bubblewrap.create(bubblewrap_options.Options(), build),
+    docker.create(docker_options.Options(), build),
+):
+    build.sandboxes = SimpleNamespace(open=lambda ref: backend)
+    try: made += sandbox_tools.create(sandbox_options.Options(), build)
+    except SandboxUnavailableError: pass
+assert len(made) >= 2
+print(" ".join(sys.modules))
+"""
+
+
+def test_making_the_tools_of_sandbox_and_web_imports_nothing_heavy() -> None:
+    done = subprocess.run([sys.executable, "-c", CHECKED], capture_output=True, text=True, check=True)
+    heavy = HEAVY | {"httpcore", "ssl", "bs4", "markdownify", "ddgs", "anyio", "tarfile"}
+    assert heavy.isdisjoint(done.stdout.split())

@@ -254,9 +254,13 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[Keeper], Aw
             log = ThreadLog(database)
             await log.create_tables()
             async with plan.checkpointer.create(plan.build) as saver:
-                return await work(Keeper(log, saver, files=plan.build.workspace))
+                sandboxes = plan.build.sandboxes
+                forget = (sandboxes.remove,) if sandboxes is not None else ()
+                return await work(Keeper(log, saver, files=plan.build.workspace, forget=forget))
         finally:
             await database.close()
+            if plan.build.sandboxes is not None:
+                await plan.build.sandboxes.aclose()
             if plan.build.memory is not None:
                 await plan.build.memory.aclose()
 

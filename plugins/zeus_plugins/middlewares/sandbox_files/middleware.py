@@ -1,0 +1,86 @@
+"""Tells the model which files are in its session's sandbox, the same bytes between compactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+from zeus_runtime import Doc, Middleware, Minimum, SandboxError, SandboxUnavailableError, Section, printable
+
+if TYPE_CHECKING:
+    from zeus_runtime import Budget, Build, Edit, SandboxFile, Turn, View
+
+
+@dataclass(frozen=True)
+class Options:
+    max_tokens: Annotated[
+        int, Doc("The whole section, in tokens; the rest of the files is counted."), Minimum(20)
+    ] = 500
+    max_files: Annotated[int, Doc("Files and folders that are looked at."), Minimum(1)] = 1_000
+
+
+class SandboxFilesSection(Middleware):
+    """Looks when a run begins and after each compaction, when the cached prefix is broken anyway.
+
+    Args:
+        options: how much is said.
+        build: the sandboxes and the counter.
+    """
+
+    def __init__(self, options: Options, build: Build) -> None:
+        self._options = options
+        self._build = build
+        self._text: str | None = None
+        self._cut: tuple[int, object] | None = None
+
+    async def sections(self, turn: Turn) -> Mapping[Section, str]:
+        if turn.mode != "agent":
+            return {}
+        if self._text is None:
+            self._text = self._fitted(await self._look(turn.session))
+        return {Section.SANDBOX: self._text}
+
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
+        """Proposes nothing: it sees whether messages left since it looked."""
+        cut = (view.first, view.summary)
+        if self._cut is not None and cut != self._cut:
+            self._text = None
+        self._cut = cut
+        return ()
+
+    async def _look(self, session: str) -> Sequence[SandboxFile]:
+        found: list[SandboxFile] = []
+        for backend in self._build.sandboxes.opened if self._build.sandboxes is not None else ():
+            try:
+                box = await backend.create(session)
+                found += await box.list(max_files=self._options.max_files)
+            except (SandboxError, SandboxUnavailableError):
+                # The tools will say it, with the reason, when they are called.
+                continue
+        return found
+
+    def _fitted(self, files: Sequence[SandboxFile]) -> str:
+        if not files:
+            return ""
+        assert self._build.counter is not None, "sections are asked for in runs only"
+        count = self._build.counter.text
+        kept = ["# Files in the sandbox"]
+        left = self._options.max_tokens - count(kept[0]) - 8
+        for shown, each in enumerate(_lines(files)):
+            left -= count(each) + 1
+            if left < 0:
+                kept.append(f"... and {len(files) - shown} more")
+                break
+            kept.append(each)
+        return "\n".join(kept)
+
+
+def create(options: Options, build: Build) -> SandboxFilesSection:
+    return SandboxFilesSection(options, build)
+
+
+def _lines(files: Sequence[SandboxFile]) -> Iterator[str]:
+    for each in files:
+        size = "" if each.size_bytes is None else f" ({each.size_bytes:,} bytes)"
+        yield f"{printable(each.path)}{'/' if each.kind == 'directory' else size}"

@@ -1,0 +1,1 @@
+"""Sandboxes: where code that a model wrote runs."""

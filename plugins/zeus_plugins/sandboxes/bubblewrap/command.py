@@ -1,0 +1,157 @@
+"""The command line that puts a program into namespaces, and the shell that waits in front of it.
+
+The shell says that the sandbox stands, waits until the program's files are there, sets the limits that a process can
+have, which must happen inside the user namespace to count only what is in it, and becomes the program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from zeus_plugins.sandboxes.bubblewrap.identity import Identity
+from zeus_runtime import WORKING_FOLDER, SandboxLimits
+
+FOLDERS: Final = (WORKING_FOLDER, "/tmp", "/dev/shm")
+"""What programs can write to; each is a file system in memory of its own."""
+
+READY: Final = b"+"
+FAILED: Final = 125
+_NAMES: Final = "/opt/bin"
+_ENVIRON: Final[Mapping[str, str]] = {
+    "HOME": WORKING_FOLDER,
+    "LANG": "C.UTF-8",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONUNBUFFERED": "1",
+    "TMPDIR": "/tmp",
+    "USER": "sandbox",
+}
+_ETC: Final = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl", "/etc/mime.types", "/etc/localtime")
+_SHELL: Final = """\
+printf + >&0 && read -r _ <&0 || exit 125
+ulimit -u {processes} 2>/dev/null || ulimit -p {processes} || exit 125
+ulimit -c 0 && ulimit -d {kilobytes} && ulimit -f {blocks} && ulimit -n {descriptors} || exit 125
+exec "$@" </dev/null 2>&1
+"""
+_DESCRIPTORS: Final = 256
+
+
+@dataclass(frozen=True)
+class Root:
+    """What programs see as ``/``.
+
+    Args:
+        rootfs: a folder; None for the host's ``/usr``.
+        python: the interpreter, as programs call it; None where there is none.
+        prefix: the host folder that holds it, where that is not below ``/usr``. It has the same path inside, because
+            an interpreter may have been linked to its library by that path.
+    """
+
+    rootfs: Path | None
+    python: str | None
+    prefix: Path | None = None
+
+
+def arguments_of(
+    root: Root,
+    identity: Identity,
+    limits: SandboxLimits,
+    environ: Mapping[str, str],
+    *,
+    filter_fd: int,
+    status_fd: int,
+) -> list[str]:
+    """Bubblewrap's own arguments; they go through a file, since programs can read the command line.
+
+    Args:
+        filter_fd: the system call filter, open for reading.
+        status_fd: where bubblewrap writes what it started and how it ended.
+    """
+    return [
+        *_namespaces(identity),
+        *("--die-with-parent", "--new-session", "--hostname", "sandbox"),
+        *_file_systems(root, limits),
+        *_variables({**_ENVIRON, "PATH": _path(root), **environ}),
+        *("--chdir", WORKING_FOLDER, "--seccomp", str(filter_fd), "--json-status-fd", str(status_fd)),
+    ]
+
+
+def waiting(identity: Identity, limits: SandboxLimits, arguments: Sequence[str]) -> list[str]:
+    """The shell that becomes the program ``arguments`` once its standard input gives it a line."""
+    shell = _SHELL.format(
+        processes=limits.processes + 2,
+        kilobytes=limits.memory_bytes // 1024,
+        blocks=-(-limits.file_bytes // 512),
+        descriptors=_DESCRIPTORS,
+    )
+    return [*_dropping(identity), "/bin/sh", "-c", shell, "sh", *arguments]
+
+
+def _namespaces(identity: Identity) -> Sequence[str]:
+    if not identity.changed:
+        user = str(identity.uid)
+        return ("--unshare-user", "--unshare-all", "--disable-userns", "--uid", user, "--gid", user)
+    kept = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
+    return (
+        *("--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts", "--unshare-cgroup-try"),
+        *("--cap-drop", "ALL"),
+        *(word for each in kept for word in ("--cap-add", each)),
+    )
+
+
+def _dropping(identity: Identity) -> Sequence[str]:
+    """The command that root's programs start with: it gives up being root."""
+    if not identity.changed:
+        return ()
+    user = str(identity.uid)
+    return (
+        *("/usr/bin/setpriv", "--reuid", user, "--regid", user, "--clear-groups"),
+        *("--inh-caps", "-all", "--bounding-set", "-all", "--"),
+    )
+
+
+def _file_systems(root: Root, limits: SandboxLimits) -> Iterator[str]:
+    if root.rootfs is not None:
+        for each in sorted(root.rootfs.iterdir()):
+            if each.is_symlink():
+                yield from ("--symlink", str(each.readlink()), f"/{each.name}")
+            elif f"/{each.name}" not in ("/proc", "/dev", "/tmp", WORKING_FOLDER):
+                yield from ("--ro-bind", str(each), f"/{each.name}")
+    else:
+        yield from ("--ro-bind", "/usr", "/usr")
+        for name in ("bin", "sbin", "lib", "lib32", "lib64", "libx32"):
+            link = Path("/", name)
+            if link.is_symlink():
+                yield from ("--symlink", f"usr/{name}", f"/{name}")
+            elif link.is_dir():
+                yield from ("--ro-bind", str(link), str(link))
+        yield from ("--perms", "0755", "--dir", "/etc")
+        for name in _ETC:
+            yield from ("--ro-bind-try", name, name)
+        if root.prefix is not None:
+            for shown in (Path(_NAMES), root.prefix):
+                for parent in reversed(shown.parents[:-1]):
+                    yield from ("--perms", "0755", "--dir", str(parent))
+            yield from ("--perms", "0755", "--dir", _NAMES)
+            yield from ("--ro-bind", str(root.prefix), str(root.prefix))
+            for name in ("python", "python3"):
+                yield from ("--symlink", str(root.python), f"{_NAMES}/{name}")
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    for folder in FOLDERS:
+        size = max(limits.disk_bytes if folder != "/dev/shm" else limits.disk_bytes // 4, 4096)
+        yield from ("--perms", "1777", "--size", str(size), "--tmpfs", folder)
+    yield from ("--remount-ro", "/dev", "--remount-ro", "/")
+
+
+def _variables(environ: Mapping[str, str]) -> Iterator[str]:
+    for name, value in environ.items():
+        yield from ("--setenv", name, value)
+
+
+def _path(root: Root) -> str:
+    folders = ["/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"]
+    if root.python is not None:
+        folders.insert(0, str(Path(root.python).parent) if root.prefix is None else _NAMES)
+    return ":".join(dict.fromkeys(folders))

@@ -1,0 +1,269 @@
+"""One program in namespaces, from the first process to the death of the last."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import IO, Final
+
+from zeus_plugins.sandboxes.bubblewrap.command import FOLDERS, READY, Root, arguments_of, waiting
+from zeus_plugins.sandboxes.bubblewrap.identity import Identity
+from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, exceeded
+from zeus_runtime import Program, SandboxError, SandboxLimit, SandboxLimits
+
+_CHUNK: Final = 2**16
+_START_SECONDS: Final = 20.0
+_REASON_BYTES: Final = 2_000
+_DEATH_MILLISECONDS: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a program ended: as ``Outcome``, without the files."""
+
+    exit_code: int
+    killed_by: SandboxLimit | None
+    output: bytes
+    seconds: float
+
+
+class Standing:
+    """A sandbox that stands, with its file systems open and its program not yet started.
+
+    Args:
+        process: bubblewrap.
+        first: the first process in it, by the host's number.
+        handle: a pidfd of it.
+        folders: the open file systems that the program will write to, as ``FOLDERS``.
+        gate: what lets the program start.
+        output: where it will write.
+        status: where bubblewrap says how it ended.
+    """
+
+    def __init__(
+        self,
+        process: subprocess.Popen[bytes],
+        *,
+        first: int,
+        handle: int,
+        folders: Sequence[int],
+        gate: socket.socket,
+        output: int,
+        status: int,
+    ) -> None:
+        self.folders = folders
+        self._process = process
+        self._first = first
+        self._handle = handle
+        self._gate = gate
+        self._output = output
+        self._status = status
+
+    async def run(self, limits: SandboxLimits, on_output: Callable[[bytes], None] | None) -> Ended:
+        """Start the program and return when nothing of it lives any more.
+
+        Raises:
+            SandboxError: it could not be started.
+        """
+        loop = asyncio.get_running_loop()
+        kept = bytearray()
+        ended = loop.create_future()
+        killed_by: SandboxLimit | None = None
+
+        def stop(limit: SandboxLimit) -> None:
+            nonlocal killed_by
+            if killed_by is None and not ended.done():
+                killed_by = limit
+                self.kill()
+
+        def collect() -> None:
+            try:
+                data = os.read(self._output, _CHUNK)
+            except BlockingIOError:
+                return
+            if not data:
+                loop.remove_reader(self._output)
+                return
+            room = limits.output_bytes - len(kept)
+            piece = data[:room]
+            kept.extend(piece)
+            if piece and on_output is not None:
+                on_output(piece)
+            if len(data) > room:
+                stop("output")
+
+        def end() -> None:
+            loop.remove_reader(self._handle)
+            if not ended.done():
+                ended.set_result(None)
+
+        started = monotonic()
+        self._gate.sendall(b"\n")
+        os.set_blocking(self._output, False)
+        loop.add_reader(self._output, collect)
+        loop.add_reader(self._handle, end)
+        clock = loop.call_later(limits.seconds, stop, "seconds")
+        try:
+            while not ended.done():
+                await asyncio.wait([ended], timeout=INTERVAL_SECONDS)
+                if not ended.done() and (limit := exceeded(self._first, self.folders, limits)):
+                    stop(limit)
+            seconds = monotonic() - started
+            last = -1
+            while last < len(kept) < limits.output_bytes:
+                last = len(kept)
+                collect()
+        finally:
+            clock.cancel()
+            loop.remove_reader(self._handle)
+            loop.remove_reader(self._output)
+        code = self._exit_code()
+        if code is None and killed_by is None:
+            text = bytes(kept[-_REASON_BYTES:]).decode(errors="replace").strip()
+            raise SandboxError(f"bubblewrap ended before the program did: {text or 'it gives no reason'}")
+        if code == 128 + signal.SIGXFSZ and killed_by is None:
+            killed_by = "file_size"
+        return Ended(code if code is not None else 128 + signal.SIGKILL, killed_by, bytes(kept), seconds)
+
+    def kill(self) -> None:
+        """End every process of the sandbox: they die with the first."""
+        _die(self._handle)
+
+    def _exit_code(self) -> int | None:
+        """The program's, as bubblewrap reports it; None when it was killed before it could."""
+        self._process.wait()
+        with suppress(BlockingIOError):
+            os.set_blocking(self._status, False)
+            for line in os.read(self._status, _CHUNK).decode(errors="replace").splitlines():
+                with suppress(ValueError):
+                    code = json.loads(line).get("exit-code")
+                    if isinstance(code, int):
+                        return code
+        return None
+
+
+@asynccontextmanager
+async def standing(
+    bwrap: str,
+    root: Root,
+    identity: Identity,
+    limits: SandboxLimits,
+    program: Program,
+    *,
+    filter_program: bytes,
+) -> AsyncIterator[Standing]:
+    """A sandbox for one program; it is gone with all its processes when the block ends.
+
+    It is started in the calling thread: it dies with the thread that started it.
+
+    Raises:
+        SandboxError: bubblewrap cannot make it, with its own words.
+    """
+    with ExitStack() as stack:
+        output, output_end = _pipe(stack)
+        status, status_end = _pipe(stack)
+        gate, gate_end = (stack.enter_context(each) for each in socket.socketpair())
+        filter_fd = _memory(stack, filter_program)
+        given = arguments_of(
+            root, identity, limits, program.environ, filter_fd=filter_fd, status_fd=status_end.fileno()
+        )
+        arguments_fd = _memory(stack, b"".join(os.fsencode(each) + b"\0" for each in given))
+        process = _started(
+            [bwrap, "--args", str(arguments_fd), "--", *waiting(identity, limits, program.arguments)],
+            gate_end.fileno(),
+            output_end,
+            (status_end.fileno(), filter_fd, arguments_fd),
+        )
+        stack.callback(_reap, process)
+        for each in (gate_end, output_end, status_end):
+            each.close()
+        first = await _first_process(gate, output, status)
+        handle = os.pidfd_open(first)
+        stack.callback(os.close, handle)
+        stack.callback(_die, handle)
+        folders: list[int] = []
+        for folder in FOLDERS:
+            folders.append(
+                os.open(f"/proc/{first}/root{folder}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            )
+            stack.callback(os.close, folders[-1])
+        yield Standing(
+            process,
+            first=first,
+            handle=handle,
+            folders=folders,
+            gate=gate,
+            output=output.fileno(),
+            status=status.fileno(),
+        )
+
+
+def _started(
+    command: list[str], gate: int, output: IO[bytes], also: Sequence[int]
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command,
+            env={},
+            cwd="/",
+            stdin=gate,
+            stdout=output,
+            stderr=output,
+            pass_fds=also,
+            start_new_session=True,
+        )
+    except (OSError, ValueError) as error:
+        raise SandboxError(f"bubblewrap cannot be started: {error}") from None
+
+
+async def _first_process(gate: socket.socket, output: IO[bytes], status: IO[bytes]) -> int:
+    gate.setblocking(False)
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            ready = await loop.sock_recv(gate, 1)
+    except (TimeoutError, ConnectionError):
+        ready = b""
+    if ready != READY:
+        os.set_blocking(output.fileno(), False)
+        said = (output.read(_REASON_BYTES) or b"").decode(errors="replace").strip()
+        raise SandboxError(f"bubblewrap cannot make a sandbox: {said or 'it gives no reason'}")
+    gate.setblocking(True)
+    written = os.read(status.fileno(), _CHUNK).decode()
+    return int(json.loads(written[: written.index("}") + 1])["child-pid"])
+
+
+def _die(handle: int) -> None:
+    with suppress(ProcessLookupError):
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    poll.poll(_DEATH_MILLISECONDS)
+
+
+def _reap(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+def _pipe(stack: ExitStack) -> tuple[IO[bytes], IO[bytes]]:
+    read, write = os.pipe()
+    return stack.enter_context(os.fdopen(read, "rb", 0)), stack.enter_context(os.fdopen(write, "wb", 0))
+
+
+def _memory(stack: ExitStack, data: bytes) -> int:
+    """A descriptor that reads ``data``."""
+    descriptor = os.memfd_create("zeus")
+    stack.callback(os.close, descriptor)
+    os.write(descriptor, data)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor

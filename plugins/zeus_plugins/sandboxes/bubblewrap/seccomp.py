@@ -1,0 +1,100 @@
+"""The system call filter as a classic BPF program, the form that the kernel and ``bwrap --seccomp`` take.
+
+An assembler of one page instead of libseccomp, whose Python bindings need a native library that is not everywhere: the
+filter is a list of numbers and five calls whose arguments matter. Sources: seccomp(2), <linux/filter.h>,
+<linux/seccomp.h>.
+"""
+
+from __future__ import annotations
+
+import errno
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from zeus_plugins.sandboxes.bubblewrap.syscalls import (
+    ABSENT,
+    FORBIDDEN,
+    LOOKED_INTO,
+    MACHINES,
+    NEWEST,
+    Machine,
+)
+
+_LOAD: Final = 0x20  # BPF_LD | BPF_W | BPF_ABS
+_EQUAL: Final = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
+_GREATER: Final = 0x25  # BPF_JMP | BPF_JGT | BPF_K
+_BITS: Final = 0x45  # BPF_JMP | BPF_JSET | BPF_K
+_RETURN: Final = 0x06  # BPF_RET | BPF_K
+
+_NUMBER: Final = 0
+_ARCHITECTURE: Final = 4
+_ARGUMENTS: Final = 16
+
+_ALLOW: Final = 0x7FFF0000
+_KILL: Final = 0x80000000
+
+_NEW_NAMESPACES: Final = 0x7E020000  # CLONE_NEWUSER, NEWNS, NEWPID, NEWNET, NEWIPC, NEWUTS, NEWCGROUP
+_FAMILIES: Final = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6
+_TERMINAL_INPUT: Final = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
+_PERSONALITIES: Final = (0, 0xFFFFFFFF)
+
+Instruction = tuple[int, int, int, int]
+
+
+def filter_program(machine: str) -> bytes:
+    """The filter for ``platform.machine()``, as an array of ``struct sock_filter``.
+
+    Raises:
+        KeyError: no numbers are known for the architecture.
+    """
+    return b"".join(struct.pack("=HBBI", *each) for each in _instructions(MACHINES[machine]))
+
+
+def _instructions(machine: Machine) -> Iterator[Instruction]:
+    yield _LOAD, 0, 0, _ARCHITECTURE
+    yield _EQUAL, 1, 0, machine.audit
+    yield _RETURN, 0, 0, _KILL
+    yield _LOAD, 0, 0, _NUMBER
+    # Above it are the calls of later kernels and, on x86-64, those of the x32 convention.
+    yield _GREATER, 0, 1, NEWEST
+    yield _refusal(errno.ENOSYS)
+    for table, error in ((FORBIDDEN, errno.EPERM), (ABSENT, errno.ENOSYS)):
+        for numbers in table.values():
+            number = numbers[machine.column]
+            if number is not None:
+                yield _EQUAL, 0, 1, number
+                yield _refusal(error)
+    yield from _with_argument("clone", machine, 0, _without(_NEW_NAMESPACES, errno.EPERM))
+    yield from _with_argument("socket", machine, 0, _only(_FAMILIES, errno.EAFNOSUPPORT))
+    yield from _with_argument("socketpair", machine, 0, _only(_FAMILIES, errno.EAFNOSUPPORT))
+    yield from _with_argument("ioctl", machine, 1, _none_of(_TERMINAL_INPUT, errno.EPERM))
+    yield from _with_argument("personality", machine, 0, _only(_PERSONALITIES, errno.EPERM))
+    yield _RETURN, 0, 0, _ALLOW
+
+
+def _with_argument(
+    name: str, machine: Machine, argument: int, then: Sequence[Instruction]
+) -> Iterator[Instruction]:
+    """``then`` with the low half of one argument of the call ``name``; ``then`` ends in a return."""
+    yield _EQUAL, 0, len(then) + 1, LOOKED_INTO[name][machine.column]
+    yield _LOAD, 0, 0, _ARGUMENTS + 8 * argument
+    yield from then
+
+
+def _without(bits: int, error: int) -> Sequence[Instruction]:
+    return (_BITS, 0, 1, bits), _refusal(error), (_RETURN, 0, 0, _ALLOW)
+
+
+def _only(values: Sequence[int], error: int) -> Sequence[Instruction]:
+    tests = [(_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
+    return *tests, _refusal(error), (_RETURN, 0, 0, _ALLOW)
+
+
+def _none_of(values: Sequence[int], error: int) -> Sequence[Instruction]:
+    tests = [(_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
+    return *tests, (_RETURN, 0, 0, _ALLOW), _refusal(error)
+
+
+def _refusal(error: int) -> Instruction:
+    return _RETURN, 0, 0, 0x00050000 | error

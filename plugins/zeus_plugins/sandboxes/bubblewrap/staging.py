@@ -1,0 +1,258 @@
+"""Files carried between a session's folder on disk and the file system in memory that a program works in.
+
+A program never sees the disk: it gets copies, and what it changed is copied back when nothing of it lives any more. So
+what it writes is limited by the size of that file system, a link cannot lead the host out of it, and a program that is
+killed leaves the session's folder whole. Everything goes through descriptors of open folders and follows no link.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+_FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_CHUNK: Final = 2**20
+_MAX_DEPTH: Final = 64
+_MAX_LOST: Final = 20
+
+Mark: TypeAlias = tuple[int, ...]
+"""What tells that a file is still the one that was put there; the change time cannot be set by a program."""
+
+
+@dataclass
+class Staged:
+    """What was put into a sandbox, by path: folders, and the marks of files and links."""
+
+    folders: set[str] = field(default_factory=set)
+    files: dict[str, Mark] = field(default_factory=dict)
+
+
+def copy_in(source: int, target: int, owner: int | None) -> Staged:
+    """Put everything below the folder ``source`` into the folder ``target``.
+
+    Args:
+        owner: whom it is given to; None leaves it to whoever this process is.
+
+    Raises:
+        OSError: it does not fit, or cannot be read.
+    """
+    staged = Staged()
+    _in(source, target, owner, "", staged)
+    return staged
+
+
+def _in(source: int, target: int, owner: int | None, prefix: str, staged: Staged) -> None:
+    for name, status in _entries(source):
+        path = f"{prefix}{name}"
+        mode = stat.S_IMODE(status.st_mode) & 0o777
+        if stat.S_ISDIR(status.st_mode):
+            os.mkdir(name, 0o700, dir_fd=target)
+            staged.folders.add(path)
+            with _opened(source, name, _FOLDER) as inner, _opened(target, name, _FOLDER) as outer:
+                _in(inner, outer, owner, f"{path}/", staged)
+                os.fchmod(outer, mode | 0o700)
+                _give(outer, owner)
+            continue
+        if stat.S_ISLNK(status.st_mode):
+            os.symlink(os.readlink(name, dir_fd=source), name, dir_fd=target)
+            if owner is not None:
+                os.chown(name, owner, owner, dir_fd=target, follow_symlinks=False)
+        elif stat.S_ISREG(status.st_mode):
+            with _opened(source, name, _READ) as inner, _opened(target, name, _CREATE) as outer:
+                _copy(inner, outer)
+                os.fchmod(outer, mode | 0o600)
+                _give(outer, owner)
+        else:
+            continue
+        staged.files[path] = _mark(os.stat(name, dir_fd=target, follow_symlinks=False))
+
+
+def copy_out(source: int, target: int, staged: Staged) -> tuple[str, ...]:
+    """Make the folder ``target`` what ``source`` has become since ``staged``; what did not change is not touched.
+
+    Returns:
+        what could not be kept, each path with the reason.
+    """
+    lost: list[str] = []
+    found = Staged()
+    _out(source, target, "", staged, found, lost)
+    gone = [path for path in staged.files if path not in found.files and path not in found.folders]
+    gone += sorted(staged.folders - found.folders - found.files.keys(), key=len, reverse=True)
+    for path in gone:
+        _remove(target, path)
+    if len(lost) > _MAX_LOST:
+        lost = [*lost[:_MAX_LOST], f"and {len(lost) - _MAX_LOST} more"]
+    return tuple(lost)
+
+
+def _out(source: int, target: int, prefix: str, staged: Staged, found: Staged, lost: list[str]) -> None:
+    for name, status in _entries(source):
+        path = f"{prefix}{name}"
+        kind = stat.S_IFMT(status.st_mode)
+        if kind == stat.S_IFDIR:
+            if path.count("/") >= _MAX_DEPTH:
+                lost.append(f"{path}: deeper than {_MAX_DEPTH} folders")
+                continue
+            found.folders.add(path)
+            try:
+                os.chmod(name, 0o700, dir_fd=source, follow_symlinks=True)
+                _make_folder(target, name, stat.S_IMODE(status.st_mode))
+                with _opened(source, name, _FOLDER) as inner, _opened(target, name, _FOLDER) as outer:
+                    _out(inner, outer, f"{path}/", staged, found, lost)
+            except OSError as error:
+                lost.append(f"{path}: {error.strerror}")
+            continue
+        mark = _mark(status)
+        reason: str | None = None
+        if kind in (stat.S_IFREG, stat.S_IFLNK):
+            if staged.files.get(path) == mark:
+                found.files[path] = mark
+                continue
+            try:
+                reason = (
+                    _keep_link(source, target, name, path)
+                    if kind == stat.S_IFLNK
+                    else _keep_file(source, target, name, status)
+                )
+            except OSError as error:
+                reason = error.strerror
+        else:
+            reason = "no file, folder or link"
+        if reason is None:
+            found.files[path] = mark
+        else:
+            lost.append(f"{path}: {reason}")
+
+
+def _keep_file(source: int, target: int, name: str, status: os.stat_result) -> str | None:
+    temporary = f".{os.urandom(8).hex()}.zeus-tmp"
+    with _opened(source, name, _READ) as inner:
+        try:
+            with _opened(target, temporary, _CREATE) as outer:
+                _copy(inner, outer)
+                os.fchmod(outer, (status.st_mode & 0o111) | 0o600)
+            _clear_folder(target, name)
+            os.rename(temporary, name, src_dir_fd=target, dst_dir_fd=target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary, dir_fd=target)
+            raise
+    return None
+
+
+def _keep_link(source: int, target: int, name: str, path: str) -> str | None:
+    leads = os.readlink(name, dir_fd=source)
+    where = path.split("/")[:-1]
+    if leads.startswith("/"):
+        return "a link to an absolute path"
+    for part in leads.split("/"):
+        if part == "..":
+            if not where:
+                return "a link out of the folder"
+            where.pop()
+        elif part not in ("", "."):
+            where.append(part)
+    _clear(target, name)
+    os.symlink(leads, name, dir_fd=target)
+    return None
+
+
+def _make_folder(target: int, name: str, mode: int) -> None:
+    with suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.stat(name, dir_fd=target, follow_symlinks=False).st_mode):
+            return
+        os.unlink(name, dir_fd=target)
+    os.mkdir(name, (mode & 0o077) | 0o700, dir_fd=target)
+
+
+def _clear(target: int, name: str) -> None:
+    """Make room for what replaces ``name``, whatever it is."""
+    _clear_folder(target, name)
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=target)
+
+
+def _clear_folder(target: int, name: str) -> None:
+    with suppress(FileNotFoundError):
+        if stat.S_ISDIR(os.stat(name, dir_fd=target, follow_symlinks=False).st_mode):
+            with _opened(target, name, _FOLDER) as inner:
+                empty(inner)
+            os.rmdir(name, dir_fd=target)
+
+
+def empty(folder: int) -> None:
+    """Remove everything in an open folder."""
+    for name, _ in _entries(folder):
+        _clear(folder, name)
+
+
+def _remove(target: int, path: str) -> None:
+    *folders, name = path.split("/")
+    opened = os.dup(target)
+    try:
+        for each in folders:
+            inner = os.open(each, _FOLDER, dir_fd=opened)
+            os.close(opened)
+            opened = inner
+        _clear(opened, name)
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        return
+    finally:
+        os.close(opened)
+
+
+def _entries(folder: int) -> Iterator[tuple[str, os.stat_result]]:
+    with os.scandir(folder) as entries:
+        names = sorted(entry.name for entry in entries)
+    for name in names:
+        with suppress(FileNotFoundError):
+            yield name, os.stat(name, dir_fd=folder, follow_symlinks=False)
+
+
+def _mark(status: os.stat_result) -> Mark:
+    return status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _copy(source: int, target: int) -> None:
+    while data := os.read(source, _CHUNK):
+        left = memoryview(data)
+        while left:
+            left = left[os.write(target, left) :]
+
+
+def _give(descriptor: int, owner: int | None) -> None:
+    if owner is not None:
+        os.fchown(descriptor, owner, owner)
+
+
+@contextmanager
+def _opened(folder: int, name: str, flags: int) -> Iterator[int]:
+    """A file or folder by name in an open folder."""
+    descriptor = os.open(name, flags, 0o600, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def put_files(target: int, files: Mapping[str, bytes], owner: int | None) -> None:
+    """Write files, by name, into an open folder.
+
+    Raises:
+        OSError: they do not fit.
+    """
+    for name, data in files.items():
+        with _opened(target, name, _CREATE) as descriptor:
+            left = memoryview(data)
+            while left:
+                left = left[os.write(descriptor, left) :]
+            os.fchmod(descriptor, 0o644)
+            _give(descriptor, owner)

@@ -1,0 +1,64 @@
+"""The command lines of one container: made, filled, run in, emptied, removed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from zeus_plugins.sandboxes.docker.options import Options
+from zeus_runtime import WORKING_FOLDER, SandboxLimits
+
+USER: Final = "65534:65534"
+TEMPORARY: Final = "/tmp"
+_SPARE_SECONDS: Final = 120
+_ENVIRON: Final[Mapping[str, str]] = {
+    "HOME": WORKING_FOLDER,
+    "LANG": "C.UTF-8",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONUNBUFFERED": "1",
+    "TMPDIR": TEMPORARY,
+}
+
+
+def made(options: Options, name: str, limits: SandboxLimits) -> list[str]:
+    """A container that waits, with nothing of the host in it; it ends by itself if nobody ends it."""
+    mount = f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes},nr_inodes={limits.files}"
+    memory = f"{limits.memory_bytes + 2 * limits.disk_bytes}b"
+    return [
+        *("run", "--detach", "--rm", "--init", "--name", name),
+        *("--network", "none", "--ipc", "private", "--read-only", "--workdir", WORKING_FOLDER),
+        *("--user", USER, "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
+        *("--memory", memory, "--memory-swap", memory, "--cpus", f"{options.cpus:g}"),
+        *("--pids-limit", str(limits.processes + 4)),
+        *("--ulimit", f"fsize={limits.file_bytes}", "--ulimit", "nofile=256", "--ulimit", "core=0"),
+        *("--tmpfs", f"{WORKING_FOLDER}:{mount}", "--tmpfs", f"{TEMPORARY}:{mount}"),
+        *(() if options.runtime is None else ("--runtime", options.runtime)),
+        *("--entrypoint", "sleep", options.image, str(int(limits.seconds) + _SPARE_SECONDS)),
+    ]
+
+
+def running(name: str, arguments: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """A program in the container ``name``, its error output with its output."""
+    given = {**_ENVIRON, **environ}
+    variables = [word for key, value in given.items() for word in ("--env", f"{key}={value}")]
+    return ["exec", *variables, name, "/bin/sh", "-c", 'exec "$@" </dev/null 2>&1', "sh", *arguments]
+
+
+def filled(name: str, folder: str) -> list[str]:
+    """Unpacks a tar archive from the standard input."""
+    return ["exec", "--interactive", name, "tar", "-xf", "-", "-C", folder]
+
+
+def emptied(name: str) -> list[str]:
+    """Packs the working folder as a tar archive to the standard output."""
+    return ["exec", name, "tar", "-cf", "-", "-C", WORKING_FOLDER, "."]
+
+
+def removed(name: str) -> list[str]:
+    """Ends and removes the container with all its processes."""
+    return ["rm", "--force", "--volumes", name]
+
+
+def memory_ran_out(name: str) -> list[str]:
+    """Says ``true`` if the engine ended a process of the container for want of memory."""
+    return ["inspect", "--format", "{{.State.OOMKilled}}", name]

@@ -1,0 +1,201 @@
+"""One session's sandbox: a container for each program, filled and emptied as tar archives."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import tarfile
+import tempfile
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from time import monotonic
+from typing import IO, Any, Final
+
+from zeus_plugins.sandboxes.docker import command as commands
+from zeus_plugins.sandboxes.docker.options import Options
+from zeus_plugins.sandboxes.docker.packing import packed, packed_files, unpack
+from zeus_runtime import (
+    WORKING_FOLDER,
+    Outcome,
+    Program,
+    SandboxError,
+    SandboxFile,
+    SandboxFiles,
+    SandboxLimit,
+    SandboxLimits,
+)
+
+_ENGINE_SECONDS: Final = 120.0
+_CHUNK: Final = 2**16
+_REASON_BYTES: Final = 2_000
+
+
+class Container:
+    """One session's sandbox: a container is made for each program anew, the files stay in its folder.
+
+    Args:
+        options: as the YAML has them.
+        files: the session's folder.
+        client: the engine's command line client.
+        environ: the client's environment.
+    """
+
+    def __init__(
+        self, options: Options, files: SandboxFiles, client: str, environ: Mapping[str, str]
+    ) -> None:
+        self._options = options
+        self._files = files
+        self._client = client
+        self._environ = dict(environ)
+        self._turn = asyncio.Lock()
+
+    async def exec(
+        self,
+        program: Program,
+        limits: SandboxLimits,
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> Outcome:
+        if any("\0" in each for each in (*program.arguments, *program.environ, *program.environ.values())):
+            raise SandboxError("a command, its arguments and its variables cannot hold a NUL character")
+        async with self._turn:
+            folder = self._files.make()
+            name = f"zeus-{secrets.token_hex(8)}"
+            try:
+                await self._ask(commands.made(self._options, name, limits))
+                content = await asyncio.to_thread(packed, folder)
+                await self._ask(commands.filled(name, WORKING_FOLDER), content)
+                if program.files:
+                    await self._ask(commands.filled(name, commands.TEMPORARY), packed_files(program.files))
+                return await self._run(name, program, limits, on_output)
+            finally:
+                await _whole(self._ask(commands.removed(name), must=False))
+
+    async def _run(
+        self,
+        name: str,
+        program: Program,
+        limits: SandboxLimits,
+        on_output: Callable[[bytes], None] | None,
+    ) -> Outcome:
+        kept = bytearray()
+        killed_by: SandboxLimit | None = None
+        started = monotonic()
+        process = await self._started(commands.running(name, program.arguments, program.environ))
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(limits.seconds):
+                while data := await process.stdout.read(_CHUNK):
+                    piece = data[: limits.output_bytes - len(kept)]
+                    kept += piece
+                    if piece and on_output is not None:
+                        on_output(piece)
+                    if len(piece) < len(data):
+                        killed_by = "output"
+                        break
+                else:
+                    await process.wait()
+        except TimeoutError:
+            killed_by = "seconds"
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        seconds = monotonic() - started
+        if killed_by is not None:
+            await self._ask(commands.removed(name), must=False)
+            return Outcome(
+                137, killed_by, bytes(kept), seconds, ("its files of this run: it was ended with them",)
+            )
+        code = process.returncode or 0
+        if code == 137 and (await self._ask(commands.memory_ran_out(name), must=False)).strip() == b"true":
+            killed_by = "memory"
+        elif code == 153:
+            killed_by = "file_size"
+        lost = await self._fetch(name, limits)
+        return Outcome(code, killed_by, bytes(kept), seconds, lost)
+
+    async def _fetch(self, name: str, limits: SandboxLimits) -> tuple[str, ...]:
+        with tempfile.TemporaryFile() as archive:
+            await self._ask(commands.emptied(name), output=archive)
+            archive.seek(0)
+            try:
+                return await asyncio.to_thread(
+                    unpack, archive, self._files.folder, max_bytes=limits.disk_bytes, max_files=limits.files
+                )
+            except (tarfile.TarError, OSError) as error:
+                raise SandboxError(f"the program's files cannot be kept: {error}") from None
+
+    async def read(self, path: str, *, max_bytes: int) -> bytes:
+        async with self._turn:
+            return await asyncio.to_thread(self._files.read, path, max_bytes=max_bytes)
+
+    async def write(self, path: str, data: bytes) -> None:
+        async with self._turn:
+            await asyncio.to_thread(self._files.write, path, data)
+
+    async def list(self, path: str = WORKING_FOLDER, *, max_files: int = 1_000) -> Sequence[SandboxFile]:
+        async with self._turn:
+            return await asyncio.to_thread(self._files.list, path, max_files=max_files)
+
+    async def close(self) -> None:
+        async with self._turn:
+            return
+
+    async def _started(
+        self,
+        arguments: Sequence[str],
+        *,
+        output: int | IO[bytes] = asyncio.subprocess.PIPE,
+        given: bool = False,
+    ) -> asyncio.subprocess.Process:
+        try:
+            return await asyncio.create_subprocess_exec(
+                self._client,
+                *arguments,
+                env=self._environ,
+                stdin=asyncio.subprocess.PIPE if given else asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=asyncio.subprocess.PIPE,
+                limit=_CHUNK,
+            )
+        except OSError as error:
+            raise SandboxError(f"{self._client} cannot be started: {error}") from None
+
+    async def _ask(
+        self,
+        arguments: Sequence[str],
+        data: bytes | None = None,
+        *,
+        output: int | IO[bytes] = asyncio.subprocess.PIPE,
+        must: bool = True,
+    ) -> bytes:
+        """What the client prints.
+
+        Raises:
+            SandboxError: it failed where it ``must`` not, or takes too long.
+        """
+        process = await self._started(arguments, output=output, given=data is not None)
+        try:
+            async with asyncio.timeout(_ENGINE_SECONDS):
+                out, error = await process.communicate(data)
+        except TimeoutError:
+            raise SandboxError(
+                f"the container engine did not answer within {_ENGINE_SECONDS:g} seconds"
+            ) from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        if must and process.returncode != 0:
+            said = error[-_REASON_BYTES:].decode(errors="replace").strip()
+            raise SandboxError(f"{self._options.command} {arguments[0]} failed: {said or process.returncode}")
+        return out or b""
+
+
+async def _whole(work: Coroutine[Any, Any, bytes]) -> None:
+    """Await ``work`` to its end, also when this is cancelled."""
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise

@@ -1,0 +1,89 @@
+"""A session's folder as a tar archive and back. What comes back was made by a program, and is believed in nothing."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Final
+
+_MAX_LOST: Final = 20
+
+
+def packed(folder: Path) -> bytes:
+    """Everything in ``folder`` as an archive whose files belong to nobody."""
+
+    def nobodys(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        entry.uid = entry.gid = 65534
+        entry.uname = entry.gname = ""
+        return entry
+
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for each in sorted(folder.iterdir()):
+            archive.add(each, each.name, filter=nobodys)
+    return data.getvalue()
+
+
+def packed_files(files: Mapping[str, bytes]) -> bytes:
+    """Files by name as an archive."""
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o644
+            archive.addfile(entry, io.BytesIO(content))
+    return data.getvalue()
+
+
+def unpack(source: IO[bytes], folder: Path, *, max_bytes: int, max_files: int) -> tuple[str, ...]:
+    """Make ``folder`` what the archive holds, in one step; until then it stays as it was.
+
+    Returns:
+        what could not be kept, each path with the reason.
+
+    Raises:
+        tarfile.TarError, OSError: the archive is none, or cannot be written.
+    """
+    lost: list[str] = []
+    fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=folder.parent))
+    try:
+        left, count = max_bytes, 0
+        with tarfile.open(fileobj=source, mode="r|") as archive:
+            for entry in archive:
+                if entry.name in (".", "./"):
+                    continue
+                count += 1
+                left -= entry.size if entry.isfile() else 0
+                reason = _refusal(entry, left, count <= max_files)
+                if reason is None:
+                    try:
+                        archive.extract(entry, fresh, set_attrs=True, filter="data")
+                    except (tarfile.FilterError, OSError) as error:
+                        reason = str(error)
+                if reason is not None:
+                    lost.append(f"{entry.name.removeprefix('./')}: {reason}")
+        old = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
+        folder.rename(old / "files")
+        fresh.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    if len(lost) > _MAX_LOST:
+        lost = [*lost[:_MAX_LOST], f"and {len(lost) - _MAX_LOST} more"]
+    return tuple(lost)
+
+
+def _refusal(entry: tarfile.TarInfo, left: int, fits: bool) -> str | None:
+    if not fits:
+        return "too many files"
+    if left < 0:
+        return "too many bytes"
+    if entry.issym() and entry.linkname.startswith("/"):
+        return "a link to an absolute path"
+    if not (entry.isfile() or entry.isdir() or entry.issym() or entry.islnk()):
+        return "no file, folder or link"
+    return None

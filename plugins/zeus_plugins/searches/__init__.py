@@ -1,0 +1,1 @@
+"""Web searches: who is asked, one package each."""

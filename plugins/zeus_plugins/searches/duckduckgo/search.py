@@ -1,0 +1,90 @@
+"""Searching DuckDuckGo through the library ``ddgs``, which reads the pages that browsers get."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from zeus_runtime import Doc, Minimum, MissingError, RunError, SearchHit
+
+if TYPE_CHECKING:
+    from zeus_runtime import Build
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of ``duckduckgo``."""
+
+    region: Annotated[str, Doc("Country and language, such as us-en, de-de or cn-zh.")] = "us-en"
+    safesearch: Annotated[Literal["on", "moderate", "off"], Doc("Whether adult pages are left out.")] = (
+        "moderate"
+    )
+    timeout_seconds: Annotated[int, Doc("How long one search may take."), Minimum(1)] = 20
+
+
+class DuckDuckGoError(RunError):
+    """The search did not answer as it should."""
+
+    code = "web_search"
+
+
+class DuckDuckGo:
+    """The search.
+
+    Args:
+        options: as the YAML has them.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    async def search(self, query: str, *, max_results: int) -> Sequence[SearchHit]:
+        import asyncio
+
+        from ddgs import DDGS
+        from ddgs.exceptions import DDGSException, RatelimitException
+
+        options = self._options
+
+        def ask() -> list[dict[str, str]]:
+            with DDGS(timeout=options.timeout_seconds) as search:
+                return search.text(
+                    query,
+                    region=options.region,
+                    safesearch=options.safesearch,
+                    max_results=max_results,
+                    backend="duckduckgo",
+                )
+
+        try:
+            async with asyncio.timeout(options.timeout_seconds + 1):
+                found = await asyncio.to_thread(ask)
+        except RatelimitException:
+            raise DuckDuckGoError(
+                "DuckDuckGo refuses more searches for now", remedy="Wait a minute, or set TAVILY_API_KEY."
+            ) from None
+        except TimeoutError:
+            raise DuckDuckGoError(f"the search took longer than {options.timeout_seconds} seconds") from None
+        except DDGSException as error:
+            if "No results" in str(error):
+                return []
+            raise DuckDuckGoError(f"the search failed: {error}") from None
+        return [
+            SearchHit(each.get("title", ""), each.get("href", ""), each.get("body", "")) for each in found
+        ]
+
+
+def create(options: Options, build: Build) -> DuckDuckGo:
+    """The search.
+
+    Raises:
+        MissingError: ``ddgs`` is not installed.
+    """
+    from importlib.util import find_spec
+
+    if find_spec("ddgs") is None:
+        raise MissingError(
+            "the web search duckduckgo needs ddgs", remedy="Install it: pip install 'zeus-runtime[web]'"
+        )
+    return DuckDuckGo(options)

@@ -1,0 +1,70 @@
+"""What the YAML can say of the sandbox tools."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+from zeus_runtime import Doc, Minimum, Ref, RefTo, SandboxLimit, SandboxLimits
+
+_BUBBLEWRAP: Final = Ref("bubblewrap")
+_MEGABYTE: Final = 2**20
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of ``sandbox``. A limit that the backend cannot keep is an error."""
+
+    backend: Annotated[
+        Ref, RefTo("sandbox"), Doc("What contains the code; nothing runs where it is not there.")
+    ] = field(default=_BUBBLEWRAP)
+    timeout_seconds: Annotated[float, Doc("How long one program may take."), Minimum(0.1)] = 60.0
+    max_timeout_seconds: Annotated[
+        float, Doc("The longest that the model may ask for instead."), Minimum(0.1)
+    ] = 600.0
+    memory_mb: Annotated[int, Doc("Memory of one program's processes together."), Minimum(16)] = 512
+    max_processes: Annotated[int, Doc("Processes and threads of one program."), Minimum(1)] = 64
+    max_file_mb: Annotated[int, Doc("One file."), Minimum(1)] = 64
+    disk_mb: Annotated[int, Doc("All files of a session, and temporary ones as much again."), Minimum(1)] = (
+        256
+    )
+    max_files: Annotated[int, Doc("Files and folders of a session."), Minimum(10)] = 20_000
+    max_output_kb: Annotated[int, Doc("What a program may print before it is ended."), Minimum(1)] = 2_048
+    max_result_chars: Annotated[
+        int,
+        Doc("Characters of the output that the model gets, from its beginning and its end."),
+        Minimum(200),
+    ] = 20_000
+    max_copy_mb: Annotated[int, Doc("One file that is copied between workspace and sandbox."), Minimum(1)] = (
+        16
+    )
+
+    def limits(self, seconds: float | None = None) -> SandboxLimits:
+        """The limits of one program.
+
+        Args:
+            seconds: what the model asked for.
+        """
+        asked = self.timeout_seconds if seconds is None else min(seconds, self.max_timeout_seconds)
+        return SandboxLimits(
+            seconds=asked,
+            memory_bytes=self.memory_mb * _MEGABYTE,
+            processes=self.max_processes,
+            file_bytes=self.max_file_mb * _MEGABYTE,
+            disk_bytes=self.disk_mb * _MEGABYTE,
+            files=self.max_files,
+            output_bytes=self.max_output_kb * 1024,
+        )
+
+
+KEEPS: Final[dict[str, SandboxLimit]] = {
+    "timeout_seconds": "seconds",
+    "max_timeout_seconds": "seconds",
+    "memory_mb": "memory",
+    "max_processes": "processes",
+    "max_file_mb": "file_size",
+    "disk_mb": "disk",
+    "max_files": "files",
+    "max_output_kb": "output",
+}
+"""Which limit of a backend an option needs."""

@@ -1,0 +1,64 @@
+"""What the model reads of a program's end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+from zeus_runtime import Outcome, SandboxFile, SandboxLimit, SandboxLimits, printable
+
+_MEGABYTE: Final = 2**20
+
+
+def report(outcome: Outcome, limits: SandboxLimits, *, max_characters: int) -> str:
+    """The output, its middle left out where it is long, and how the program ended."""
+    text = cut(outcome.output.decode("utf-8", "replace"), max_characters)
+    return "\n".join([*([text.rstrip("\n")] if text.strip() else []), *_ending(outcome, limits)])
+
+
+def cut(text: str, max_characters: int) -> str:
+    """``text``, or its beginning and end with the word that something is missing between them."""
+    if len(text) <= max_characters:
+        return text
+    head = max_characters * 2 // 3
+    tail = max_characters - head
+    left_out = len(text) - head - tail
+    return f"{text[:head]}\n[... {left_out:,} characters left out ...]\n{text[-tail:]}"
+
+
+def listed(files: Sequence[SandboxFile]) -> Iterator[str]:
+    """A line for each file."""
+    if not files:
+        yield "The sandbox is ready and has no files."
+        return
+    yield "In the sandbox:"
+    yield from (f"  {line(each)}" for each in files)
+
+
+def line(file: SandboxFile) -> str:
+    """One file."""
+    name = printable(file.path)
+    if file.kind == "directory":
+        return f"{name}/"
+    return name if file.size_bytes is None else f"{name} ({file.size_bytes:,} bytes)"
+
+
+def _ending(outcome: Outcome, limits: SandboxLimits) -> Iterator[str]:
+    if outcome.killed_by is not None:
+        yield f"[ended: {_reasons(limits)[outcome.killed_by]}]"
+    elif outcome.exit_code or not outcome.output.strip():
+        yield f"[exit code {outcome.exit_code}]"
+    for each in outcome.lost:
+        yield f"[not kept: {printable(each)}]"
+
+
+def _reasons(limits: SandboxLimits) -> Mapping[SandboxLimit, str]:
+    return {
+        "seconds": f"it took longer than {limits.seconds:g} seconds",
+        "memory": f"it took more than {limits.memory_bytes // _MEGABYTE} MB of memory",
+        "processes": f"it had more than {limits.processes} processes",
+        "file_size": f"it wrote a file larger than {limits.file_bytes // _MEGABYTE} MB",
+        "disk": f"its files took more than {limits.disk_bytes // _MEGABYTE} MB",
+        "files": f"it made more than {limits.files:,} files",
+        "output": f"it printed more than {limits.output_bytes // 1024:,} KB",
+    }

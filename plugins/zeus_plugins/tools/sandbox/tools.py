@@ -1,0 +1,170 @@
+"""The sandbox tools: what the model can run, and how files get in and out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from zeus_plugins.tools.sandbox.options import KEEPS, Options
+from zeus_plugins.tools.sandbox.report import listed, report
+from zeus_runtime import (
+    WORKING_FOLDER,
+    Minimum,
+    OptionsError,
+    Program,
+    SandboxError,
+    Tool,
+    ToolResult,
+    ToolRun,
+    WorkspaceError,
+    tool,
+)
+
+if TYPE_CHECKING:
+    from zeus_runtime import Build, SandboxBackend, WorkspaceFiles
+
+_COMMANDS = {"python": ("python3", "/tmp/code.py"), "shell": ("/bin/sh", "/tmp/code.sh")}
+_PROTECTED = (".git", ".zeus")
+
+
+def create(options: Options, build: Build) -> Sequence[Tool]:
+    """``create_sandbox execute_code copy_from_sandbox``.
+
+    Raises:
+        OptionsError: the backend does not keep a limit that the YAML sets.
+        SandboxUnavailableError: nothing can be contained here; the tools are off then.
+    """
+    assert build.sandboxes is not None
+    backend = build.sandboxes.open(options.backend)
+    backend.check()
+    _refuse_unkept(options, backend)
+    return [
+        _create_sandbox(options, backend, build.workspace),
+        _execute_code(options, backend),
+        _copy_from_sandbox(options, backend, build.workspace),
+    ]
+
+
+def _create_sandbox(options: Options, backend: SandboxBackend, workspace: WorkspaceFiles) -> Tool:
+    @tool(category="sandbox", access="write")
+    async def create_sandbox(run: ToolRun, files: list[str] | None = None, empty: bool = False) -> ToolResult:
+        """Prepare the sandbox: copy workspace files into it, or start over.
+
+        The sandbox is a place of its own: programs in it see neither the workspace nor a network, only their own
+        files under /workspace, which stay from one program to the next. execute_code makes it by itself; this is
+        for files that a program needs.
+
+        Args:
+            files: Workspace files to copy, such as /data/sales.csv; each gets the same path below /workspace.
+            empty: Remove what is in the sandbox first.
+        """
+        if empty:
+            await backend.remove(run.session)
+        box = await backend.create(run.session)
+        copied = []
+        for path in files or ():
+            inner = workspace.normalize(path)
+            data = workspace.read(inner, max_bytes=options.max_copy_mb * 2**20)
+            await box.write(f"{WORKING_FOLDER}{inner}", data)
+            copied.append(f"{WORKING_FOLDER}{inner} ({len(data):,} bytes)")
+        held = await box.list(max_files=50)
+        lines = [f"Copied {', '.join(copied)}."] if copied else []
+        return ToolResult("\n".join([*lines, *listed(held)]))
+
+    return create_sandbox
+
+
+def _execute_code(options: Options, backend: SandboxBackend) -> Tool:
+    languages = backend.capabilities.languages
+
+    @tool(
+        category="sandbox",
+        access="write",
+        description=_described(options, languages),
+    )
+    async def execute_code(
+        run: ToolRun,
+        code: str,
+        language: Literal["python", "shell"] = languages[0],
+        timeout_seconds: Annotated[float | None, Minimum(0.1)] = None,
+    ) -> ToolResult:
+        """Run code in the sandbox.
+
+        Args:
+            code: The whole program.
+            language: python, or shell for a script of sh.
+            timeout_seconds: How long it may take.
+        """
+        if language not in languages:
+            raise SandboxError(f"this sandbox has no {language}; it runs {' and '.join(languages)}")
+        box = await backend.create(run.session)
+        command = _COMMANDS[language]
+        limits = options.limits(timeout_seconds)
+        try:
+            source = code.encode()
+        except UnicodeEncodeError:
+            raise SandboxError("code holds characters that UTF-8 cannot write (lone surrogates)") from None
+        outcome = await box.exec(Program(command, {command[-1].rpartition("/")[2]: source}), limits)
+        return ToolResult(
+            report(outcome, limits, max_characters=options.max_result_chars),
+            is_error=outcome.exit_code != 0 or outcome.killed_by is not None,
+            artifact={
+                "exit_code": outcome.exit_code,
+                "killed_by": outcome.killed_by,
+                "seconds": round(outcome.seconds, 3),
+            },
+        )
+
+    return execute_code
+
+
+def _copy_from_sandbox(options: Options, backend: SandboxBackend, workspace: WorkspaceFiles) -> Tool:
+    @tool(category="sandbox", access="write")
+    async def copy_from_sandbox(run: ToolRun, path: str, to: str) -> str:
+        """Copy a file that a program made into the workspace; an old one there is replaced.
+
+        Args:
+            path: File in the sandbox, such as /workspace/plot.png.
+            to: File in the workspace, such as /reports/plot.png.
+        """
+        box = await backend.create(run.session)
+        data = await box.read(path, max_bytes=options.max_copy_mb * 2**20)
+        if protected := _protected(workspace.normalize(to)):
+            raise WorkspaceError(protected)
+        created = workspace.write(to, data, guard=_protected)
+        return f"{'Created' if created else 'Replaced'} {workspace.normalize(to)} ({len(data):,} bytes)."
+
+    return copy_from_sandbox
+
+
+def _protected(path: str) -> str | None:
+    for part in path.split("/"):
+        if part in _PROTECTED:
+            return f"{part} is protected and is not written to."
+    return None
+
+
+def _described(options: Options, languages: Sequence[str]) -> str:
+    network = "no network"
+    return (
+        f"Run {' or '.join(languages)} code in the sandbox and get what it prints.\n\n"
+        f"It starts in {WORKING_FOLDER}, whose files stay for the next call; there is {network}, and the workspace's "
+        f"files are not there until create_sandbox copies them. It may take {options.timeout_seconds:g} seconds and "
+        f"{options.memory_mb} MB; processes that it leaves are ended."
+    )
+
+
+def _refuse_unkept(options: Options, backend: SandboxBackend) -> None:
+    kept = backend.capabilities.limits
+    defaults = Options()
+    for each in fields(Options):
+        needs = KEEPS.get(each.name)
+        if needs is None or needs in kept:
+            continue
+        if getattr(options, each.name) != getattr(defaults, each.name):
+            raise OptionsError(
+                f"sandbox: {each.name} cannot be kept: the backend {options.backend.name!r} does not limit that",
+                remedy=f"Remove {each.name}, or choose another backend.",
+                where=each.name,
+            )

@@ -1,0 +1,124 @@
+"""Fetching one page: redirects looked at one by one, limits on time and on bytes, unpacked no further than wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import zlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+import httpcore
+
+from zeus_plugins.tools.web.addresses import parse_allowed
+from zeus_plugins.tools.web.connecting import CheckedNetwork, Resolve, system_addresses
+from zeus_plugins.tools.web.urls import WebError, redirected, target
+
+if TYPE_CHECKING:
+    from zeus_plugins.tools.web.options import Options
+
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
+_ACCEPT: Final = "text/html, application/xhtml+xml, text/*;q=0.9, application/json;q=0.9, */*;q=0.1"
+_WINDOW: Final = {"gzip": 16 + zlib.MAX_WBITS, "x-gzip": 16 + zlib.MAX_WBITS, "deflate": zlib.MAX_WBITS}
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A page as it came.
+
+    Args:
+        url: where it was in the end.
+        status: the HTTP status.
+        content_type: as the server says, parameters included.
+        data: the body, unpacked.
+        whole: whether that is all of it.
+    """
+
+    url: str
+    status: int
+    content_type: str
+    data: bytes
+    whole: bool
+
+
+async def fetch(url: str, options: Options, *, resolve: Resolve = system_addresses) -> Fetched:
+    """The page at ``url``.
+
+    Raises:
+        WebError: it must not or cannot be fetched, with the reason.
+    """
+    network = CheckedNetwork([parse_allowed(each) for each in options.allow_private], resolve)
+    headers = [
+        ("User-Agent", options.user_agent),
+        ("Accept", _ACCEPT),
+        ("Accept-Encoding", "gzip, deflate"),
+    ]
+    place = url
+    try:
+        async with (
+            asyncio.timeout(options.timeout_seconds),
+            httpcore.AsyncConnectionPool(ssl_context=_trusted(), network_backend=network) as pool,
+        ):
+            for _ in range(options.max_redirects + 1):
+                at = target(place, allow=options.allow_hosts, deny=options.deny_hosts)
+                async with pool.stream("GET", at.url, headers=headers) as response:
+                    given = {
+                        name.decode("latin-1").lower(): value.decode("latin-1")
+                        for name, value in response.headers
+                    }
+                    if response.status in _REDIRECTS and given.get("location"):
+                        place = redirected(at.url, given["location"])
+                        continue
+                    data, whole = await _body(response.aiter_stream(), given, options.max_bytes)
+                    return Fetched(at.url, response.status, given.get("content-type", ""), data, whole)
+    except TimeoutError:
+        raise WebError(f"{place} did not answer within {options.timeout_seconds:g} seconds") from None
+    except (
+        httpcore.NetworkError,
+        httpcore.TimeoutException,
+        httpcore.ProtocolError,
+        ssl.SSLError,
+        OSError,
+    ) as error:
+        raise WebError(f"{place} cannot be fetched: {str(error) or type(error).__name__}") from None
+    raise WebError(f"{url} leads on and on: more than {options.max_redirects} redirects")
+
+
+async def _body(
+    stream: AsyncIterator[bytes], headers: Mapping[str, str], max_bytes: int
+) -> tuple[bytes, bool]:
+    """At most ``max_bytes`` of the unpacked body, and whether that is all."""
+    encoding = headers.get("content-encoding", "identity").strip().lower()
+    if encoding not in ("identity", "") and encoding not in _WINDOW:
+        raise WebError(f"the server packs its answer as {encoding}, which it was not asked for")
+    unpack = None if encoding in ("identity", "") else zlib.decompressobj(_WINDOW[encoding])
+    data = bytearray()
+    first = True
+    async for piece in stream:
+        room = max_bytes - len(data)
+        if unpack is None:
+            data += piece[:room]
+            if len(piece) > room:
+                return bytes(data), False
+            continue
+        try:
+            unpacked = unpack.decompress(piece, room + 1)
+        except zlib.error:
+            if not first or encoding != "deflate":
+                raise WebError("the server's answer cannot be unpacked") from None
+            # Some servers mean the bare format without its header.
+            unpack = zlib.decompressobj(-zlib.MAX_WBITS)
+            unpacked = unpack.decompress(piece, room + 1)
+        first = False
+        data += unpacked[:room]
+        if len(unpacked) > room:
+            return bytes(data), False
+    return bytes(data), True
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The certificates that the system trusts."""
+    return ssl.create_default_context()

@@ -1,0 +1,58 @@
+"""What the YAML can say of the web tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from zeus_runtime import Doc, Maximum, Minimum, Misfit, Ref, RefTo, Surroundings
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of ``web``. A host is a name (``docs.python.org``), or ``*.python.org`` for all below one."""
+
+    search: Annotated[
+        Ref | None,
+        RefTo("search"),
+        Doc("Who searches; null: tavily where TAVILY_API_KEY is set, else duckduckgo."),
+    ] = None
+    max_results: Annotated[int, Doc("Results of one search."), Minimum(1), Maximum(50)] = 5
+    allow_hosts: Annotated[
+        tuple[str, ...] | None, Doc("Only these hosts are fetched from; null for all.")
+    ] = None
+    deny_hosts: Annotated[tuple[str, ...], Doc("These hosts are never fetched from.")] = ()
+    allow_private: Annotated[
+        tuple[str, ...],
+        Doc(
+            "Addresses that are fetched from though they are not public: a network (10.1.0.0/16) or an address with a "
+            "port (127.0.0.1:8080)."
+        ),
+    ] = ()
+    timeout_seconds: Annotated[
+        float, Doc("How long one fetch may take, redirects included."), Minimum(0.01)
+    ] = 30.0
+    max_bytes: Annotated[int, Doc("Bytes of one page, unpacked; the rest is not read."), Minimum(1_000)] = (
+        5_000_000
+    )
+    max_redirects: Annotated[int, Doc("Redirects that one fetch follows."), Minimum(0)] = 5
+    max_result_chars: Annotated[
+        int, Doc("Characters of a page that one call returns; the next call goes on."), Minimum(500)
+    ] = 30_000
+    user_agent: Annotated[str, Doc("What servers are told.")] = "Mozilla/5.0 (compatible; zeus-runtime)"
+
+    def misfits(self, around: Surroundings) -> Iterator[Misfit]:
+        """What is allowed among private addresses can be read."""
+        from zeus_plugins.tools.web.addresses import parse_allowed
+
+        for index, text in enumerate(self.allow_private):
+            try:
+                parse_allowed(text)
+            except ValueError as error:
+                yield Misfit(
+                    ("allow_private", index),
+                    f"{text!r}: {error}",
+                    "write 10.1.0.0/16 or 127.0.0.1:8080",
+                    "wrong-address",
+                )

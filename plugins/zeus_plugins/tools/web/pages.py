@@ -1,0 +1,108 @@
+"""A fetched page as text for a model: HTML as Markdown, what is text as it is, and nothing else."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import TYPE_CHECKING, Final
+
+from zeus_plugins.tools.web.urls import WebError
+
+if TYPE_CHECKING:
+    from zeus_plugins.tools.web.fetching import Fetched
+
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_SAID: Final = re.compile(rb"""charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
+_TEXTS: Final = re.compile(r"text/|application/(json|xml|javascript|x-yaml|yaml|toml|.*\+(json|xml))")
+_HTML: Final = ("text/html", "application/xhtml+xml")
+_LOOKED_AT: Final = 4_096
+_ON_THE_WEB: Final = ("cp1252", "cp1251", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr")
+"""What pages are written in that are not UTF-8 and do not say so; among all encodings there is always a wrong one that
+fits too."""
+_DROPPED: Final = (
+    "script",
+    "style",
+    "noscript",
+    "template",
+    "svg",
+    "iframe",
+    "object",
+    "head",
+    "form",
+    "button",
+)
+_BLANK: Final = re.compile(r"\n\s*\n\s*\n+")
+
+
+def page_text(page: Fetched) -> str:
+    """The page's text.
+
+    Raises:
+        WebError: it is no text.
+    """
+    kind = page.content_type.partition(";")[0].strip().lower()
+    if not kind:
+        kind = "text/html" if page.data[:_LOOKED_AT].lstrip()[:1] == b"<" else "text/plain"
+    if kind not in _HTML and not _TEXTS.match(kind):
+        raise WebError(
+            f"{page.url} is {kind} ({len(page.data):,} bytes), not text",
+            remedy="Look for a page with its text.",
+        )
+    text = decoded(page.data, page.content_type, html=kind in _HTML)
+    if "\0" in text[:_LOOKED_AT]:
+        raise WebError(f"{page.url} says it is {kind}, but it is not text")
+    return as_markdown(text) if kind in _HTML else text
+
+
+def decoded(data: bytes, content_type: str, *, html: bool) -> str:
+    """``data`` as text: by its byte order mark, by what the server says, by what the page says, else by its bytes."""
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return data.decode(encoding, "replace")
+    said = _SAID.search(content_type.encode("latin-1", "replace"))
+    inside = _SAID.search(data[:_LOOKED_AT]) if html else None
+    for found in (said, inside):
+        if found is not None and (name := _codec(found[1].decode("ascii"))):
+            return data.decode(name, "replace")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        from charset_normalizer import from_bytes
+
+        best = from_bytes(data[:200_000], cp_isolation=list(_ON_THE_WEB)).best()
+        return data.decode(best.encoding if best is not None else "utf-8", "replace")
+
+
+def as_markdown(html: str) -> str:
+    """HTML as Markdown, without what only a browser needs."""
+    from bs4 import BeautifulSoup
+    from markdownify import MarkdownConverter
+
+    soup = BeautifulSoup(html, "html.parser")
+    title = soup.title.get_text(" ", strip=True) if soup.title is not None else ""
+    for each in soup.find_all((*_DROPPED, "title")):
+        each.decompose()
+    try:
+        text = MarkdownConverter(heading_style="ATX", strip=["img"], bullets="-").convert_soup(soup)
+    except RecursionError:
+        # Nested deeper than any page that somebody wrote.
+        text = soup.get_text("\n")
+    text = _BLANK.sub("\n\n", text).strip()
+    return text if not title or text.startswith(f"# {title}") else f"# {title}\n\n{text}"
+
+
+def _codec(name: str) -> str | None:
+    try:
+        found = codecs.lookup(name)
+    except LookupError:
+        return None
+    # What browsers do: Latin-1 means Windows-1252. A codec that makes no text of bytes is none.
+    if found.name in ("iso8859-1", "ascii"):
+        return "cp1252"
+    return found.name if found._is_text_encoding else None

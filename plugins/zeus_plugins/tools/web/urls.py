@@ -1,0 +1,75 @@
+"""Which URLs may be fetched, before anything is asked of the network. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from urllib.parse import quote, urldefrag, urljoin, urlsplit, urlunsplit
+
+from zeus_runtime import ZeusError
+
+_PORTS = {"http": 80, "https": 443}
+
+
+class WebError(ZeusError):
+    """A page cannot or must not be fetched; written to be read by the model."""
+
+    code = "web"
+
+
+class Target(NamedTuple):
+    """A URL that may be fetched, written as a server is sent it."""
+
+    url: str
+    host: str
+    port: int
+
+
+def target(url: str, *, allow: Sequence[str] | None, deny: Sequence[str]) -> Target:
+    """What ``url`` names.
+
+    Raises:
+        WebError: it is no web address, or its host is not allowed.
+    """
+    try:
+        parts = urlsplit(urldefrag(url.strip()).url)
+        port = parts.port or _PORTS.get(parts.scheme, 0)
+        host = (parts.hostname or "").rstrip(".")
+        ascii_host = host if ":" in host else host.encode("idna").decode("ascii")
+    except ValueError:
+        raise WebError(
+            "this is no web address", remedy="Write it whole, as in https://example.com/page."
+        ) from None
+    if parts.scheme not in _PORTS:
+        raise WebError(
+            f"only http and https are fetched, not {parts.scheme or 'an address without https://'}",
+            remedy="Write it whole, as in https://example.com/page.",
+        )
+    if not ascii_host:
+        raise WebError("the address names no host", remedy="Write it whole, as in https://example.com/page.")
+    if parts.username is not None or parts.password is not None:
+        raise WebError("an address with a user name or password is not fetched", remedy="Leave them out.")
+    if any(matches(ascii_host, pattern) for pattern in deny):
+        raise WebError(f"{ascii_host} must not be fetched from (deny_hosts)")
+    if allow is not None and not any(matches(ascii_host, pattern) for pattern in allow):
+        raise WebError(f"{ascii_host} is not among the hosts that may be fetched from (allow_hosts)")
+    shown = f"[{ascii_host}]" if ":" in ascii_host else ascii_host
+    place = shown if port == _PORTS[parts.scheme] else f"{shown}:{port}"
+    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
+    query = quote(parts.query, safe="/%:@!$&'()*+,;=~-._?")
+    return Target(urlunsplit((parts.scheme, place, path, query, "")), ascii_host, port)
+
+
+def matches(host: str, pattern: str) -> bool:
+    """Whether a host is the one that a pattern names, or below it where the pattern begins with ``*.``."""
+    host, pattern = host.lower().rstrip("."), pattern.lower().rstrip(".")
+    if pattern == "*":
+        return True
+    if pattern.startswith("*."):
+        return host.endswith(pattern[1:])
+    return host == pattern
+
+
+def redirected(base: str, location: str) -> str:
+    """Where a redirect from ``base`` leads."""
+    return urljoin(base, location)

@@ -1,0 +1,169 @@
+"""What is seen of the settings of the sandbox: what programs can do, where their files are, what the model is told."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from zeus_plugins.sandboxes.docker.backend import Docker
+from zeus_plugins.sandboxes.docker.command import made
+
+from tests.acceptance.settings import Flip, Scene, See
+from tests.support.sandboxes import bubblewrap, small_rootfs
+from zeus_runtime import SandboxLimits, Section
+from zeus_runtime.testing import calling
+
+BOXED: Final[dict[str, Any]] = {"tools": [{"sandbox": {"backend": {"bubblewrap": {}}}}]}
+LISTED: Final[dict[str, Any]] = {**BOXED, "middlewares": ["sandbox_files"]}
+
+
+def runs(code: str, find: str = "done", language: str = "python", **arguments: Any) -> See:
+    """Whether a program comes to print ``find``."""
+
+    async def see(scene: Scene) -> bool:
+        bubblewrap(scene.folder)
+        call = calling(("execute_code", {"code": code, "language": language, **arguments}))
+        return find in (await scene.play(call, "done")).results[-1]
+
+    return see
+
+
+async def tools(scene: Scene) -> list[str]:
+    bubblewrap(scene.folder)
+    return [each.tool.name for each in scene.agent().plan.tools]
+
+
+async def copied(scene: Scene) -> bool:
+    """Whether a file of two megabytes gets into the sandbox."""
+    bubblewrap(scene.folder)
+    scene.write("big.txt", "x" * 2 * 2**20)
+    played = await scene.play(calling(("create_sandbox", {"files": ["/big.txt"]})), "done")
+    return "Copied" in played.results[-1]
+
+
+async def kept(scene: Scene) -> list[str]:
+    """Where a program's file is on disk, without the session's name."""
+    await runs("open('made.txt', 'w'); print('done')")(scene)
+    return [each.rsplit("/", 2)[0] for each in scene.files() if each.endswith("made.txt")]
+
+
+async def forgotten(scene: Scene) -> bool:
+    """Whether the files of a session that ran nothing for five days are gone."""
+    old = scene.folder / ".zeus/sandboxes/old"
+    old.mkdir(parents=True)
+    os.utime(old, (time.time() - 5 * 86_400,) * 2)
+    await runs("print('done')")(scene)
+    return not old.exists()
+
+
+async def issue(scene: Scene) -> bool:
+    """Whether programs see the files of a rootfs that lies there."""
+    small_rootfs(scene.folder / "rootfs", "sh", "cat", "setpriv")
+    return await runs("cat /etc/issue", "my own", "shell")(scene)  # type: ignore[no-any-return]
+
+
+async def problems(scene: Scene) -> tuple[str, ...]:
+    bubblewrap(scene.folder)
+    return scene.problems()
+
+
+async def told(scene: Scene) -> int:
+    """How many of thirty files section 14 names in the next run."""
+    bubblewrap(scene.folder)
+    code = "for number in range(30): open(f'number-{number:02}.txt', 'w')"
+    played = await scene.play(calling(("execute_code", {"code": code})), "done")
+    session = played.events[-1].session  # type: ignore[union-attr]
+    again = await scene.play("done", "done", "done", session=session)
+    system = again.requests[-1].system
+    assert "# Files in the sandbox" in system, Section.SANDBOX
+    return system.count("number-")
+
+
+SANDBOXED: Final = (
+    Flip("tool:sandbox.backend", {"bubblewrap": {"command": "nope"}}, tools,
+         ["create_sandbox", "execute_code", "copy_from_sandbox"], [], {"tools": [{"sandbox": {}}]}),
+    Flip("tool:sandbox.timeout_seconds", 0.2, runs("import time; time.sleep(0.5); print('done')"), True, False, BOXED),
+    Flip("tool:sandbox.max_timeout_seconds", 0.2,
+         runs("import time; time.sleep(0.5); print('done')", timeout_seconds=30), True, False, BOXED),
+    Flip("tool:sandbox.memory_mb", 64, runs("held = bytearray(128 * 2**20)\nprint('done')"), True, False, BOXED),
+    Flip("tool:sandbox.max_processes", 2,
+         runs("import os, time\nfor _ in range(5):\n    if os.fork() == 0: time.sleep(30)\nprint('done')"),
+         True, False, BOXED),
+    Flip("tool:sandbox.max_file_mb", 1, runs("open('a', 'wb').write(bytes(2 * 2**20))\nprint('done')"), True, False,
+         BOXED),
+    Flip("tool:sandbox.disk_mb", 1, runs("open('a', 'wb').write(bytes(2 * 2**20))\nprint('done')"), True, False, BOXED),
+    Flip("tool:sandbox.max_files", 10,
+         runs("import time\nfor n in range(50): open(str(n), 'w')\ntime.sleep(0.4)\nprint('done')"),
+         True, False, BOXED),
+    Flip("tool:sandbox.max_output_kb", 1, runs("print('x' * 2_000)\nprint('done')"), True, False, BOXED),
+    Flip("tool:sandbox.max_result_chars", 200, runs("print('x' * 2_000)", "characters left out"), False, True, BOXED),
+    Flip("tool:sandbox.max_copy_mb", 1, copied, True, False, BOXED),
+    Flip("sandbox:bubblewrap.folder", "boxes", kept, [".zeus/sandboxes"], ["boxes"], BOXED),
+    Flip("sandbox:bubblewrap.keep_days", 1, forgotten, False, True, BOXED),
+    Flip("sandbox:bubblewrap.rootfs", "rootfs", issue, False, True, BOXED),
+    Flip("sandbox:bubblewrap.python", "/nowhere/python3", problems, (), ("options",), BOXED),
+    Flip("sandbox:bubblewrap.command", "nope", tools, ["create_sandbox", "execute_code", "copy_from_sandbox"], [],
+         BOXED),
+    Flip("middleware:sandbox_files.max_tokens", 60, lambda scene: _fewer(scene, 30), False, True, LISTED),
+    Flip("middleware:sandbox_files.max_files", 7, told, 30, 7, LISTED),
+)  # fmt: skip
+
+
+async def _fewer(scene: Scene, most: int) -> bool:
+    return await told(scene) < most
+
+
+DOCKER: Final[dict[str, Any]] = {"tools": [{"sandbox": {"backend": {"docker": {}}}}]}
+
+
+def container(find: str) -> See:
+    """Whether the command that makes a container holds ``find``."""
+
+    async def see(scene: Scene) -> bool:
+        backend = _docker(scene)
+        return find in " ".join(made(backend._options, "name", SandboxLimits()))
+
+    return see
+
+
+def _docker(scene: Scene) -> Docker:
+    """The backend of the config, whose client is one that makes no containers."""
+    for name in ("docker", "other"):
+        scene.write(name, Path("tests/plugins_bundled/sandboxes/fake_docker.sh").read_text())
+        (scene.folder / name).chmod(0o755)
+    scene.environ |= {"PATH": f"{scene.folder}:/usr/bin:/bin", "FAKE_DOCKER": str(scene.folder)}
+    sandboxes = scene.agent().plan.build.sandboxes
+    assert sandboxes is not None
+    (backend,) = sandboxes.opened
+    assert isinstance(backend, Docker)
+    return backend
+
+
+async def client(scene: Scene) -> str:
+    return Path(_docker(scene)._client).name
+
+
+async def docker_folder(scene: Scene) -> list[str]:
+    box = await _docker(scene).create("s1")
+    await box.write("made.txt", b"x")
+    return [each.rsplit("/", 2)[0] for each in scene.files() if each.endswith("made.txt")]
+
+
+async def docker_forgets(scene: Scene) -> bool:
+    old = scene.folder / ".zeus/sandboxes/old"
+    old.mkdir(parents=True)
+    os.utime(old, (time.time() - 5 * 86_400,) * 2)
+    await _docker(scene).create("s1")
+    return not old.exists()
+
+
+DOCKED: Final = (
+    Flip("sandbox:docker.image", "mine:1", container("sleep mine:1"), False, True, DOCKER),
+    Flip("sandbox:docker.command", "other", client, "docker", "other", DOCKER),
+    Flip("sandbox:docker.runtime", "runsc", container("--runtime runsc"), False, True, DOCKER),
+    Flip("sandbox:docker.cpus", 0.5, container("--cpus 0.5"), False, True, DOCKER),
+    Flip("sandbox:docker.folder", "boxes", docker_folder, [".zeus/sandboxes"], ["boxes"], DOCKER),
+    Flip("sandbox:docker.keep_days", 1, docker_forgets, False, True, DOCKER),
+)

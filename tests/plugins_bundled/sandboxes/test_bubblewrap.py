@@ -1,0 +1,200 @@
+"""The bubblewrap sandbox: what every backend must do, its filter, its Python, and what it says where it cannot work."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from zeus_plugins.sandboxes.bubblewrap.backend import Bubblewrap, host_root
+from zeus_plugins.sandboxes.bubblewrap.command import Root, arguments_of, waiting
+from zeus_plugins.sandboxes.bubblewrap.identity import Identity
+from zeus_plugins.sandboxes.bubblewrap.options import Options
+from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
+from zeus_plugins.sandboxes.bubblewrap.syscalls import ABSENT, FORBIDDEN, LOOKED_INTO, MACHINES, NEWEST
+
+from tests.support.sandboxes import bubblewrap, ran, small_rootfs
+from zeus_runtime import (
+    Agent,
+    OptionsError,
+    Program,
+    SandboxBackend,
+    SandboxError,
+    SandboxLimits,
+    SandboxUnavailableError,
+)
+from zeus_runtime.testing import SandboxConformance
+
+pytestmark = pytest.mark.xdist_group("sandbox")
+NOBODY = 65534
+
+
+class TestConformance(SandboxConformance):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+        bubblewrap(tmp_path)
+
+    @asynccontextmanager
+    async def backend(self) -> AsyncIterator[SandboxBackend]:
+        backend = bubblewrap(self.folder)
+        yield backend
+        await backend.aclose()
+
+
+def without(folder: Path, **options: str) -> SandboxUnavailableError:
+    with pytest.raises(SandboxUnavailableError) as refused:
+        Bubblewrap(Options(**options), folder, {"PATH": str(folder)}).check()
+    return refused.value
+
+
+def test_without_the_program_nothing_runs_and_the_install_command_is_named(tmp_path: Path) -> None:
+    error = without(tmp_path)
+    assert error.exit_code == 4
+    assert "not installed" in error.message
+    assert "apt-get install bubblewrap" in str(error.remedy)
+
+
+def test_a_host_that_allows_no_namespaces_is_said_in_bubblewraps_words(tmp_path: Path) -> None:
+    program = tmp_path / "bwrap"
+    program.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
+    program.chmod(0o755)
+    assert "No permissions to create new namespace" in without(tmp_path).message
+
+
+async def test_a_sandbox_that_breaks_later_is_an_error_and_no_plain_process(tmp_path: Path) -> None:
+    backend = bubblewrap(tmp_path)
+    box = await backend.create("s1")
+    program = tmp_path / "bwrap"
+    program.write_text(f"#!/bin/sh\necho 'bwrap: broken' >&2\ntouch {tmp_path}/started\nexit 1\n")
+    program.chmod(0o755)
+    box._bwrap = str(program)
+    with pytest.raises(SandboxError, match="bwrap: broken"):
+        await box.exec(Program(("touch", str(tmp_path / "ran"))), SandboxLimits())
+    assert (tmp_path / "started").exists()
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_filter_has_the_kernels_numbers() -> None:
+    try:
+        resolve = ctypes.CDLL("libseccomp.so.2").seccomp_syscall_resolve_name_arch
+    except OSError:
+        pytest.skip("libseccomp is not here to compare with")
+    resolve.argtypes, resolve.restype = (ctypes.c_uint32, ctypes.c_char_p), ctypes.c_int
+    compared = 0
+    for table in (FORBIDDEN, ABSENT, LOOKED_INTO):
+        for name, numbers in table.items():
+            for machine in MACHINES.values():
+                known = resolve(machine.audit, name.encode())
+                number = numbers[machine.column]
+                if known >= 0 or number is None:
+                    assert number == (known if known >= 0 else None), name
+                    compared += 1
+                assert number is None or number <= NEWEST
+    assert compared > 140
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_path_through_the_filter_ends_in_a_return(machine: str) -> None:
+    program = filter_program(machine)
+    steps = [program[each : each + 8] for each in range(0, len(program), 8)]
+    for place, step in enumerate(steps):
+        code = int.from_bytes(step[:2], sys.byteorder)
+        targets = [place + 1 + step[2], place + 1 + step[3]] if code & 7 == 5 else [place + 1]
+        assert code == 0x06 or all(each < len(steps) for each in targets)
+    assert int.from_bytes(steps[-1][:2], sys.byteorder) == 0x06
+
+
+async def test_programs_get_the_python_that_zeus_runs_on(tmp_path: Path) -> None:
+    box = await bubblewrap(tmp_path).create("s1")
+    _, text = await ran(box, "import sys, sysconfig, ssl, sqlite3; print(sys.version_info[:3])")
+    wanted = sys.version_info[:3] if Path(host_root(None).python or "").name != "python3" else text.strip()
+    assert text.strip() == str(wanted)
+
+
+async def test_a_rootfs_is_what_programs_see(tmp_path: Path) -> None:
+    small_rootfs(tmp_path / "rootfs", "sh", "cat", "setpriv")
+    backend = bubblewrap(tmp_path, rootfs="rootfs")
+    assert backend.capabilities.languages == ("shell",)
+    box = await backend.create("s1")
+    shown = Program(("/bin/sh", "-c", "cat /etc/issue; echo /*; echo /usr/bin/*; echo made > made"))
+    outcome = await box.exec(shown, SandboxLimits())
+    assert outcome.output.decode().splitlines() == [
+        "my own",
+        "/bin /dev /etc /lib /lib64 /proc /tmp /usr /workspace",
+        "/usr/bin/cat /usr/bin/setpriv /usr/bin/sh",
+    ]
+    assert await box.read("made", max_bytes=10) == b"made\n"
+
+
+@pytest.mark.parametrize("options", [{"rootfs": "nowhere"}, {"python": "/nowhere/python3"}])
+def test_a_rootfs_or_python_that_is_not_there_is_an_error_of_the_yaml(
+    options: dict[str, str], tmp_path: Path
+) -> None:
+    config = {"version": 1, "model": "gpt-4o", "tools": [{"sandbox": {"backend": {"bubblewrap": options}}}]}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    with pytest.raises(OptionsError, match="nowhere") as refused:
+        Agent.from_config(directory=tmp_path, environ={})
+    assert refused.value.exit_code == 3
+
+
+def test_an_ordinary_users_programs_are_in_a_user_namespace_that_makes_no_others(tmp_path: Path) -> None:
+    """Root runs this as nobody; an ordinary user as themselves."""
+    bubblewrap(tmp_path)
+    given = arguments_of(
+        Root(None, None), Identity(1000, False), SandboxLimits(), {}, filter_fd=3, status_fd=4
+    )
+    given = _without(_without(given, "--seccomp", 2), "--json-status-fd", 2)
+    shell = "id -u; unshare -Ur true; echo $?; grep CapEff /proc/self/status; ulimit -a"
+    command = waiting(Identity(1000, False), SandboxLimits(processes=7), ("/bin/sh", "-c", shell))
+    user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+    gate, gate_end = socket.socketpair()
+    with gate, gate_end:
+        gate.sendall(b"\n")
+        done = subprocess.run(
+            [str(shutil.which("bwrap")), *given, "--", *command],
+            stdin=gate_end,
+            capture_output=True,
+            env={},
+            cwd="/",
+            check=False,
+            **user,  # type: ignore[call-overload]
+        )
+    text = done.stdout.decode()
+    assert done.returncode == 0, done.stderr
+    assert text.startswith("1000\n")
+    assert "unshare failed" in text
+    assert "CapEff:\t0000000000000000" in text
+    assert "process              9" in text or "max user processes" in text
+
+
+def _without(words: Sequence[str], option: str, count: int) -> list[str]:
+    place = words.index(option)
+    return [*words[:place], *words[place + count :]]
+
+
+async def test_files_of_sessions_that_ran_nothing_for_long_are_removed(tmp_path: Path) -> None:
+    root = tmp_path / ".zeus/sandboxes"
+    for name, days in (("old", 40), ("new", 5), ("s1", 40)):
+        (root / name).mkdir(parents=True)
+        (root / name / "file").write_text("x")
+        os.utime(root / name, (time.time() - days * 86_400,) * 2)
+    await bubblewrap(tmp_path, keep_days=30.0).create("s1")
+    assert sorted(each.name for each in root.iterdir()) == ["new", "s1"]
+
+
+async def test_a_session_with_more_files_than_fit_is_told_so(tmp_path: Path) -> None:
+    box = await bubblewrap(tmp_path).create("s1")
+    await box.write("big", b"x" * 3_000_000)
+    with pytest.raises(SandboxError, match="cannot be put into the sandbox: No space left"):
+        await box.exec(Program(("true",)), SandboxLimits(disk_bytes=2**20))
+    assert await box.read("big", max_bytes=3_000_000) == b"x" * 3_000_000

@@ -1,0 +1,133 @@
+"""The docker backend: the containers it asks for, and what it makes of a client's answers. No engine runs here."""
+
+from __future__ import annotations
+
+import io
+import os
+import stat
+import tarfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from zeus_plugins.sandboxes.docker.backend import Docker
+from zeus_plugins.sandboxes.docker.command import made
+from zeus_plugins.sandboxes.docker.options import Options
+from zeus_plugins.sandboxes.docker.packing import unpack
+
+from tests.support.sandboxes import bubblewrap
+from zeus_runtime import Program, SandboxBackend, SandboxError, SandboxLimits, SandboxUnavailableError
+from zeus_runtime.testing import SandboxConformance
+
+pytestmark = pytest.mark.xdist_group("sandbox")
+FAKE = Path(__file__).with_name("fake_docker.sh")
+
+
+def faked(folder: Path) -> Docker:
+    """A backend over a client that makes no containers."""
+    bubblewrap(folder)
+    client = folder / "docker"
+    client.write_text(FAKE.read_text())
+    client.chmod(client.stat().st_mode | stat.S_IXUSR)
+    (folder / "state").mkdir(exist_ok=True)
+    environ = {"PATH": f"{folder}:{os.environ['PATH']}", "FAKE_DOCKER": str(folder / "state")}
+    return Docker(Options(), folder, environ)
+
+
+class TestConformance(SandboxConformance):
+    @pytest.fixture(autouse=True)
+    def _folder(self, tmp_path: Path) -> None:
+        self.folder = tmp_path
+        faked(tmp_path)
+
+    @asynccontextmanager
+    async def backend(self) -> AsyncIterator[SandboxBackend]:
+        backend = faked(self.folder)
+        yield backend
+        await backend.aclose()
+
+
+def test_a_container_has_nothing_of_the_host_and_every_limit() -> None:
+    limits = SandboxLimits(
+        seconds=30, memory_bytes=2**27, processes=10, file_bytes=2**20, disk_bytes=2**24, files=500
+    )
+    words = made(Options(image="img", runtime="runsc", cpus=0.5), "n1", limits)
+    pairs = dict(pairwise(words))
+    assert pairs["--network"] == "none"
+    assert pairs["--user"] == "65534:65534"
+    assert pairs["--cap-drop"] == "ALL"
+    assert pairs["--security-opt"] == "no-new-privileges"
+    assert "--read-only" in words
+    assert pairs["--memory"] == pairs["--memory-swap"] == f"{2**27 + 2**25}b"
+    assert pairs["--pids-limit"] == "14"
+    assert pairs["--runtime"] == "runsc"
+    assert pairs["--cpus"] == "0.5"
+    assert "fsize=1048576" in words
+    assert words.count("--tmpfs") == 2
+    assert all(
+        "size=16777216,nr_inodes=500" in word for word in words if word.startswith(("/workspace:", "/tmp:"))
+    )
+    assert not {"--volume", "-v", "--mount", "--privileged", "--env", "--publish"} & set(words)
+    assert words[-3:] == ["sleep", "img", "150"]
+
+
+async def test_every_container_is_removed_whatever_happens(tmp_path: Path) -> None:
+    box = await faked(tmp_path).create("s1")
+    await box.exec(Program(("true",)), SandboxLimits())
+    await box.exec(Program(("sleep", "60")), SandboxLimits(seconds=0.2))
+    asked = [line.split() for line in (tmp_path / "state/asked").read_text().splitlines()]
+    names = {each[each.index("--name") + 1] for each in asked if each[0] == "run"}
+    assert len(names) == 2
+    assert names == {each[-1] for each in asked if each[0] == "rm"}
+
+
+def test_without_a_client_or_an_engine_it_is_off(tmp_path: Path) -> None:
+    with pytest.raises(SandboxUnavailableError, match="is not installed"):
+        Docker(Options(command="no-docker"), tmp_path, {"PATH": str(tmp_path)}).check()
+    client = tmp_path / "docker"
+    client.write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")
+    client.chmod(0o755)
+    with pytest.raises(SandboxUnavailableError, match="Cannot connect to the Docker daemon"):
+        Docker(Options(), tmp_path, {"PATH": f"{tmp_path}:/bin:/usr/bin"}).check()
+
+
+async def test_what_the_engine_refuses_is_said_in_its_words(tmp_path: Path) -> None:
+    backend = faked(tmp_path)
+    box = await backend.create("s1")
+    (tmp_path / "docker").write_text("#!/bin/sh\necho 'no such image' >&2\nexit 125\n")
+    with pytest.raises(SandboxError, match="docker run failed: no such image"):
+        await box.exec(Program(("true",)), SandboxLimits())
+
+
+def test_an_archive_that_a_program_made_is_believed_in_nothing(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for name, kind, link in (
+            ("./fine", tarfile.REGTYPE, ""),
+            ("../escaped", tarfile.REGTYPE, ""),
+            ("/absolute", tarfile.REGTYPE, ""),
+            ("out", tarfile.SYMTYPE, "../../etc"),
+            ("passwd", tarfile.SYMTYPE, "/etc/passwd"),
+            ("device", tarfile.CHRTYPE, ""),
+            ("pipe", tarfile.FIFOTYPE, ""),
+            ("large", tarfile.REGTYPE, ""),
+        ):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname, entry.mode = kind, link, 0o6755
+            content = b"x" * (2_000 if name == "large" else 1) if kind == tarfile.REGTYPE else b""
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+    data.seek(0)
+    folder = tmp_path / "boxes/s1"
+    folder.mkdir(parents=True)
+    (folder / "old").write_text("old")
+    lost = unpack(data, folder, max_bytes=1_000, max_files=100)
+    found = {each.name for each in folder.iterdir()}
+    assert found <= {"fine", "absolute"}
+    assert "fine" in found
+    assert (folder / "fine").stat().st_mode & 0o7022 == 0
+    assert len(lost) >= 6
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["boxes"]
+    assert [each.name for each in (tmp_path / "boxes").iterdir()] == ["s1"]

@@ -1,0 +1,592 @@
+"""Programs that try to do harm: each really runs, and the harm does not happen."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import subprocess
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from zeus_plugins.sandboxes.bubblewrap.box import Box
+
+from tests.support.sandboxes import MEGABYTE, bubblewrap, processes_with, ran
+from zeus_runtime import Program, SandboxError, SandboxLimits
+
+pytestmark = pytest.mark.xdist_group("sandbox")
+
+
+@pytest.fixture
+async def box(tmp_path: Path) -> AsyncIterator[Box]:
+    backend = bubblewrap(tmp_path / "kept")
+    yield await backend.create("s1")
+    await backend.aclose()
+
+
+SYSCALL = """
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+def call(number, *arguments):
+    ctypes.set_errno(0)
+    libc.syscall(number, *(ctypes.c_long(each) for each in arguments))
+    return errno.errorcode.get(ctypes.get_errno(), 'done')
+"""
+"""For x86-64, which the numbers are of."""
+
+native = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are those of x86-64")
+
+
+async def test_a_fork_bomb_meets_the_limit_of_processes(box: Box) -> None:
+    word = f"bomb{secrets.token_hex(4)}"
+    outcome, text = await ran(
+        box,
+        f"""
+import os, time
+open('/proc/self/comm', 'w').write({word!r})
+forks = 0
+try:
+    while True:
+        if os.fork() == 0:
+            time.sleep(60)
+        forks += 1
+except BlockingIOError:
+    print('refused after', forks, flush=True)
+""",
+        processes=12,
+    )
+    assert text.startswith("refused after ")
+    assert int(text.split()[2]) <= 14
+    assert outcome.exit_code == 0
+    assert processes_with(word) == []
+
+
+async def test_a_fork_bomb_that_goes_on_is_ended_and_nothing_of_it_lives(box: Box) -> None:
+    word = f"bomb{secrets.token_hex(4)}"
+    outcome, _ = await ran(
+        box,
+        f"""
+import os
+open('/proc/self/comm', 'w').write({word!r})
+while True:
+    try: os.fork()
+    except OSError: pass
+""",
+        processes=12,
+        seconds=0.5,
+    )
+    assert outcome.killed_by == "seconds"
+    assert processes_with(word) == []
+
+
+async def test_memory_of_one_process_is_limited(box: Box) -> None:
+    outcome, text = await ran(
+        box,
+        """
+held = []
+try:
+    while True: held.append(bytearray(8 * 2**20))
+except MemoryError:
+    megabytes = 8 * len(held)
+    held.clear()
+    print('refused after', megabytes)
+""",
+        memory_bytes=128 * MEGABYTE,
+    )
+    assert outcome.killed_by == "memory" or int(text.split()[2]) <= 128
+
+
+async def test_memory_of_many_processes_together_is_limited(box: Box) -> None:
+    outcome, _ = await ran(
+        box,
+        """
+import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        held = bytearray(40 * 2**20)
+        held[::4096] = b'x' * len(held[::4096])
+        time.sleep(60)
+time.sleep(60)
+""",
+        memory_bytes=128 * MEGABYTE,
+    )
+    assert outcome.killed_by == "memory"
+    assert outcome.seconds < 5
+
+
+async def test_shared_memory_that_no_process_seems_to_have_is_limited_too(box: Box) -> None:
+    outcome, _ = await ran(
+        box,
+        """
+import mmap, time
+held = []
+for _ in range(64):
+    area = mmap.mmap(-1, 16 * 2**20)
+    area.write(b'x' * 16 * 2**20)
+    area.madvise(mmap.MADV_DONTNEED)
+    held.append(area)
+    time.sleep(0.02)
+time.sleep(60)
+""",
+        memory_bytes=128 * MEGABYTE,
+    )
+    assert outcome.killed_by == "memory"
+
+
+@native
+async def test_memory_outside_of_processes_cannot_be_had(box: Box) -> None:
+    _, text = await ran(box, SYSCALL + "print(call(319, 0, 0), call(29, 0, 1 << 30, 0o1600), call(447, 0))")
+    assert text.split() == ["ENOSYS"] * 3
+
+
+async def test_a_full_disk_is_the_programs_own(box: Box, tmp_path: Path) -> None:
+    _, text = await ran(
+        box,
+        """
+import os
+for folder in ('/workspace', '/tmp', '/dev/shm'):
+    written = 0
+    try:
+        for number in range(1000):
+            with open(f'{folder}/{number}', 'wb', buffering=0) as file:
+                written += file.write(b'x' * 2**20)
+    except OSError as error:
+        print(folder, error.strerror, written // 2**20)
+for folder in ('/', '/dev', '/etc', '/usr', '/opt', '/proc', '/home', '/var/tmp'):
+    try:
+        open(f'{folder}/fill', 'w')
+        print('wrote to', folder)
+    except OSError: pass
+""",
+        disk_bytes=8 * MEGABYTE,
+    )
+    lines = text.splitlines()
+    assert [each.rsplit(" ", 1)[0] for each in lines] == [
+        f"{folder} No space left on device" for folder in ("/workspace", "/tmp", "/dev/shm")
+    ]
+    assert all(int(each.split()[-1]) <= 8 for each in lines)
+    assert sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()) <= 8 * MEGABYTE
+
+
+async def test_a_flood_of_empty_files_is_ended(box: Box) -> None:
+    outcome, _ = await ran(
+        box, "for number in range(10**7): open(f'/workspace/{number}', 'w').close()", files=500
+    )
+    assert outcome.killed_by == "files"
+    assert outcome.seconds < 5
+
+
+async def test_a_file_of_a_terabyte_is_refused(box: Box) -> None:
+    _, text = await ran(
+        box,
+        """
+try:
+    open('/workspace/huge', 'w').truncate(2**40)
+    print('made')
+except OSError as error: print(error.strerror)
+""",
+    )
+    assert text.strip() == "File too large"
+
+
+async def test_no_environment_of_the_host_can_be_read(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = secrets.token_hex(16)
+    monkeypatch.setenv("ZEUS_TEST_SECRET", secret)
+    outcome, text = await ran(
+        box,
+        """
+import os, pathlib
+print(dict(os.environ))
+for each in pathlib.Path('/proc').glob('[0-9]*/environ'):
+    try: print(each, each.read_bytes())
+    except OSError as error: print(each, error.strerror)
+for each in pathlib.Path('/proc').glob('[0-9]*/cmdline'): print(each, each.read_bytes())
+""",
+    )
+    assert outcome.exit_code == 0
+    assert "/proc/1/environ" in text
+    assert secret not in text
+    assert "/proc/1/cmdline" in text
+    assert str(Path.cwd()) not in text
+
+
+async def test_no_network_is_there_neither_the_hosts_nor_the_metadata_service(box: Box) -> None:
+    seen: list[object] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0.2)
+
+        def accept() -> None:
+            try:
+                seen.append(server.accept())
+            except TimeoutError:
+                return
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        _, text = await ran(
+            box,
+            f"""
+import socket
+for family, kind, address in (
+    (socket.AF_INET, socket.SOCK_STREAM, ('127.0.0.1', {server.getsockname()[1]})),
+    (socket.AF_INET, socket.SOCK_STREAM, ('169.254.169.254', 80)),
+    (socket.AF_INET, socket.SOCK_STREAM, ('10.0.0.1', 80)),
+    (socket.AF_INET, socket.SOCK_STREAM, ('8.8.8.8', 53)),
+    (socket.AF_INET6, socket.SOCK_STREAM, ('fd00:ec2::254', 80)),
+    (socket.AF_INET, socket.SOCK_DGRAM, ('169.254.169.254', 53)),
+    (40, socket.SOCK_STREAM, None),
+    (socket.AF_PACKET, socket.SOCK_RAW, None),
+    (socket.AF_NETLINK, socket.SOCK_RAW, None),
+):
+    try:
+        with socket.socket(family, kind) as client:
+            client.settimeout(1)
+            client.connect(address)
+            print('connected to', address)
+    except OSError as error: print('refused', family, error.strerror)
+""",
+        )
+        thread.join()
+    assert [line.split()[0] for line in text.splitlines()] == ["refused"] * 9, text
+    assert seen == []
+
+
+async def test_links_lead_the_host_nowhere(box: Box, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret.txt").write_text("secret")
+    outcome, _ = await ran(
+        box,
+        f"""
+import os
+os.symlink({str(outside / "secret.txt")!r}, 'file')
+os.symlink({str(outside)!r}, 'folder')
+os.symlink('../' * 30 + 'etc', 'up')
+os.makedirs('inner'); os.symlink('../../../etc', 'inner/up')
+os.symlink('inner', 'fine')
+os.symlink('loop', 'loop')
+os.mkfifo('pipe')
+try: os.link('/usr/bin/env', 'hard')
+except OSError as error: print(error)
+""",
+    )
+    assert len(outcome.lost) == 5
+    for path in (
+        "file",
+        "folder/secret.txt",
+        "up/passwd",
+        "inner/up/passwd",
+        "pipe",
+        "../outside/secret.txt",
+    ):
+        with pytest.raises(SandboxError):
+            await box.read(path, max_bytes=1000)
+    with pytest.raises(SandboxError):
+        await box.write("/etc/written", b"x")
+    await box.write("folder/written", b"x")
+    assert not (outside / "written").exists()
+    listed = {each.path for each in await box.list()}
+    assert "/workspace/fine" in listed
+    assert not any("secret" in path or "passwd" in path for path in listed)
+
+
+async def test_a_link_put_in_place_of_a_folder_between_two_runs_leads_nowhere(
+    box: Box, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    await ran(box, "import os; os.makedirs('a/b'); open('a/b/c', 'w').write('first')")
+    kept = tmp_path / "kept/.zeus/sandboxes/s1"
+    assert (kept / "a/b/c").read_text() == "first"
+    await ran(
+        box,
+        f"""
+import os, shutil
+shutil.rmtree('a'); os.symlink({str(outside)!r}, 'a')
+""",
+    )
+    await box.write("a/b/c", b"second")
+    assert list(outside.iterdir()) == []
+
+
+async def test_nobody_becomes_root(box: Box, tmp_path: Path) -> None:
+    _, text = await ran(
+        box,
+        """
+import os, shutil, subprocess
+for become in (lambda: os.setuid(0), lambda: os.setresuid(0, 0, 0), lambda: os.setgid(0), lambda: os.setgroups([0])):
+    try: become(); print('became root')
+    except PermissionError: print('refused')
+shutil.copy('/bin/sh', 'sh'); os.chmod('sh', 0o6755)
+subprocess.run(['./sh', '-c', 'echo euid $(id -u)'])
+for tool in ('su', 'passwd', 'mount', 'newgrp'):
+    found = shutil.which(tool)
+    if found: subprocess.run([found, '--help'], stdout=-3, stderr=-3)
+print('uids', os.getresuid())
+print(next(line for line in open('/proc/self/status') if line.startswith('CapEff')).split())
+""",
+    )
+    assert text.count("refused") == 4
+    assert "euid 0" not in text
+    assert "uids (0" not in text
+    assert "['CapEff:', '0000000000000000']" in text
+    kept = tmp_path / "kept/.zeus/sandboxes/s1/sh"
+    assert kept.stat().st_mode & 0o7000 == 0
+
+
+@native
+async def test_no_process_can_be_traced_or_read(box: Box) -> None:
+    _, text = await ran(
+        box,
+        SYSCALL
+        + """
+child = os.fork()
+if child == 0:
+    import time
+    time.sleep(5)
+print(call(101, 16, child), call(101, 0, 0), call(310, child, 0, 0, 0, 0, 0), call(438, 0, 0, 0))
+try:
+    open(f'/proc/1/mem', 'rb').read(1); print('read the first process')
+except OSError: print('refused')
+os.kill(child, 9)
+""",
+    )
+    assert text.split() == ["EPERM"] * 4 + ["refused"]
+
+
+async def test_the_kernels_interfaces_are_closed(box: Box) -> None:
+    before = Path("/proc/sys/kernel/hostname").read_text()
+    _, text = await ran(
+        box,
+        """
+import os
+for path in ('/proc/sys/kernel/hostname', '/proc/sys/vm/overcommit_memory', '/proc/sysrq-trigger',
+             '/proc/sys/kernel/core_pattern', '/sys/kernel/uevent_helper', '/sys/fs/cgroup/x', '/dev/mem',
+             '/dev/kmem', '/dev/port', '/dev/kmsg', '/dev/vda', '/dev/sda', '/dev/fuse', '/dev/kvm',
+             '/proc/1/oom_score_adj', '/proc/self/timens_offsets'):
+    try:
+        with open(path, 'r+b', buffering=0) as file: file.write(b'1')
+        print('wrote', path)
+    except OSError: print('refused')
+for path in ('/proc/kcore', '/proc/kmsg', '/dev/mem', '/dev/kmsg', '/proc/vmallocinfo', '/sys/kernel/notes'):
+    try:
+        with open(path, 'rb') as file: print('read', path, len(file.read(10)))
+    except OSError: print('refused')
+print(os.path.exists('/sys'), os.path.exists('/etc/shadow'), os.path.exists('/home'), os.path.exists('/var'))
+""",
+    )
+    assert text.count("refused") == 22, text
+    assert text.splitlines()[-1] == "False False False False"
+    assert Path("/proc/sys/kernel/hostname").read_text() == before
+
+
+@native
+async def test_the_kernels_programs_keys_and_rings_are_refused(box: Box) -> None:
+    calls = {
+        "bpf": (321, 0, 0, 0),
+        "perf_event_open": (298, 0, 0, -1, -1, 0),
+        "userfaultfd": (323, 0),
+        "io_uring_setup": (425, 8, 0),
+        "kexec_load": (246, 0, 0, 0, 0),
+        "init_module": (175, 0, 0, 0),
+        "add_key": (248, 0, 0, 0, 0, -1),
+        "request_key": (249, 0, 0, 0, 0),
+        "keyctl": (250, 0, -3, 0),
+        "syslog": (103, 2, 0, 0),
+        "settimeofday": (164, 0, 0),
+        "open_by_handle_at": (304, 0, 0, 0),
+        "personality": (135, 0x0400000),
+    }
+    lines = "\n".join(f"print({name!r}, call{arguments})" for name, arguments in calls.items())
+    _, text = await ran(box, SYSCALL + lines)
+    assert text.splitlines() == [f"{name} EPERM" for name in calls]
+
+
+@native
+async def test_calls_of_another_convention_and_of_later_kernels_do_not_exist(box: Box) -> None:
+    _, text = await ran(box, SYSCALL + "print(call(0x40000000 + 39), call(463), call(9999), call(435, 0, 0))")
+    assert text.split() == ["ENOSYS"] * 4
+
+
+@native
+async def test_nothing_can_be_mounted_and_no_namespace_made(box: Box) -> None:
+    _, text = await ran(
+        box,
+        SYSCALL
+        + """
+print(call(165, 0, 0, 0, 0, 0), call(166, 0, 0), call(155, 0, 0), call(161, 0), call(272, 0x10000000),
+      call(308, 0, 0), call(56, 0x10000011, 0, 0, 0, 0), call(56, 0x40000011, 0, 0, 0, 0), call(428, 0, 0, 0),
+      call(430, 0, 0), call(442, 0, 0, 0, 0, 0))
+import subprocess
+for command in ('mount -o remount,rw /usr', 'mount -t tmpfs x /tmp', 'unshare -Ur true'):
+    command = command.split()
+    print(subprocess.run(command, stdout=-3, stderr=-3).returncode != 0)
+""",
+    )
+    assert text.split() == ["EPERM"] * 11 + ["True"] * 3
+
+
+async def test_nothing_can_be_typed_into_a_terminal(box: Box) -> None:
+    _, text = await ran(
+        box,
+        """
+import fcntl, os, termios
+master, slave = os.openpty()
+for descriptor in (0, master, slave):
+    for request in (termios.TIOCSTI, termios.TIOCSTI + (1 << 32), 0x541C):
+        try: fcntl.ioctl(descriptor, request & 0xFFFFFFFF, b'x'); print('typed')
+        except OSError as error: print(error.strerror)
+try: os.open('/dev/tty', os.O_RDWR); print('has a terminal')
+except OSError: print('no terminal')
+""",
+    )
+    assert text.splitlines() == ["Operation not permitted"] * 9 + ["no terminal"]
+
+
+async def test_what_is_shown_read_only_stays_as_it_is(box: Box) -> None:
+    root = box._root
+    prefix = Path("/usr/lib") if root.prefix is None else root.prefix
+    _, text = await ran(
+        box,
+        f"""
+import os
+for path in ('/usr/bin/zeus-was-here', '/usr/lib/zeus-was-here', '/etc/zeus-was-here',
+             {str(prefix)!r} + '/zeus-was-here',
+             os.__file__, '/usr/bin/env', '/bin/sh'):
+    for harm in (lambda: open(path, 'a').write('x'), lambda: os.chmod(path, 0o777), lambda: os.unlink(path)):
+        try: harm(); print('harmed', path)
+        except OSError: print('refused')
+""",
+    )
+    assert text.split() == ["refused"] * 21
+    assert not (prefix / "zeus-was-here").exists()
+
+
+async def test_no_descriptor_of_the_host_is_open(box: Box, tmp_path: Path) -> None:
+    (tmp_path / "open.txt").write_text("secret")
+    descriptor = os.open(tmp_path / "open.txt", os.O_RDWR)
+    os.set_inheritable(descriptor, True)
+    try:
+        _, text = await ran(
+            box,
+            """
+import os
+print(sorted(os.listdir('/proc/self/fd'))[:3])
+for each in range(1024):
+    try: print(each, os.readlink(f'/proc/self/fd/{each}').split(':')[0])
+    except OSError: pass
+""",
+        )
+    finally:
+        os.close(descriptor)
+    assert text.splitlines()[1:] == ["0 /dev/null", "1 pipe", "2 pipe"]
+
+
+async def test_endless_output_is_cut_while_it_runs(box: Box) -> None:
+    pieces: list[int] = []
+    outcome = await box.exec(
+        Program(("yes", "the program ran")),
+        SandboxLimits(output_bytes=100_000),
+        lambda data: pieces.append(len(data)),
+    )
+    assert outcome.killed_by == "output"
+    assert outcome.output.startswith(b"the program ran\n")
+    assert len(outcome.output) == sum(pieces) == 100_000
+    assert outcome.seconds < 5
+
+
+async def test_what_a_program_leaves_running_is_dead_when_exec_returns(box: Box, tmp_path: Path) -> None:
+    word = f"orphan{secrets.token_hex(3)}"
+    outcome, text = await ran(
+        box,
+        f"""
+import os, signal, subprocess, time
+subprocess.Popen(['sh', '-c', 'trap "" TERM HUP INT; while :; do date >> ticks; sleep 0.05; done'],
+                 start_new_session=True, stdout=-3, stderr=-3)
+if os.fork() == 0:
+    os.setsid()
+    open('/proc/self/comm', 'w').write({word!r})
+    if os.fork() == 0:
+        for each in range(1, 32):
+            try: signal.signal(each, signal.SIG_IGN)
+            except (OSError, ValueError): pass
+        while True: open('late', 'a').write('x'); time.sleep(0.01)
+    os._exit(0)
+time.sleep(0.2)
+print('left', flush=True)
+""",
+    )
+    assert outcome.exit_code == 0
+    assert text == "left\n"
+    assert processes_with(word) == []
+    kept = tmp_path / "kept/.zeus/sandboxes/s1/late"
+    size = kept.stat().st_size
+    await ran(box, "")
+    assert kept.stat().st_size == size > 0
+
+
+async def test_a_program_that_closes_its_output_and_goes_on_is_waited_for_and_ended(box: Box) -> None:
+    outcome, _ = await ran(
+        box,
+        "import os, time\nos.close(1); os.close(2)\nwhile True: time.sleep(1)",
+        seconds=0.5,
+    )
+    assert outcome.killed_by == "seconds"
+
+
+async def test_no_process_of_the_host_can_be_signalled(box: Box) -> None:
+    with subprocess.Popen(["sleep", "60"]) as target:
+        _, text = await ran(
+            box,
+            f"""
+import os, signal
+for pid in ({target.pid}, {os.getpid()}, {os.getppid()}, -{os.getpgid(0)}):
+    try: os.kill(pid, 9); print('signalled', pid)
+    except (ProcessLookupError, PermissionError): print('refused')
+print(len([each for each in os.listdir('/proc') if each.isdigit()]) < 6, flush=True)
+try: os.kill(-1, signal.SIGKILL)
+except ProcessLookupError: print('nobody else')
+""",
+        )
+        assert target.poll() is None
+        target.kill()
+    assert text.splitlines() == [*["refused"] * 4, "True", "nobody else"]
+
+
+async def test_a_time_bomb_that_ignores_every_signal_is_ended(box: Box) -> None:
+    word = f"clock{secrets.token_hex(4)}"
+    outcome, _ = await ran(
+        box,
+        f"""
+import signal
+open('/proc/self/comm', 'w').write({word!r})
+for each in range(1, 65):
+    try: signal.signal(each, signal.SIG_IGN)
+    except (OSError, ValueError): pass
+while True: pass
+""",
+        seconds=0.5,
+    )
+    assert outcome.killed_by == "seconds"
+    assert 0.5 <= outcome.seconds < 3
+    assert processes_with(word) == []
+
+
+async def test_names_that_are_no_names_harm_nobody(box: Box, tmp_path: Path) -> None:
+    outcome, _ = await ran(
+        box,
+        r"""
+import os
+open(b'\xff\xfe', 'w').write('x')
+open('line\nbreak', 'w').write('x')
+open('-rf', 'w').write('x')
+os.makedirs('/'.join(['d'] * 90))
+for each in ('.zeus', '.git'):
+    os.makedirs(each); open(f'{each}/config', 'w').write('x')
+""",
+    )
+    assert any("deeper than" in each for each in outcome.lost)
+    assert {each.path for each in await box.list()} >= {"/workspace/-rf", "/workspace/line\nbreak"}
+    assert sorted(each.name for each in (tmp_path / "kept").iterdir()) == [".zeus"]

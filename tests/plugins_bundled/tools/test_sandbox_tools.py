@@ -1,0 +1,186 @@
+"""The sandbox tools as an agent has them: files in and out, ends, modes, and where nothing contains code."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.sandboxes import bubblewrap
+from zeus_runtime import Agent, OptionsError, SandboxCapabilities
+from zeus_runtime.cli import main
+from zeus_runtime.events import Event, Notice, RunCompleted, ToolCallResult
+from zeus_runtime.testing import ScriptedModel, calling
+
+pytestmark = pytest.mark.xdist_group("sandbox")
+MISSING = {"backend": {"bubblewrap": {"command": "no-such-bwrap"}}}
+
+
+def agent(folder: Path, *steps: Any, mode: Any = None, **options: Any) -> Agent:
+    config = {"version": 1, "model": "gpt-4o", "tools": [{"sandbox": options}]}
+    (folder / "zeus.yaml").write_text(json.dumps(config))
+    return Agent.from_config(directory=folder, model=ScriptedModel([*steps, "done"]), environ={}, mode=mode)
+
+
+async def events(running: Agent) -> list[Event]:
+    async with running:
+        return [event async for event in running.stream("go")]
+
+
+async def results(folder: Path, *steps: Any, **options: Any) -> list[ToolCallResult]:
+    bubblewrap(folder)
+    return [
+        each for each in await events(agent(folder, *steps, **options)) if isinstance(each, ToolCallResult)
+    ]
+
+
+async def test_files_go_in_code_works_on_them_and_files_come_out(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/in.csv").write_text("1,2,3\n")
+    code = (
+        "total = sum(map(int, open('data/in.csv').read().split(',')))\nopen('out.txt', 'w').write(str(total))"
+    )
+    copied, ran, shell, fetched = await results(
+        tmp_path,
+        calling(("create_sandbox", {"files": ["/data/in.csv"]})),
+        calling(("execute_code", {"code": code})),
+        calling(("execute_code", {"code": "cat out.txt; exit 3", "language": "shell"})),
+        calling(("copy_from_sandbox", {"path": "/workspace/out.txt", "to": "/results/out.txt"})),
+    )
+    assert copied.content.startswith("Copied /workspace/data/in.csv (6 bytes).\nIn the sandbox:")
+    assert (ran.content, ran.is_error) == ("[exit code 0]", False)
+    assert (shell.content, shell.is_error) == ("6\n[exit code 3]", True)
+    assert fetched.content == "Created /results/out.txt (1 bytes)."
+    assert (tmp_path / "results/out.txt").read_text() == "6"
+
+
+async def test_what_leads_out_of_workspace_or_sandbox_is_refused(tmp_path: Path) -> None:
+    answers = await results(
+        tmp_path,
+        calling(("create_sandbox", {"files": ["/../../etc/passwd"]})),
+        calling(("execute_code", {"code": "open('a', 'w').write('a')"})),
+        calling(("copy_from_sandbox", {"path": "/workspace/a", "to": "/.git/config"})),
+        calling(("copy_from_sandbox", {"path": "/workspace/a", "to": "/.zeus/zeus.db"})),
+        calling(("copy_from_sandbox", {"path": "/workspace/a", "to": "/../a"})),
+        calling(("copy_from_sandbox", {"path": "/etc/passwd", "to": "/passwd"})),
+    )
+    assert [each.is_error for each in answers] == [True, False, True, True, True, True]
+    assert not (tmp_path / ".git").exists()
+    assert not (tmp_path / "passwd").exists()
+
+
+async def test_what_a_limit_ended_is_said_in_words(tmp_path: Path) -> None:
+    slow, loud, long = await results(
+        tmp_path,
+        calling(("execute_code", {"code": "while True: pass", "timeout_seconds": 0.3})),
+        calling(("execute_code", {"code": "while True: print('x' * 1000)"})),
+        calling(("execute_code", {"code": "print('begin'); print('x' * 5000); print('end')"})),
+        max_output_kb=20,
+        max_result_chars=600,
+    )
+    assert slow.content == "[ended: it took longer than 0.3 seconds]"
+    assert loud.content.endswith("[ended: it printed more than 20 KB]")
+    assert "characters left out" in loud.content
+    assert long.content.startswith("begin\nxxx")
+    assert long.content.endswith("xxx\nend")
+    assert slow.is_error
+    assert not long.is_error
+
+
+async def test_the_sandbox_is_emptied_on_request_and_goes_with_its_session(tmp_path: Path) -> None:
+    bubblewrap(tmp_path)
+    running = agent(
+        tmp_path,
+        calling(("execute_code", {"code": "open('a', 'w')"})),
+        calling(("create_sandbox", {"empty": True})),
+        calling(("execute_code", {"code": "open('b', 'w')"})),
+    )
+    async with running:
+        told = [event async for event in running.stream("go")]
+        end = told[-1]
+        assert isinstance(end, RunCompleted)
+        folder = tmp_path / ".zeus/sandboxes" / end.session
+        assert [each.name for each in folder.iterdir()] == ["b"]
+        await running.delete_session(end.session)
+        assert not folder.exists()
+    assert "The sandbox is ready and has no files." in [getattr(each, "content", "") for each in told]
+
+
+@pytest.mark.parametrize("mode", ["ask", "plan"])
+async def test_only_agent_mode_has_them(mode: str, tmp_path: Path) -> None:
+    bubblewrap(tmp_path)
+    running = agent(tmp_path, calling(("execute_code", {"code": "open('a', 'w')"})), mode=mode)
+    (refused,) = [each for each in await events(running) if isinstance(each, ToolCallResult)]
+    assert refused.is_error
+    assert "agent mode" in refused.content
+    assert not (tmp_path / ".zeus/sandboxes").exists()
+
+
+async def test_where_nothing_contains_code_the_tools_are_off_and_the_user_is_told(tmp_path: Path) -> None:
+    running = agent(
+        tmp_path, calling(("execute_code", {"code": f"open({str(tmp_path / 'ran')!r}, 'w')"})), **MISSING
+    )
+    assert [each.component for each in running.plan.off] == ["sandbox"]
+    told = await events(running)
+    (notice,) = [each for each in told if isinstance(each, Notice)]
+    assert notice.code == "tools_off"
+    assert "apt-get install bubblewrap" in notice.message
+    (result,) = [each for each in told if isinstance(each, ToolCallResult)]
+    assert "There is no tool 'execute_code'" in result.content
+    assert isinstance(told[-1], RunCompleted)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("command", [("tools", "list"), ("doctor",)])
+def test_the_commands_say_why_it_is_off(
+    command: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    agent(tmp_path, **MISSING)
+    monkeypatch.chdir(tmp_path)
+    main([*command])
+    shown = capsys.readouterr()
+    assert "the program no-such-bwrap is not installed" in shown.out + shown.err
+
+
+class Feeble:
+    """A backend that limits next to nothing."""
+
+    capabilities = SandboxCapabilities("machine", True, ("shell",), frozenset({"seconds", "output"}))
+
+    def check(self) -> None:
+        return
+
+
+FEEBLE = """
+from tests.plugins_bundled.tools.test_sandbox_tools import Feeble
+from zeus_runtime import Component, hookimpl
+
+
+@hookimpl
+def register_sandboxes():
+    return [Component("feeble", create=lambda options, build: Feeble())]
+"""
+
+
+def test_a_limit_that_the_backend_does_not_keep_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "feeble.py").write_text(FEEBLE)
+
+    def made(options: Mapping[str, Any]) -> Agent:
+        config = {
+            "version": 1,
+            "model": "gpt-4o",
+            "plugins": {"files": ["feeble.py"]},
+            "tools": [{"sandbox": {"backend": "feeble", **options}}],
+        }
+        (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+        return Agent.from_config(directory=tmp_path, environ={})
+
+    assert len(made({"timeout_seconds": 5}).plan.tools) == 3
+    with pytest.raises(OptionsError, match="memory_mb cannot be kept"):
+        made({"memory_mb": 64})

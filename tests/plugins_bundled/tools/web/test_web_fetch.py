@@ -1,0 +1,349 @@
+"""Fetching pages from loopback servers: what is refused, where limits hold, and what a model reads."""
+
+from __future__ import annotations
+
+import gzip
+import socket
+import threading
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from zeus_plugins.tools.web.addresses import parse_allowed, refusal
+from zeus_plugins.tools.web.fetching import Fetched, fetch
+from zeus_plugins.tools.web.options import Options
+from zeus_plugins.tools.web.pages import as_markdown, page_text
+from zeus_plugins.tools.web.urls import WebError, matches, target
+
+
+class Server:
+    """A web server on this machine.
+
+    Args:
+        pages: path to (status, headers, body).
+    """
+
+    def __init__(self, pages: Mapping[str, tuple[int, Mapping[str, str], bytes]]) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.headers: list[Mapping[str, str]] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.asked.append((self.headers["Host"], self.path))
+                outer.headers.append(dict(self.headers))
+                if self.path == "/late":
+                    outer.released.wait(0.5)
+                status, headers, body = pages.get(self.path, (404, {}, b"nothing here"))
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                try:
+                    self.wfile.write(body)
+                    if self.path == "/slow":
+                        outer.released.wait(10)
+                except OSError:
+                    return
+
+            def log_message(self, *_: Any) -> None:
+                return
+
+        self.released = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self._server.server_port
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.options = Options(allow_private=(f"127.0.0.1:{self.port}",))
+
+    @contextmanager
+    def running(self) -> Iterator[Server]:
+        thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield self
+        finally:
+            self.released.set()
+            self._server.shutdown()
+            self._server.server_close()
+            thread.join()
+
+
+HTML = {"Content-Type": "text/html; charset=utf-8"}
+BOMB = gzip.compress(b"a" * 50_000_000)
+PAGES: dict[str, tuple[int, Mapping[str, str], bytes]] = {
+    "/page": (200, HTML, "<title>Téa</title><h2>Two</h2><p>A <a href='/x'>link</a></p>".encode()),
+    "/to-page": (302, {"Location": "/page"}, b""),
+    "/to-metadata": (302, {"Location": "http://169.254.169.254/latest/meta-data"}, b""),
+    "/to-file": (302, {"Location": "file:///etc/passwd"}, b""),
+    "/to-denied": (302, {"Location": "http://denied.example/"}, b""),
+    "/loop": (301, {"Location": "/loop"}, b""),
+    "/slow": (200, {"Content-Type": "text/plain", "Content-Length": "100"}, b"start"),
+    "/late": (200, {"Content-Type": "text/plain"}, b"at last"),
+    "/large": (200, {"Content-Type": "text/plain"}, b"x" * 300_000),
+    "/bomb": (200, {"Content-Type": "text/plain", "Content-Encoding": "gzip"}, BOMB),
+    "/deflate": (
+        200,
+        {"Content-Type": "text/plain", "Content-Encoding": "deflate"},
+        zlib.compress(b"unpacked")[2:-4],
+    ),
+    "/brotli": (200, {"Content-Type": "text/plain", "Content-Encoding": "br"}, b"??"),
+    "/broken": (200, {"Content-Type": "text/plain", "Content-Encoding": "gzip"}, b"no gzip at all"),
+    "/image": (200, {"Content-Type": "image/png"}, b"\x89PNG"),
+    "/json": (200, {"Content-Type": "application/json"}, b'{"a": 1}'),
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server(PAGES).running() as running:
+        yield running
+
+
+async def said(url: str, options: Options, **named: Any) -> str:
+    """Why a page is not fetched."""
+    with pytest.raises(WebError) as refused:
+        await fetch(url, options, **named)
+    return str(refused.value)
+
+
+async def test_a_page_comes_as_markdown_with_its_title(server: Server) -> None:
+    page = await fetch(f"{server.url}/to-page#part", server.options)
+    assert page.url == f"{server.url}/page"
+    assert page_text(page) == "# Téa\n\n## Two\n\nA [link](/x)"
+    assert server.asked[-1] == (f"127.0.0.1:{server.port}", "/page")
+
+
+async def test_private_addresses_are_refused_before_anything_is_asked(server: Server) -> None:
+    before = len(server.asked)
+    text = await said(f"{server.url}/page", Options())
+    assert "this machine itself" in text
+    assert "allow_private" in text
+    for host in ("localhost", "[::1]", "[::ffff:127.0.0.1]", "0x7f000001", "2130706433", "127.1", "0"):
+        assert await said(f"http://{host}:{server.port}/page", Options())
+    assert len(server.asked) == before
+
+
+async def test_what_is_allowed_is_that_port_and_no_other(server: Server) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        other.settimeout(0.05)
+        assert "this machine" in await said(f"http://127.0.0.1:{other.getsockname()[1]}/", server.options)
+        with pytest.raises(TimeoutError):
+            other.accept()
+
+
+async def test_every_redirect_is_looked_at(server: Server) -> None:
+    assert "link-local" in await said(f"{server.url}/to-metadata", server.options)
+    assert "only http and https" in await said(f"{server.url}/to-file", server.options)
+    denying = Options(allow_private=server.options.allow_private, deny_hosts=("denied.example",))
+    assert "deny_hosts" in await said(f"{server.url}/to-denied", denying)
+    assert "more than 5 redirects" in await said(f"{server.url}/loop", server.options)
+
+
+async def test_a_name_that_changes_its_address_gains_nothing(server: Server) -> None:
+    """The resolver says a public address first and this machine's afterwards, as an attacker's would."""
+    answers = iter([["93.184.216.34"], ["127.0.0.1"]])
+    asked: list[str] = []
+
+    async def rebinding(host: str, port: int) -> Sequence[str]:
+        asked.append(host)
+        return next(answers)
+
+    options = Options(timeout_seconds=0.3)
+    before = len(server.asked)
+    first = await said(f"http://rebind.example:{server.port}/page", options, resolve=rebinding)
+    assert asked == ["rebind.example"], "one answer serves the check and the connection"
+    assert "did not answer" in first or "cannot be fetched" in first
+    assert "this machine" in await said(
+        f"http://rebind.example:{server.port}/page", options, resolve=rebinding
+    )
+    assert len(server.asked) == before
+
+
+async def test_one_bad_address_among_good_ones_is_enough(server: Server) -> None:
+    async def mixed(host: str, port: int) -> Sequence[str]:
+        return ["93.184.216.34", "10.0.0.5"]
+
+    assert "10.0.0.5 is not a public address" in await said("http://mixed.example/", Options(), resolve=mixed)
+
+
+async def test_the_name_reaches_the_server_though_the_address_is_dialled(server: Server) -> None:
+    async def local(host: str, port: int) -> Sequence[str]:
+        return ["127.0.0.1"]
+
+    await fetch(f"http://docs.example:{server.port}/page", server.options, resolve=local)
+    assert server.asked[-1][0] == f"docs.example:{server.port}"
+
+
+async def test_hosts_can_be_allowed_and_denied(server: Server) -> None:
+    async def local(host: str, port: int) -> Sequence[str]:
+        return ["127.0.0.1"]
+
+    private = server.options.allow_private
+    only = Options(allow_private=private, allow_hosts=("*.docs.example",))
+    assert (await fetch(f"http://a.docs.example:{server.port}/page", only, resolve=local)).status == 200
+    assert "allow_hosts" in await said(f"http://docs.example:{server.port}/page", only, resolve=local)
+    both = Options(allow_private=private, allow_hosts=("*.example",), deny_hosts=("bad.example",))
+    assert "deny_hosts" in await said(f"http://BAD.example.:{server.port}/page", both, resolve=local)
+
+
+async def test_a_page_that_does_not_end_ends_by_the_clock(server: Server) -> None:
+    options = Options(allow_private=server.options.allow_private, timeout_seconds=0.3)
+    assert "within 0.3 seconds" in await said(f"{server.url}/slow", options)
+
+
+async def test_only_so_many_bytes_are_read(server: Server) -> None:
+    options = Options(allow_private=server.options.allow_private, max_bytes=10_000)
+    page = await fetch(f"{server.url}/large", options)
+    assert (len(page.data), page.whole) == (10_000, False)
+
+
+async def test_a_bomb_is_unpacked_no_further_than_wanted(server: Server) -> None:
+    import tracemalloc
+
+    options = Options(allow_private=server.options.allow_private, max_bytes=100_000)
+    tracemalloc.start()
+    page = await fetch(f"{server.url}/bomb", options)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (len(page.data), page.whole) == (100_000, False)
+    assert peak < 5_000_000
+
+
+async def test_packed_answers_that_were_not_asked_for_or_are_broken_are_said(server: Server) -> None:
+    assert "packs its answer as br" in await said(f"{server.url}/brotli", server.options)
+    assert "cannot be unpacked" in await said(f"{server.url}/broken", server.options)
+    assert (await fetch(f"{server.url}/deflate", server.options)).data == b"unpacked"
+
+
+async def test_a_server_that_is_not_there_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    assert "cannot be fetched" in await said(
+        f"http://127.0.0.1:{port}/", Options(allow_private=(f"127.0.0.1:{port}",))
+    )
+    assert "there is no host" in await said("http://nowhere.invalid/", Options())
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1",
+        "255.255.255.255", "192.0.2.1", "198.18.0.1", "240.0.0.1", "::", "::1", "fe80::1", "fe80::1%eth0", "fc00::1",
+        "fd00:ec2::254", "ff02::1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1", "64:ff9b::7f00:1",
+        "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "2002:7f00:1::", "2002:a00:1::1", "2001:db8::1", "2001:0:a00:1::",
+        "no address",
+    ],
+)  # fmt: skip
+def test_no_address_that_is_not_public_is_connected_to(address: str) -> None:
+    assert refusal(address, 80, ()) is not None
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "8.8.8.8", "2606:4700:4700::1111", "::ffff:8.8.8.8"])
+def test_public_addresses_are_connected_to(address: str) -> None:
+    assert refusal(address, 443, ()) is None
+
+
+def test_what_may_be_private_is_a_network_or_an_address_with_a_port() -> None:
+    allowed = [parse_allowed("10.1.0.0/16"), parse_allowed("[::1]:8080"), parse_allowed("192.168.1.5")]
+    assert refusal("10.1.9.9", 80, allowed) is None
+    assert refusal("::ffff:10.1.9.9", 80, allowed) is None
+    assert refusal("::1", 8080, allowed) is None
+    assert refusal("::1", 80, allowed) is not None
+    assert refusal("192.168.1.5", 9, allowed) is None
+    assert refusal("10.2.0.1", 80, allowed) is not None
+    for wrong in ("intranet", "10.1.0.0/16:80", "1.2.3", ""):
+        with pytest.raises(ValueError, match=r"."):
+            parse_allowed(wrong)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://example.com/",
+        "file:///etc/passwd",
+        "example.com",
+        "http://",
+        "http:///path",
+        "javascript:alert(1)",
+        "http://user:pass@example.com/",
+        "http://example.com:99999/",
+        "http://[::1/",
+        "http://exa mple.com:x/",
+        "",
+    ],
+)
+def test_what_is_no_web_address_is_refused(url: str) -> None:
+    with pytest.raises(WebError):
+        target(url, allow=None, deny=())
+
+
+def test_addresses_are_written_as_servers_want_them() -> None:
+    assert target("HTTPS://Bücher.example/ä b?q=ü#top", allow=None, deny=()) == (
+        "https://xn--bcher-kva.example/%C3%A4%20b?q=%C3%BC",
+        "xn--bcher-kva.example",
+        443,
+    )
+    assert (
+        target("http://[2606:4700::1]:8080/%41", allow=None, deny=()).url == "http://[2606:4700::1]:8080/%41"
+    )
+
+
+def test_a_pattern_of_subdomains_means_a_whole_name() -> None:
+    assert matches("a.example.com", "*.example.com")
+    assert not matches("example.com", "*.example.com")
+    assert not matches("evilexample.com", "*.example.com")
+    assert matches("EXAMPLE.com.", "example.com")
+
+
+def page(data: bytes, content_type: str) -> str:
+    return page_text(Fetched("https://a.example/", 200, content_type, data, True))
+
+
+@pytest.mark.parametrize(
+    ("data", "content_type"),
+    [
+        ("äöü 你好".encode(), "text/plain; charset=utf-8"),
+        ("äöü".encode("latin-1"), "text/plain; charset=iso-8859-1"),
+        ("äöü 你好".encode("utf-16"), "text/plain"),
+        ("<meta charset='gb18030'><p>你好</p>".encode("gb18030"), "text/html"),
+        (
+            "Grüße aus Köln: das Wetter ist schön, die Bäume blühen. Überall äöü.".encode("cp1252"),
+            "text/plain",
+        ),
+        ("今天天气很好，我们去公园散步。你好，世界。".encode("gb18030"), "text/plain"),
+        ("<meta charset=utf8><p>你好</p>".encode(), "text/html; charset=nonsense"),
+        ("äöü".encode(), "text/plain; charset=hex"),
+    ],
+)
+def test_the_charset_is_found(data: bytes, content_type: str) -> None:
+    text = page(data, content_type)
+    assert "äöü" in text or "你好" in text
+
+
+def test_what_is_no_text_is_refused() -> None:
+    for data, kind in ((b"\x89PNG", "image/png"), (b"%PDF", "application/pdf"), (b"a\0b", "text/plain")):
+        with pytest.raises(WebError):
+            page(data, kind)
+
+
+def test_json_stays_as_it_is() -> None:
+    assert page(b'{"a": 1}', "application/vnd.api+json") == '{"a": 1}'
+
+
+def test_what_only_a_browser_needs_is_left_out() -> None:
+    text = as_markdown(
+        "<head><style>p{}</style></head><body><script>steal()</script><p>Text</p><img src='data:x'><form>f</form>"
+        "<pre><code>a  b\n c</code></pre><table><tr><th>H</th></tr><tr><td>1</td></tr></table></body>"
+    )
+    assert "steal" not in text
+    assert "p{}" not in text
+    assert "data:x" not in text
+    assert "```\na  b\n c\n```" in text
+    assert "| H |" in text
+
+
+def test_a_page_nested_deeper_than_anybody_writes_is_read_all_the_same() -> None:
+    assert "deep" in as_markdown("<div>" * 5_000 + "deep" + "</div>" * 5_000)

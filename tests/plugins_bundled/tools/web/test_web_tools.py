@@ -1,0 +1,212 @@
+"""The tools web_search and web_fetch as an agent has them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import types
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from zeus_plugins.searches.duckduckgo.search import DuckDuckGo, DuckDuckGoError
+from zeus_plugins.searches.duckduckgo.search import Options as DuckDuckGoOptions
+from zeus_plugins.searches.tavily.search import Options as TavilyOptions
+from zeus_plugins.searches.tavily.search import Tavily, TavilyError
+
+from tests.plugins_bundled.tools.web.test_web_fetch import PAGES, Server
+from zeus_runtime import Agent, MissingError, SearchHit
+from zeus_runtime.events import ToolCallResult
+from zeus_runtime.testing import ScriptedModel, calling
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with Server(PAGES).running() as running:
+        yield running
+
+
+async def called(
+    folder: Path,
+    options: Mapping[str, Any],
+    name: str,
+    environ: Mapping[str, str] | None = None,
+    **arguments: Any,
+) -> ToolCallResult:
+    """What a tool of the web answers in a run."""
+    config = {"version": 1, "model": "gpt-4o", "tools": [{"web": dict(options)}]}
+    (folder / "zeus.yaml").write_text(json.dumps(config))
+    model = ScriptedModel([calling((name, arguments)), "done"])
+    async with Agent.from_config(directory=folder, model=model, environ=environ or {}) as agent:
+        events = [event async for event in agent.stream("go")]
+    (result,) = [event for event in events if isinstance(event, ToolCallResult)]
+    return result
+
+
+async def test_a_page_is_read_part_by_part(tmp_path: Path, server: Server) -> None:
+    options = {"allow_private": [f"127.0.0.1:{server.port}"], "max_result_chars": 1_000, "max_bytes": 2_500}
+    first = await called(tmp_path, options, "web_fetch", url=f"{server.url}/large")
+    assert first.content.startswith(f"[{server.url}/large]\n\nxxx")
+    assert "[characters 0 to 1,000 of 2,500; go on with start=1000]" in first.content
+    assert "[only its first 2,500 bytes were read]" in first.content
+    last = await called(tmp_path, options, "web_fetch", url=f"{server.url}/large", start=2_000)
+    assert last.content.count("x") == 500
+
+
+async def test_a_page_that_is_not_there_and_one_that_is_refused_are_errors_to_the_model(
+    tmp_path: Path, server: Server
+) -> None:
+    options = {"allow_private": [f"127.0.0.1:{server.port}"]}
+    absent = await called(tmp_path, options, "web_fetch", url=f"{server.url}/absent")
+    assert absent.is_error
+    assert "[HTTP status 404]" in absent.content
+    refused = await called(tmp_path, {}, "web_fetch", url="http://169.254.169.254/latest/meta-data")
+    assert refused.is_error
+    assert "where clouds keep their metadata" in refused.content
+
+
+class Api(BaseHTTPRequestHandler):
+    """Tavily, as its documentation describes it."""
+
+    asked: list[dict[str, Any]] = []  # noqa: RUF012
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.asked.append({"path": self.path, "key": self.headers["Authorization"], **body})
+        status = {"Bearer tvly-good": 200, "Bearer tvly-broken": 500}.get(self.headers["Authorization"], 401)
+        results = [{"title": f"T{n}", "url": f"https://{n}.example/", "content": "a\n b"} for n in range(9)]
+        self.send_response(status)
+        self.end_headers()
+        self.wfile.write(json.dumps({"results": results[: body["max_results"]]}).encode())
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+
+@pytest.fixture
+def tavily() -> Iterator[str]:
+    Api.asked.clear()
+    with HTTPServer(("127.0.0.1", 0), Api) as http:
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{http.server_port}"
+        http.shutdown()
+        thread.join()
+
+
+async def test_tavily_searches_with_the_key_of_the_environment(tmp_path: Path, tavily: str) -> None:
+    options = {"search": {"tavily": {"base_url": tavily, "depth": "advanced"}}, "max_results": 2}
+    result = await called(
+        tmp_path, options, "web_search", {"TAVILY_API_KEY": "tvly-good"}, query="tea", max_results=7
+    )
+    assert result.content == "1. T0\n   https://0.example/\n   a b\n2. T1\n   https://1.example/\n   a b"
+    (asked,) = Api.asked
+    assert asked == {
+        "path": "/search",
+        "key": "Bearer tvly-good",
+        "query": "tea",
+        "max_results": 2,
+        "search_depth": "advanced",
+    }
+
+
+async def test_what_tavily_refuses_is_said_without_the_key(tavily: str) -> None:
+    for key, said in (("tvly-wrong", "refuses the key"), ("tvly-broken", "status 500")):
+        with pytest.raises(TavilyError, match=said) as failed:
+            await Tavily(TavilyOptions(base_url=tavily), key).search("tea", max_results=1)
+        assert key not in str(failed.value)
+
+
+def test_tavily_without_a_key_is_missing_a_credential(tmp_path: Path) -> None:
+    config = {"version": 1, "model": "gpt-4o", "tools": [{"web": {"search": "tavily"}}]}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    with pytest.raises(MissingError, match="TAVILY_API_KEY is not set") as missing:
+        Agent.from_config(directory=tmp_path, environ={})
+    assert missing.value.exit_code == 4
+
+
+def test_the_key_decides_who_searches(tmp_path: Path) -> None:
+    config = {"version": 1, "model": "gpt-4o", "tools": ["web"]}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    for environ, wanted in (({}, DuckDuckGo), ({"TAVILY_API_KEY": "tvly-x"}, Tavily)):
+        plan = Agent.from_config(directory=tmp_path, environ=environ).plan
+        search = next(each.tool for each in plan.tools if each.tool.name == "web_search")
+        assert any(isinstance(held, wanted) for held in held_by(search.function))
+
+
+def held_by(function: Any, depth: int = 3) -> list[Any]:
+    """What a function closes over, to some depth."""
+    found = []
+    for cell in getattr(function, "__closure__", None) or ():
+        found.append(cell.cell_contents)
+        if depth and callable(cell.cell_contents):
+            found += held_by(cell.cell_contents, depth - 1)
+    return found
+
+
+def test_a_web_that_nobody_configured_is_off(tmp_path: Path) -> None:
+    (tmp_path / "zeus.yaml").write_text(json.dumps({"version": 1, "model": "gpt-4o"}))
+    plan = Agent.from_config(directory=tmp_path, environ={"TAVILY_API_KEY": "tvly-x"}).plan
+    assert [each.tool.name for each in plan.tools] == []
+
+
+async def test_duckduckgos_answers_and_failures_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against the library's interface; its own pages are on the network, where no test goes."""
+    from ddgs.exceptions import DDGSException, RatelimitException
+
+    answers: list[Any] = [
+        [{"title": "Tea", "href": "https://tea.example/", "body": "leaves"}],
+        DDGSException("No results found."),
+        RatelimitException("202"),
+        DDGSException("broken"),
+    ]
+    asked: list[Mapping[str, Any]] = []
+
+    class Fake:
+        def __init__(self, **named: Any) -> None:
+            asked.append(named)
+
+        def __enter__(self) -> Fake:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            return
+
+        def text(self, query: str, **named: Any) -> Any:
+            asked.append({"query": query, **named})
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    fake = types.ModuleType("ddgs")
+    fake.DDGS = Fake  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "ddgs", fake)
+    search = DuckDuckGo(DuckDuckGoOptions(region="de-de", safesearch="off", timeout_seconds=7))
+    assert await search.search("tea", max_results=3) == [SearchHit("Tea", "https://tea.example/", "leaves")]
+    assert asked == [
+        {"timeout": 7},
+        {"query": "tea", "region": "de-de", "safesearch": "off", "max_results": 3, "backend": "duckduckgo"},
+    ]
+    assert await search.search("tea", max_results=3) == []
+    for said in ("for now", "broken"):
+        with pytest.raises(DuckDuckGoError, match=said):
+            await search.search("tea", max_results=3)
+
+
+def test_wrong_private_addresses_are_said_with_their_place(tmp_path: Path) -> None:
+    from zeus_runtime import ConfigError
+
+    config = {
+        "version": 1,
+        "model": "gpt-4o",
+        "tools": [{"web": {"allow_private": ["10.0.0.0/8", "intranet"]}}],
+    }
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config, indent=1))
+    with pytest.raises(ConfigError) as refused:
+        Agent.from_config(directory=tmp_path, environ={})
+    (problem,) = refused.value.diagnostics
+    assert problem.code == "wrong-address"

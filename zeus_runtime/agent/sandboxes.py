@@ -1,0 +1,50 @@
+"""The sandbox backends that one plan's components use: each is opened once, whoever asks for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zeus_runtime.config import Ref
+    from zeus_runtime.tools.sandbox import SandboxBackend
+
+
+class Sandboxes:
+    """The backends by their Refs.
+
+    Args:
+        create: makes a backend from a Ref.
+    """
+
+    def __init__(self, create: Callable[[Ref], SandboxBackend]) -> None:
+        self._create = create
+        self._opened: dict[str, SandboxBackend] = {}
+
+    def open(self, ref: Ref) -> SandboxBackend:
+        """The backend that ``ref`` names, the same one each time.
+
+        Raises:
+            ConfigError: its options are wrong.
+            MissingError: no plugin registers it.
+        """
+        key = json.dumps([ref.name, ref.options], sort_keys=True, default=str)
+        if key not in self._opened:
+            self._opened[key] = self._create(ref)
+        return self._opened[key]
+
+    @property
+    def opened(self) -> Sequence[SandboxBackend]:
+        """Those that are open, in the order in which they were asked for."""
+        return tuple(self._opened.values())
+
+    async def remove(self, session: str) -> None:
+        """Remove what a deleted session left in any of them."""
+        for backend in self.opened:
+            await backend.remove(session)
+
+    async def aclose(self) -> None:
+        """Close them."""
+        for backend in self.opened:
+            await backend.aclose()
