@@ -105,6 +105,16 @@ if TYPE_CHECKING:
     from zeus_runtime.plugins.hookspecs import hookimpl as hookimpl
     from zeus_runtime.prompt.sections import Section as Section
     from zeus_runtime.prompt.sections import SourcedText as SourcedText
+    from zeus_runtime.skills.discovery import Skill as Skill
+    from zeus_runtime.skills.discovery import Skills as Skills
+    from zeus_runtime.skills.discovery import find_skills as find_skills
+    from zeus_runtime.skills.discovery import has_skills as has_skills
+    from zeus_runtime.skills.discovery import skill_roots as skill_roots
+    from zeus_runtime.skills.front_matter import read_skill_text as read_skill_text
+    from zeus_runtime.skills.listing import matching_skills as matching_skills
+    from zeus_runtime.skills.listing import skill_listing as skill_listing
+    from zeus_runtime.skills.resources import read_skill_resource as read_skill_resource
+    from zeus_runtime.skills.resources import skill_resources as skill_resources
     from zeus_runtime.store.claims import claim as claim
     from zeus_runtime.store.database import make_private as make_private
     from zeus_runtime.store.database import sqlite_file as sqlite_file
@@ -191,6 +201,8 @@ _ROOMS = {
     "Section": "prompt.sections",
     "SourcedText": "prompt.sections",
     "Size": "context.size",
+    "Skill": "skills.discovery",
+    "Skills": "skills.discovery",
     "Summarize": "context",
     "Surroundings": "agent.misfits",
     "TextDelta": "models.interface",
@@ -232,6 +244,14 @@ _ROOMS = {
     "rules_for": "context.cache_model",
     "secure_rows": "store.row_security",
     "sqlite_file": "store.database",
+    "find_skills": "skills.discovery",
+    "has_skills": "skills.discovery",
+    "matching_skills": "skills.listing",
+    "read_skill_resource": "skills.resources",
+    "read_skill_text": "skills.front_matter",
+    "skill_listing": "skills.listing",
+    "skill_resources": "skills.resources",
+    "skill_roots": "skills.discovery",
     "without_password": "store.database",
     "connection_arguments": "store.postgres",
     "connection_may_be_gone": "store.postgres",

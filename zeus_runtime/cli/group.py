@@ -25,6 +25,7 @@ VERBS: Final[Mapping[str, str]] = {
     "doctor": "Check the installation, the plugins and the keys.",
     "models": "List models, or show what is known of one.",
     "tools": "List the tools an agent has, mode by mode.",
+    "skills": "List skills, where they come from and what is wrong with them; show one.",
     "plugins": "List plugins, what they bring and what is wrong with them.",
     "sessions": "List, show, roll back, archive or delete sessions.",
     "memory": "List, search, add, delete, move or index memories; show and edit profiles.",
