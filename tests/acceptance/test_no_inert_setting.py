@@ -58,6 +58,7 @@ from tests.acceptance.settings import (
     core_keys,
     with_key,
 )
+from tests.acceptance.skill_settings import SKILLS
 from tests.support.provider import Provider, Reply
 from zeus_runtime import MissingError, ModelRequest, Section
 from zeus_runtime.cli import main
@@ -1203,6 +1204,7 @@ COMPONENTS = (
         {"memory": {"embeddings": "static", "vector_store": {"chroma": {}}}},
     ),
     *EMBEDDINGS,
+    *SKILLS,
 )
 
 FLIPS = (*CORE, EXTENDS, *COMPONENTS)
