@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from zeus_runtime.errors import OptionsError as OptionsError
     from zeus_runtime.errors import RunError as RunError
     from zeus_runtime.errors import ZeusError as ZeusError
+    from zeus_runtime.knowledge.convert import convert_file as convert_file
+    from zeus_runtime.knowledge.service import KnowledgeService as KnowledgeService
     from zeus_runtime.memory.embedding import Calibration as Calibration
     from zeus_runtime.memory.embedding import Embedder as Embedder
     from zeus_runtime.memory.embedding import EmbeddingUnavailableError as EmbeddingUnavailableError
@@ -165,6 +167,7 @@ _ROOMS = {
     "FileEntry": "tools.entries",
     "FileRelative": "config.markers",
     "Item": "context.view",
+    "KnowledgeService": "knowledge.service",
     "MaxLength": "config.annotations",
     "Maximum": "config.annotations",
     "MemoryItem": "memory.items",
@@ -228,6 +231,7 @@ _ROOMS = {
     "calls_of": "models.content",
     "cassette_model": "models.cassette",
     "claim": "store.claims",
+    "convert_file": "knowledge.convert",
     "cost_usd": "models.profiles",
     "counter_for": "context.tokens",
     "counter_with": "context.tokens",

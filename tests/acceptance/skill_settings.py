@@ -20,7 +20,8 @@ async def listed_skills(scene: Scene) -> list[str]:
     """The names in section 8."""
     _skills(scene)
     request = (await scene.play("done")).requests[0]
-    return re.findall(r"^- ([\w-]+)", request.system.partition("<available_skills>")[2], re.M)
+    section = request.system.partition("\n<available_skills>\n")[2].partition("</available_skills>")[0]
+    return re.findall(r"^- ([\w-]+)", section, re.M)
 
 
 async def described(scene: Scene) -> bool:

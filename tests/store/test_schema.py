@@ -167,6 +167,7 @@ async def test_a_new_database_is_what_all_revisions_make(tmp_path: Path, databas
     from alembic.script import ScriptDirectory
     from sqlalchemy import MetaData
 
+    from zeus_runtime.store.knowledge_tables import KNOWLEDGE_TABLES
     from zeus_runtime.store.memory_tables import MEMORY_TABLES
     from zeus_runtime.store.tables import TABLES
 
@@ -174,7 +175,7 @@ async def test_a_new_database_is_what_all_revisions_make(tmp_path: Path, databas
 
     def differences(connection: Connection) -> list[object]:
         metadata = MetaData()
-        for table in (*TABLES, *MEMORY_TABLES):
+        for table in (*TABLES, *MEMORY_TABLES, *KNOWLEDGE_TABLES):
             table.to_metadata(metadata)
         context = MigrationContext.configure(
             connection,

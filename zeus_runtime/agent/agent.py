@@ -435,6 +435,8 @@ async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live
     stack.push_async_callback(database.close)
     if plan.build.memory is not None:
         stack.push_async_callback(plan.build.memory.aclose)
+    if plan.build.knowledge is not None:
+        stack.push_async_callback(plan.build.knowledge.aclose)
     log = ThreadLog(database)
     await log.create_tables()
     saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Config, Ref
     from zeus_runtime.context import Archive
     from zeus_runtime.context.tokens import Counter
+    from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models import Model, ModelProfile, ModelRequest
     from zeus_runtime.tools import Tool, WorkspaceFiles
@@ -37,6 +38,7 @@ class Build:
         counter: counts tokens as the model's provider does; None while only planning.
         memory: long-term memory on behalf of the config's user and project, and of the session where there is one; it
             opens itself at first use. None where the config has none.
+        knowledge: the knowledge bases that the config links; it opens itself at first use. None where it links none.
         archive: the handles under which originals are kept; None while only planning.
         tools: every tool of the agent by name; while middlewares are created, those of ``tools:`` and of the lines
             above.
@@ -55,5 +57,6 @@ class Build:
     profile_of: Callable[[str], ModelProfile] | None = field(default=None, repr=False)
     counter: Counter | None = field(default=None, repr=False)
     memory: MemoryService | None = field(default=None, repr=False)
+    knowledge: KnowledgeService | None = field(default=None, repr=False)
     archive: Archive | None = field(default=None, repr=False)
     tools: Mapping[str, Tool] = field(default_factory=dict, repr=False)

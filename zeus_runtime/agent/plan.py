@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.fixed import ToolCounts
     from zeus_runtime.context.tokens import Counter
     from zeus_runtime.events import Notice
+    from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.embedding import Embedder
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.interface import Model
@@ -157,6 +158,7 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
         build,
         open_model=lambda ref: _opened(checked, bare, ref),
         memory=None if memory is None else _service(checked, memory, bare),
+        knowledge=knowledge_service(checked, bare) if config.knowledge else None,
     )
     toolsets = _components(checked, "tool", config.tools, "tools")
     middlewares = _components(checked, "middleware", config.middlewares, "middlewares")
@@ -264,6 +266,26 @@ def _service(checked: Checked, planned: PlannedMemory, build: Build) -> MemorySe
     )
     project = config.memory.project
     return MemoryService(source, Caller(config.memory.user, project, config.memory.role if project else None))
+
+
+def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
+    """The knowledge bases of the config's user and project; embedded as its memories would be."""
+    from zeus_runtime.config.model import Memory
+    from zeus_runtime.knowledge.service import KnowledgeService
+    from zeus_runtime.memory.choice import create_embeddings
+    from zeus_runtime.memory.items import Caller
+
+    config = checked.config
+    memory = config.memory or Memory()
+    ref = create_embeddings(memory.user, choices={}, configured=memory.embeddings, environ=checked.environ)
+    planned = planned_component(checked, "embedding", ref, ("memory", "embeddings"))
+    return KnowledgeService(
+        config.storage.url,
+        checked.directory,
+        open_embedder=lambda: planned.create(build),
+        caller=Caller(memory.user, memory.project, memory.role if memory.project else None),
+        linked=config.knowledge,
+    )
 
 
 def _chosen_embedder(checked: Checked, user: str, choice: Ref, build: Build) -> Embedder:
@@ -387,6 +409,15 @@ def _refuse_misfits(
         for index, name in enumerate(names)
         if name in names[:index]
     ]
+    if checked.config.knowledge and "knowledge" not in [ref.name for ref in checked.config.tools]:
+        problems.append(
+            checked.diagnostic(
+                "knowledge-unused",
+                "knowledge bases are linked, but nothing gives the model the tools to search them",
+                ("knowledge",),
+                hint="add `- knowledge` to tools, or drop this key",
+            )
+        )
     problems += misfits(checked, components, profile, tools)
     if checked.config.limits.max_cost_usd is not None and None in (
         profile.input_cost_per_token,
@@ -421,6 +452,7 @@ def _digest(plan: Plan) -> str:
         "middlewares": [[each.name, each.options] for each in plan.middlewares],
         "stable": plan.stable,
         "prompt": _as_json(plan.config.prompt),
+        **({"knowledge": list(plan.config.knowledge)} if plan.config.knowledge else {}),
         "workspace": _as_json(plan.config.workspace),
         "limits": _as_json(plan.config.limits),
         "retry": _as_json(plan.config.retry),
