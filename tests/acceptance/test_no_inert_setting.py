@@ -38,6 +38,7 @@ from tests.acceptance.context_settings import (
 )
 from tests.acceptance.context_settings import messages_sent as messages_of_turns
 from tests.acceptance.embedding_settings import EMBEDDINGS
+from tests.acceptance.knowledge_settings import KNOWLEDGE
 from tests.acceptance.memory_settings import (
     DRAWN,
     SAVING,
@@ -1205,6 +1206,7 @@ COMPONENTS = (
     ),
     *EMBEDDINGS,
     *SKILLS,
+    *KNOWLEDGE,
 )
 
 FLIPS = (*CORE, EXTENDS, *COMPONENTS)

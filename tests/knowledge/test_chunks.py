@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -72,8 +74,7 @@ def test_the_next_chunk_begins_with_the_end_of_the_last_in_prose() -> None:
     plain, lapped = cut(text, tokens=60), cut(text, tokens=60, overlap=15)
     assert plain[1].content.split("\n\n")[0] not in plain[0].content
     assert all(
-        after.content.split("\n\n")[0] in before.content
-        for before, after in zip(lapped, lapped[1:], strict=False)
+        after.content.split("\n\n")[0] in before.content for before, after in itertools.pairwise(lapped)
     )
 
 

@@ -201,7 +201,7 @@ async def test_a_new_database_is_what_all_revisions_make(tmp_path: Path, databas
         assert await database.run(differences) == []
         made = await database.run(columns)
         words = ["memory_word", "memory_words"] if database_url.startswith("sqlite") else []
-        mine = (table.name for table in reversed((*TABLES, *MEMORY_TABLES)))
+        mine = (table.name for table in reversed((*TABLES, *MEMORY_TABLES, *KNOWLEDGE_TABLES)))
         for table in ("alembic_version", *words, *mine):
             await database.run(
                 lambda connection, table=table: connection.execute(text(f"DROP TABLE {table}"))

@@ -150,7 +150,8 @@ class _Shelf:
 
     def cosines(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
         """By slot; -3 where a chunk has no vector, since its model knows none of its words."""
-        found = self._vectors @ query
+        # Not BLAS: for one vector its threads cost more than they give, and go on spinning afterwards.
+        found = np.einsum("ij,j->i", self._vectors, np.asarray(query, np.float32))
         found[~self._meant] = -3.0
         return np.asarray(found)
 
