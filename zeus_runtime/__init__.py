@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.middleware import Turn as Turn
     from zeus_runtime.agent.misfits import Misfit as Misfit
     from zeus_runtime.agent.misfits import Surroundings as Surroundings
+    from zeus_runtime.agent.references import Reference as Reference
     from zeus_runtime.config.annotations import Alias as Alias
     from zeus_runtime.config.annotations import Doc as Doc
     from zeus_runtime.config.annotations import Maximum as Maximum
@@ -194,6 +195,7 @@ _ROOMS = {
     "Redactor": "config.secrets",
     "Ref": "config.ref",
     "RefTo": "config.annotations",
+    "Reference": "agent.references",
     "Refusal": "context.planner",
     "Retrying": "models.interface",
     "RunError": "errors",

@@ -49,6 +49,7 @@ from tests.acceptance.memory_settings import (
     saved_as,
     searched,
 )
+from tests.acceptance.resource_settings import RESOURCES
 from tests.acceptance.settings import (
     REQUIRED,
     Flip,
@@ -1207,6 +1208,7 @@ COMPONENTS = (
     *EMBEDDINGS,
     *SKILLS,
     *KNOWLEDGE,
+    *RESOURCES,
 )
 
 FLIPS = (*CORE, EXTENDS, *COMPONENTS)

@@ -14,9 +14,10 @@ from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.keeping import Keeper, Pruned
 from zeus_runtime.agent.outfitting import fresh_outfit, open_model
 from zeus_runtime.agent.plan import Plan, make_plan
+from zeus_runtime.agent.references import COMPONENT, Reference, gather
 from zeus_runtime.agent.session import Compaction, Session, interrupted, new_session_id
 from zeus_runtime.errors import RunError, UsageError
-from zeus_runtime.events import Event, RunCompleted, RunFailed
+from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed
 from zeus_runtime.plugins import Observers
 
 if TYPE_CHECKING:
@@ -112,19 +113,22 @@ class Agent:
         """Exactly what runs."""
         return self._plan
 
-    async def run(self, prompt: str, *, session: str | None = None) -> RunResult:
+    async def run(
+        self, prompt: str, *, session: str | None = None, attachments: Sequence[str | Path] = ()
+    ) -> RunResult:
         """One run from prompt to answer.
 
         Args:
             prompt: what the user says.
             session: an existing session to go on with; a new one by default.
+            attachments: files that go with the prompt, relative to the working directory.
 
         Raises:
             FailedRunError: the run failed, reached a limit or was cancelled.
             UsageError: there is no such session, or it is running.
         """
         ending: Event | None = None
-        async for event in self.stream(prompt, session=session):
+        async for event in self.stream(prompt, session=session, attachments=attachments):
             ending = event
         if isinstance(ending, RunFailed):
             raise FailedRunError(ending)
@@ -138,12 +142,14 @@ class Agent:
             ending.cost_usd,
         )
 
-    def stream(self, prompt: str, *, session: str | None = None) -> AsyncGenerator[Event, None]:
+    def stream(
+        self, prompt: str, *, session: str | None = None, attachments: Sequence[str | Path] = ()
+    ) -> AsyncGenerator[Event, None]:
         """One run as its events; exactly one is terminal (``RunCompleted`` or ``RunFailed``) and it is the last.
 
         Closing the iterator early cancels the run; the session can go on.
         """
-        return self._events(prompt, session)
+        return self._events(prompt, session, attachments)
 
     def resume(self, session: str) -> AsyncGenerator[Event, None]:
         """Take up the session's run that was cut off: no finished tool call repeats, no paid answer is asked again.
@@ -309,8 +315,11 @@ class Agent:
     async def __aexit__(self, *_exc: object) -> None:
         await self.aclose()
 
-    async def _events(self, prompt: str | None, session: str | None) -> AsyncGenerator[Event, None]:
+    async def _events(
+        self, prompt: str | None, session: str | None, attachments: Sequence[str | Path] = ()
+    ) -> AsyncGenerator[Event, None]:
         _refuse_broken_text(prompt or "")
+        references = await self._references(prompt, attachments)
         live = await self._open()
         name = session or new_session_id()
         outfit = fresh_outfit(self._plan, self._heard(live.model), name)
@@ -324,7 +333,10 @@ class Agent:
         emit = self._emitter(events.put_nowait)
         for notice in self._plan.notices:
             emit(notice)
-        work = self._session(live, thread).run(prompt, self._plan.mode, outfit, emit)
+        for each in references:
+            if each.problem:
+                emit(Notice("reference", f"@{each.path}: {each.problem}"))
+        work = self._session(live, thread).run(prompt, self._plan.mode, outfit, emit, references=references)
         task = asyncio.create_task(work, name=f"run {name}")
         self._running[name] = task
 
@@ -351,6 +363,22 @@ class Agent:
                 await asyncio.wait([task])
         assert terminal is not None
         yield terminal
+
+    async def _references(self, prompt: str | None, attachments: Sequence[str | Path]) -> Sequence[Reference]:
+        """What the prompt brings along, where a middleware shows it."""
+        if not any(each.name == COMPONENT for each in self._plan.middlewares):
+            if attachments:
+                raise UsageError(
+                    "nothing shows attachments to this agent's model",
+                    remedy=f"List the middleware `{COMPONENT}` in its config.",
+                )
+            return ()
+        if prompt is None or not (attachments or "@" in prompt):
+            return ()
+        build = self._plan.build
+        return await asyncio.to_thread(
+            gather, prompt, [build.directory / each for each in attachments], build.workspace
+        )
 
     def _session(self, live: _Live, thread: Thread) -> Session:
         config = self._plan.config

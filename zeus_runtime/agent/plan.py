@@ -201,8 +201,9 @@ def make_plan(checked: Checked, *, mode: Mode | None = None) -> Plan:
 ARCHIVE_ROUTES: Final = {
     "/large_tool_results/": ".zeus/large_tool_results",
     "/conversation_history/": ".zeus/conversation_history",
+    "/attached_files/": ".zeus/attached_files",
 }
-"""Where originals go unless ``workspace.routes`` says otherwise, so that the workspace itself stays clean."""
+"""Where originals and what a message brings along go unless ``workspace.routes`` says otherwise, so that the workspace itself stays clean."""
 
 
 def _routes(routes: Mapping[str, str]) -> Mapping[str, str]:

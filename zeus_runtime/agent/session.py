@@ -16,6 +16,7 @@ from zeus_runtime.agent.conversation import Conversation
 from zeus_runtime.agent.graph import RunContext, StepFailedError
 from zeus_runtime.agent.middleware import Sources, Turn
 from zeus_runtime.agent.outfit import Outfit
+from zeus_runtime.agent.references import KEY, Reference
 from zeus_runtime.agent.run import Run
 from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
@@ -94,7 +95,13 @@ class Session:
         self._branch = 0
 
     async def run(
-        self, prompt: str | None, mode: Mode, outfit: Outfit, emit: Callable[[Event], None]
+        self,
+        prompt: str | None,
+        mode: Mode,
+        outfit: Outfit,
+        emit: Callable[[Event], None],
+        *,
+        references: Sequence[Reference] = (),
     ) -> None:
         """Do one run and emit its events, the terminal one last and exactly once.
 
@@ -103,6 +110,7 @@ class Session:
             mode: ``agent``, ``ask`` or ``plan``.
             outfit: what the run works with.
             emit: where events go.
+            references: what the prompt brings along.
         """
         run: Run | None = None
         reason: Reason = "error"
@@ -111,7 +119,9 @@ class Session:
             for problem in conversation.problems:
                 emit(Notice("edit_unreadable", f"{problem}; what it took out is sent again."))
             start, run_id = await (
-                self._take_up(conversation) if prompt is None else self._begin(conversation, prompt, emit)
+                self._take_up(conversation)
+                if prompt is None
+                else self._begin(conversation, prompt, emit, references)
             )
             turn = await self._turn(conversation, run_id, mode, prompt or "")
             run = Run(turn, outfit, conversation, emit, self._prune)
@@ -168,6 +178,7 @@ class Session:
             prompt=prompt,
             user_text=conversation.user_text,
             sources=await self._sources(conversation.last_step),
+            references=conversation.references,
         )
 
     async def _sources(self, step: Step | None) -> Mapping[str, Sources]:
@@ -201,7 +212,11 @@ class Session:
         )
 
     async def _begin(
-        self, conversation: Conversation, prompt: str, emit: Callable[[Event], None]
+        self,
+        conversation: Conversation,
+        prompt: str,
+        emit: Callable[[Event], None],
+        references: Sequence[Reference],
     ) -> tuple[dict[str, Any], str]:
         from langchain_core.messages import HumanMessage
 
@@ -214,7 +229,9 @@ class Session:
             )
         run_id = secrets.token_hex(4)
         seq = conversation.last + 1
-        await conversation.append(seq, run_id, HumanMessage(prompt), begins_turn=True)
+        brought = {KEY: [each.as_json() for each in references]} if references else {}
+        message = HumanMessage(prompt, additional_kwargs=brought)
+        await conversation.append(seq, run_id, message, begins_turn=True)
         if self._branch:
             await self._state()
         return self._start(seq, run_id), run_id

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -32,6 +33,13 @@ set_option: Decorator = click.option(
 )
 mode_option: Decorator = click.option(
     "--mode", type=click.Choice(MODES), help="The mode, instead of the config's."
+)
+attach_option: Decorator = click.option(
+    "--attach",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A file that goes with the (first) prompt; may be repeated.",
 )
 
 
