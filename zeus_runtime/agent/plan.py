@@ -203,7 +203,8 @@ ARCHIVE_ROUTES: Final = {
     "/conversation_history/": ".zeus/conversation_history",
     "/attached_files/": ".zeus/attached_files",
 }
-"""Where originals and what a message brings along go unless ``workspace.routes`` says otherwise, so that the workspace itself stays clean."""
+"""Where originals and what a message brings along go unless ``workspace.routes`` says otherwise: the workspace itself
+stays clean."""
 
 
 def _routes(routes: Mapping[str, str]) -> Mapping[str, str]:

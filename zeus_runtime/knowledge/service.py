@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.errors import UsageError
-from zeus_runtime.knowledge import records
 from zeus_runtime.knowledge.chunks import CHUNK_TOKENS, OVERLAP_TOKENS
-from zeus_runtime.knowledge.records import BaseInfo
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError
 
 if TYPE_CHECKING:
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.knowledge.index import Hit, KnowledgeIndex
     from zeus_runtime.knowledge.ingest import Ingested, Progress
+    from zeus_runtime.knowledge.records import BaseInfo
     from zeus_runtime.memory.items import Caller
     from zeus_runtime.store.database import Database
 
@@ -86,16 +85,22 @@ class KnowledgeService:
 
     async def bases(self) -> list[BaseInfo]:
         """Every base that the caller may see."""
+        from zeus_runtime.knowledge import records
+
         database = await self._open()
         return await database.run(lambda connection: records.bases(connection, self.caller))
 
     async def base(self, name: str) -> BaseInfo | None:
         """The base of a name, the caller's own before their project's."""
+        from zeus_runtime.knowledge import records
+
         database = await self._open()
         return await database.run(lambda connection: records.base_named(connection, self.caller, name))
 
     async def sources(self, name: str) -> list[str]:
         """What was added to a base."""
+        from zeus_runtime.knowledge import records
+
         base, database = await self._needed(name), await self._open()
         return list(await database.run(lambda connection: records.sources(connection, base.key)))
 
@@ -120,6 +125,7 @@ class KnowledgeService:
             EmbeddingUnavailableError: the embedding model cannot be asked; what was done stays.
             MissingError: a format needs the extra ``kb``.
         """
+        from zeus_runtime.knowledge import records
         from zeus_runtime.knowledge.ingest import ingest
 
         missing = [str(path) for path in paths if not path.exists()]
@@ -153,6 +159,8 @@ class KnowledgeService:
         Raises:
             UsageError: there is no such base or path in it, or the caller may not.
         """
+        from zeus_runtime.knowledge import records
+
         base, database = await self._needed(name), await self._open()
         records.refuse_writing(self.caller, base)
         give_back = await self._claimed(base)
@@ -215,6 +223,8 @@ class KnowledgeService:
         return (found[0] if found[0].any() else None), embedder.model
 
     async def _remove_sources(self, database: Database, base: BaseInfo, paths: Sequence[str]) -> int:
+        from zeus_runtime.knowledge import records
+
         now_ms = self._now_ns() // 1_000_000
 
         def work(connection: Connection) -> int:
@@ -241,6 +251,8 @@ class KnowledgeService:
 
     async def _made(self, name: str, *, project: bool, cutting: Cutting | None) -> BaseInfo:
         from sqlalchemy.exc import IntegrityError
+
+        from zeus_runtime.knowledge import records
 
         if not NAME.match(name):
             raise UsageError(
