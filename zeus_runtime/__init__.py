@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.middleware import Turn as Turn
     from zeus_runtime.agent.misfits import Misfit as Misfit
     from zeus_runtime.agent.misfits import Surroundings as Surroundings
+    from zeus_runtime.agent.references import Reference as Reference
     from zeus_runtime.bridges.langchain import from_langchain_middleware as from_langchain_middleware
     from zeus_runtime.bridges.langchain import from_langchain_tool as from_langchain_tool
     from zeus_runtime.config.annotations import Alias as Alias
@@ -68,6 +69,8 @@ if TYPE_CHECKING:
     from zeus_runtime.errors import RunError as RunError
     from zeus_runtime.errors import UnavailableError as UnavailableError
     from zeus_runtime.errors import ZeusError as ZeusError
+    from zeus_runtime.knowledge.convert import convert_file as convert_file
+    from zeus_runtime.knowledge.service import KnowledgeService as KnowledgeService
     from zeus_runtime.memory.embedding import Calibration as Calibration
     from zeus_runtime.memory.embedding import Embedder as Embedder
     from zeus_runtime.memory.embedding import EmbeddingUnavailableError as EmbeddingUnavailableError
@@ -115,6 +118,16 @@ if TYPE_CHECKING:
     from zeus_runtime.plugins.hookspecs import hookimpl as hookimpl
     from zeus_runtime.prompt.sections import Section as Section
     from zeus_runtime.prompt.sections import SourcedText as SourcedText
+    from zeus_runtime.skills.discovery import Skill as Skill
+    from zeus_runtime.skills.discovery import Skills as Skills
+    from zeus_runtime.skills.discovery import find_skills as find_skills
+    from zeus_runtime.skills.discovery import has_skills as has_skills
+    from zeus_runtime.skills.discovery import skill_roots as skill_roots
+    from zeus_runtime.skills.front_matter import read_skill_text as read_skill_text
+    from zeus_runtime.skills.listing import matching_skills as matching_skills
+    from zeus_runtime.skills.listing import skill_listing as skill_listing
+    from zeus_runtime.skills.resources import read_skill_resource as read_skill_resource
+    from zeus_runtime.skills.resources import skill_resources as skill_resources
     from zeus_runtime.store.claims import claim as claim
     from zeus_runtime.store.database import make_private as make_private
     from zeus_runtime.store.database import sqlite_file as sqlite_file
@@ -209,6 +222,7 @@ _ROOMS = {
     "FileEntry": "tools.entries",
     "FileRelative": "config.markers",
     "Item": "context.view",
+    "KnowledgeService": "knowledge.service",
     "MaxLength": "config.annotations",
     "Maximum": "config.annotations",
     "McpServer": "config.mcp",
@@ -239,6 +253,7 @@ _ROOMS = {
     "Redactor": "config.secrets",
     "Ref": "config.ref",
     "RefTo": "config.annotations",
+    "Reference": "agent.references",
     "Refusal": "context.planner",
     "Retrying": "models.interface",
     "RunError": "errors",
@@ -259,6 +274,8 @@ _ROOMS = {
     "Section": "prompt.sections",
     "SourcedText": "prompt.sections",
     "Size": "context.size",
+    "Skill": "skills.discovery",
+    "Skills": "skills.discovery",
     "Summarize": "context",
     "Surroundings": "agent.misfits",
     "Tell": "tools.toolset",
@@ -289,6 +306,7 @@ _ROOMS = {
     "calls_of": "models.content",
     "cassette_model": "models.cassette",
     "claim": "store.claims",
+    "convert_file": "knowledge.convert",
     "cost_usd": "models.profiles",
     "counter_for": "context.tokens",
     "counter_with": "context.tokens",
@@ -313,6 +331,14 @@ _ROOMS = {
     "secure_rows": "store.row_security",
     "server_problems": "config.mcp",
     "sqlite_file": "store.database",
+    "find_skills": "skills.discovery",
+    "has_skills": "skills.discovery",
+    "matching_skills": "skills.listing",
+    "read_skill_resource": "skills.resources",
+    "read_skill_text": "skills.front_matter",
+    "skill_listing": "skills.listing",
+    "skill_resources": "skills.resources",
+    "skill_roots": "skills.discovery",
     "without_password": "store.database",
     "connection_arguments": "store.postgres",
     "connection_may_be_gone": "store.postgres",

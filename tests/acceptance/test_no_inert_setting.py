@@ -40,6 +40,7 @@ from tests.acceptance.context_settings import (
 )
 from tests.acceptance.context_settings import messages_sent as messages_of_turns
 from tests.acceptance.embedding_settings import EMBEDDINGS
+from tests.acceptance.knowledge_settings import KNOWLEDGE
 from tests.acceptance.mcp_settings import OPTIONS, SERVERS
 from tests.acceptance.memory_settings import (
     DRAWN,
@@ -51,6 +52,7 @@ from tests.acceptance.memory_settings import (
     saved_as,
     searched,
 )
+from tests.acceptance.resource_settings import RESOURCES
 from tests.acceptance.sandbox_settings import DOCKED, SANDBOXED
 from tests.acceptance.settings import (
     REQUIRED,
@@ -62,6 +64,7 @@ from tests.acceptance.settings import (
     core_keys,
     with_key,
 )
+from tests.acceptance.skill_settings import SKILLS
 from tests.acceptance.web_settings import WEBBED
 from tests.support.provider import Provider, Reply
 from zeus_runtime import MissingError, ModelRequest, Section
@@ -1230,6 +1233,9 @@ COMPONENTS = (
     *SANDBOXED,
     *DOCKED,
     *WEBBED,
+    *SKILLS,
+    *KNOWLEDGE,
+    *RESOURCES,
 )
 
 FLIPS = (*CORE, EXTENDS, *COMPONENTS)

@@ -21,6 +21,8 @@ def middlewares(folder: Path, preset: str, model: str = "openai/gpt-5.2") -> dic
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_loads_with_the_policies_in_the_order_of_their_cost(tmp_path: Path, preset: str) -> None:
     order = [
+        "skills",
+        "resources",
         "history",
         "pins",
         "eviction",

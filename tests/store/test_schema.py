@@ -167,6 +167,7 @@ async def test_a_new_database_is_what_all_revisions_make(tmp_path: Path, databas
     from alembic.script import ScriptDirectory
     from sqlalchemy import MetaData
 
+    from zeus_runtime.store.knowledge_tables import KNOWLEDGE_TABLES
     from zeus_runtime.store.memory_tables import MEMORY_TABLES
     from zeus_runtime.store.tables import TABLES
 
@@ -174,7 +175,7 @@ async def test_a_new_database_is_what_all_revisions_make(tmp_path: Path, databas
 
     def differences(connection: Connection) -> list[object]:
         metadata = MetaData()
-        for table in (*TABLES, *MEMORY_TABLES):
+        for table in (*TABLES, *MEMORY_TABLES, *KNOWLEDGE_TABLES):
             table.to_metadata(metadata)
         context = MigrationContext.configure(
             connection,
@@ -207,7 +208,7 @@ async def test_a_new_database_is_what_all_revisions_make(tmp_path: Path, databas
         secured = await database.run(rules)
         assert bool(secured) == database_url.startswith("postgres")
         words = ["memory_word", "memory_words"] if database_url.startswith("sqlite") else []
-        mine = (table.name for table in reversed((*TABLES, *MEMORY_TABLES)))
+        mine = (table.name for table in reversed((*TABLES, *MEMORY_TABLES, *KNOWLEDGE_TABLES)))
         for table in ("alembic_version", *words, *mine):
             await database.run(
                 lambda connection, table=table: connection.execute(text(f"DROP TABLE {table}"))

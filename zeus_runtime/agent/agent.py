@@ -17,9 +17,10 @@ from zeus_runtime.agent.keeping import Keeper, Pruned
 from zeus_runtime.agent.opening import OpenToolsets
 from zeus_runtime.agent.outfitting import fresh_outfit, open_model
 from zeus_runtime.agent.plan import Plan, make_plan
+from zeus_runtime.agent.references import COMPONENT, Reference, gather
 from zeus_runtime.agent.session import Compaction, Session, interrupted, new_session_id
 from zeus_runtime.errors import RunError, UsageError
-from zeus_runtime.events import Event, RunCompleted, RunFailed
+from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed
 from zeus_runtime.plugins import Observers
 
 if TYPE_CHECKING:
@@ -120,7 +121,12 @@ class Agent:
         return self._plan
 
     async def run(
-        self, prompt: str, *, session: str | None = None, approvals: ApprovalChannel | None = None
+        self,
+        prompt: str,
+        *,
+        session: str | None = None,
+        approvals: ApprovalChannel | None = None,
+        attachments: Sequence[str | Path] = (),
     ) -> RunResult:
         """One run from prompt to answer.
 
@@ -128,13 +134,15 @@ class Agent:
             prompt: what the user says.
             session: an existing session to go on with; a new one by default.
             approvals: who is asked what needs approval, as in ``stream``.
+            attachments: files that go with the prompt, relative to the working directory.
 
         Raises:
             FailedRunError: the run failed, reached a limit, needs approval or was cancelled.
             UsageError: there is no such session, or it is running.
         """
         ending: Event | None = None
-        async for event in self.stream(prompt, session=session, approvals=approvals):
+        given = self.stream(prompt, session=session, approvals=approvals, attachments=attachments)
+        async for event in given:
             ending = event
         if isinstance(ending, RunFailed):
             raise FailedRunError(ending)
@@ -149,18 +157,23 @@ class Agent:
         )
 
     def stream(
-        self, prompt: str, *, session: str | None = None, approvals: ApprovalChannel | None = None
+        self,
+        prompt: str,
+        *,
+        session: str | None = None,
+        approvals: ApprovalChannel | None = None,
+        attachments: Sequence[str | Path] = (),
     ) -> AsyncGenerator[Event, None]:
         """One run as its events; exactly one is terminal (``RunCompleted`` or ``RunFailed``) and it is the last.
 
         Closing the iterator early cancels the run; the session can go on.
 
         Args:
-            prompt, session: as in ``run``.
+            prompt, session, attachments: as in ``run``.
             approvals: who is asked what needs approval. Without anybody, or where that gives no answer, the run ends
                 with the code ``approval_needed``; ``decide`` and ``resume`` go on.
         """
-        return self._events(prompt, session, approvals)
+        return self._events(prompt, session, approvals, attachments)
 
     def resume(
         self, session: str, *, approvals: ApprovalChannel | None = None
@@ -370,9 +383,14 @@ class Agent:
         return fresh_outfit(self._plan, model, new_session_id(), opened=opened).equipment.tools
 
     async def _events(
-        self, prompt: str | None, session: str | None, approvals: ApprovalChannel | None
+        self,
+        prompt: str | None,
+        session: str | None,
+        approvals: ApprovalChannel | None,
+        attachments: Sequence[str | Path] = (),
     ) -> AsyncGenerator[Event, None]:
         _refuse_broken_text(prompt or "")
+        references = await self._references(prompt, attachments)
         live = await self._open()
         name = session or new_session_id()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -387,10 +405,14 @@ class Agent:
         give_back = await live.database.claim(name)
         for notice in self._plan.notices:
             emit(notice)
+        for each in references:
+            if each.problem:
+                emit(Notice("reference", f"@{each.path}: {each.problem}"))
 
         async def work() -> None:
             with live.toolsets_of(self._plan).telling(emit):
-                await self._session(live, thread).run(prompt, self._plan.mode, outfit, emit)
+                started = self._session(live, thread)
+                await started.run(prompt, self._plan.mode, outfit, emit, references=references)
 
         task = asyncio.create_task(work(), name=f"run {name}")
         self._running[name] = task
@@ -418,6 +440,22 @@ class Agent:
                 await asyncio.wait([task])
         assert terminal is not None
         yield terminal
+
+    async def _references(self, prompt: str | None, attachments: Sequence[str | Path]) -> Sequence[Reference]:
+        """What the prompt brings along, where a middleware shows it."""
+        if not any(each.name == COMPONENT for each in self._plan.middlewares):
+            if attachments:
+                raise UsageError(
+                    "nothing shows attachments to this agent's model",
+                    remedy=f"List the middleware `{COMPONENT}` in its config.",
+                )
+            return ()
+        if prompt is None or not (attachments or "@" in prompt):
+            return ()
+        build = self._plan.build
+        return await asyncio.to_thread(
+            gather, prompt, [build.directory / each for each in attachments], build.workspace
+        )
 
     def _session(self, live: _Live, thread: Thread) -> Session:
         config = self._plan.config
@@ -559,6 +597,8 @@ async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live
             stack.push_async_callback(each.build.memory.aclose)
         if each.build.sandboxes is not None:
             stack.push_async_callback(each.build.sandboxes.aclose)
+        if each.build.knowledge is not None:
+            stack.push_async_callback(each.build.knowledge.aclose)
     log = ThreadLog(database)
     await log.create_tables()
     saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))

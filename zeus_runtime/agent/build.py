@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Config, Ref
     from zeus_runtime.context import Archive
     from zeus_runtime.context.tokens import Counter
+    from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models import Model, ModelProfile, ModelRequest
     from zeus_runtime.plugins import Kind
@@ -42,6 +43,7 @@ class Build:
             opens itself at first use. None where the config has none.
         open_component: another component that a Ref names, of kinds that are plain values (``search``).
         sandboxes: the sandbox backends, which the tools and the middlewares share.
+        knowledge: the knowledge bases that the config links; it opens itself at first use. None where it links none.
         archive: the handles under which originals are kept; None while only planning.
         approvals: how the run's user is asked before something is done; None while only planning. A tool asks through
             its ``ToolRun``, since tools are made once for all runs.
@@ -64,6 +66,7 @@ class Build:
     memory: MemoryService | None = field(default=None, repr=False)
     open_component: Callable[[Kind, Ref], Any] | None = field(default=None, repr=False)
     sandboxes: Sandboxes | None = field(default=None, repr=False)
+    knowledge: KnowledgeService | None = field(default=None, repr=False)
     archive: Archive | None = field(default=None, repr=False)
     approvals: Approvals | None = field(default=None, repr=False)
     tools: Mapping[str, Tool] = field(default_factory=dict, repr=False)

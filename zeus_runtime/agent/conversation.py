@@ -6,6 +6,7 @@ import json
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.agent.references import KEY, Reference
 from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.models.content import calls_of, text_of
@@ -124,6 +125,16 @@ class Conversation:
         said = (message for message in reversed(self._line) if message.type == "human")
         last = next(said, None)
         return "" if last is None else text_of(last)
+
+    @property
+    def references(self) -> list[Reference]:
+        """The files that the user's messages brought along, oldest first."""
+        return [
+            Reference.from_json(each)
+            for message in self._line
+            if message.type == "human"
+            for each in message.additional_kwargs.get(KEY, ())
+        ]
 
     @property
     def state(self) -> Mapping[str, Any]:

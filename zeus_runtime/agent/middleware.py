@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
+    from zeus_runtime.agent.references import Reference
     from zeus_runtime.config.model import Mode
     from zeus_runtime.context import Budget, Edit, Refusal, View
     from zeus_runtime.models import ModelRequest, ModelResponse
@@ -28,6 +29,7 @@ class Turn:
         step: model calls made in this run before this one, 0 at the start.
         prompt: the user's text that began the run; empty when a run is resumed.
         user_text: the user's last message, also when a run is resumed.
+        references: the files that the user's messages brought along, oldest first (``agent.references``).
         sources: what the sections of the thread's last step before this run were made from, by section.
     """
 
@@ -38,6 +40,7 @@ class Turn:
     prompt: str = ""
     user_text: str = ""
     sources: Mapping[str, Sources] = field(default_factory=dict, repr=False)
+    references: Sequence[Reference] = field(default=(), repr=False)
 
     def override(self, **changes: Any) -> Turn:
         return replace(self, **changes)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.fixed import ToolCounts
     from zeus_runtime.context.tokens import Counter
     from zeus_runtime.events import Notice
+    from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.embedding import Embedder
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.interface import Model
@@ -194,6 +195,7 @@ def make_plan(
         memory=None if memory is None else _service(checked, memory, bare),
         open_component=lambda kind, ref: planned_component(checked, kind, ref, ("tools",)).create(bare),
         sandboxes=Sandboxes(lambda ref: _sandbox(checked, bare, ref)),
+        knowledge=knowledge_service(checked, bare) if config.knowledge else None,
     )
     toolsets = (*_implied(checked), *_components(checked, "tool", config.tools, "tools"))
     middlewares = _components(checked, "middleware", config.middlewares, "middlewares")
@@ -255,8 +257,10 @@ def make_plan(
 ARCHIVE_ROUTES: Final = {
     "/large_tool_results/": ".zeus/large_tool_results",
     "/conversation_history/": ".zeus/conversation_history",
+    "/attached_files/": ".zeus/attached_files",
 }
-"""Where originals go unless ``workspace.routes`` says otherwise, so that the workspace itself stays clean."""
+"""Where originals and what a message brings along go unless ``workspace.routes`` says otherwise: the workspace itself
+stays clean."""
 
 
 def _routes(routes: Mapping[str, str]) -> Mapping[str, str]:
@@ -336,6 +340,26 @@ def _service(checked: Checked, planned: PlannedMemory, build: Build) -> MemorySe
     )
     project = config.memory.project
     return MemoryService(source, Caller(config.memory.user, project, config.memory.role if project else None))
+
+
+def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
+    """The knowledge bases of the config's user and project; embedded as its memories would be."""
+    from zeus_runtime.config.model import Memory
+    from zeus_runtime.knowledge.service import KnowledgeService
+    from zeus_runtime.memory.choice import create_embeddings
+    from zeus_runtime.memory.items import Caller
+
+    config = checked.config
+    memory = config.memory or Memory()
+    ref = create_embeddings(memory.user, choices={}, configured=memory.embeddings, environ=checked.environ)
+    planned = planned_component(checked, "embedding", ref, ("memory", "embeddings"))
+    return KnowledgeService(
+        config.storage.url,
+        checked.directory,
+        open_embedder=lambda: planned.create(build),
+        caller=Caller(memory.user, memory.project, memory.role if memory.project else None),
+        linked=config.knowledge,
+    )
 
 
 def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> PlannedComponent:
@@ -463,6 +487,15 @@ def _refuse_misfits(
         for index, name in enumerate(names)
         if name in names[:index]
     ]
+    if checked.config.knowledge and "knowledge" not in [ref.name for ref in checked.config.tools]:
+        problems.append(
+            checked.diagnostic(
+                "knowledge-unused",
+                "knowledge bases are linked, but nothing gives the model the tools to search them",
+                ("knowledge",),
+                hint="add `- knowledge` to tools, or drop this key",
+            )
+        )
     problems += misfits(
         checked,
         components,
@@ -505,6 +538,7 @@ def _digest(plan: Plan) -> str:
         "middlewares": [[each.name, each.options] for each in plan.middlewares],
         "stable": plan.stable,
         "prompt": _as_json(plan.config.prompt),
+        **({"knowledge": list(plan.config.knowledge)} if plan.config.knowledge else {}),
         "workspace": _as_json(plan.config.workspace),
         "limits": _as_json(plan.config.limits),
         "retry": _as_json(plan.config.retry),

@@ -17,6 +17,7 @@ from zeus_runtime.agent.conversation import Conversation
 from zeus_runtime.agent.graph import RunContext, StepFailedError
 from zeus_runtime.agent.middleware import Sources, Turn
 from zeus_runtime.agent.outfit import Outfit
+from zeus_runtime.agent.references import KEY, Reference
 from zeus_runtime.agent.run import Run
 from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
@@ -95,7 +96,13 @@ class Session:
         self._branch = 0
 
     async def run(
-        self, prompt: str | None, mode: Mode, outfit: Outfit, emit: Callable[[Event], None]
+        self,
+        prompt: str | None,
+        mode: Mode,
+        outfit: Outfit,
+        emit: Callable[[Event], None],
+        *,
+        references: Sequence[Reference] = (),
     ) -> None:
         """Do one run and emit its events, the terminal one last and exactly once.
 
@@ -104,6 +111,7 @@ class Session:
             mode: ``agent``, ``ask`` or ``plan``.
             outfit: what the run works with.
             emit: where events go.
+            references: what the prompt brings along.
         """
         run: Run | None = None
         reason: Reason = "error"
@@ -112,7 +120,9 @@ class Session:
             for problem in conversation.problems:
                 emit(Notice("edit_unreadable", f"{problem}; what it took out is sent again."))
             start, run_id = await (
-                self._take_up(conversation) if prompt is None else self._begin(conversation, prompt, emit)
+                self._take_up(conversation)
+                if prompt is None
+                else self._begin(conversation, prompt, emit, references)
             )
             outfit.approvals.begin(self._thread, run_id)
             turn = await self._turn(conversation, run_id, mode, prompt or "")
@@ -174,6 +184,7 @@ class Session:
             prompt=prompt,
             user_text=conversation.user_text,
             sources=await self._sources(conversation.last_step),
+            references=conversation.references,
         )
 
     async def _sources(self, step: Step | None) -> Mapping[str, Sources]:
@@ -207,7 +218,11 @@ class Session:
         )
 
     async def _begin(
-        self, conversation: Conversation, prompt: str, emit: Callable[[Event], None]
+        self,
+        conversation: Conversation,
+        prompt: str,
+        emit: Callable[[Event], None],
+        references: Sequence[Reference],
     ) -> tuple[dict[str, Any], str]:
         from langchain_core.messages import HumanMessage
 
@@ -225,7 +240,9 @@ class Session:
             )
         run_id = secrets.token_hex(4)
         seq = conversation.last + 1
-        await conversation.append(seq, run_id, HumanMessage(prompt), begins_turn=True)
+        brought = {KEY: [each.as_json() for each in references]} if references else {}
+        message = HumanMessage(prompt, additional_kwargs=brought)
+        await conversation.append(seq, run_id, message, begins_turn=True)
         if self._branch:
             await self._state()
         return self._start(seq, run_id), run_id

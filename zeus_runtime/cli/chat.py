@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from zeus_runtime.cli.completion import complete_session
-from zeus_runtime.cli.options import MODES, config_argument, env_option, mode_option, read_config, set_option
+from zeus_runtime.cli.options import (
+    MODES,
+    attach_option,
+    config_argument,
+    env_option,
+    mode_option,
+    read_config,
+    set_option,
+)
 from zeus_runtime.cli.streams import complain, is_terminal, printable
 
 if TYPE_CHECKING:
     import asyncio
+    from pathlib import Path
 
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.agent.checked import Checked
@@ -29,6 +38,7 @@ HELP: Final[Mapping[str, str]] = {
     "/tools": "what the agent can call in this mode",
     "/session [ID]": "show this session, or go on with another",
     "/sessions": "the latest sessions",
+    "/attach [FILE]": "send a file with the next prompt",
     "/new": "begin a new session",
     "/compact": "let the context policies shed what they can now",
     "/resume": "take up the interrupted run of this session",
@@ -44,6 +54,7 @@ LATEST: Final = 15
 @mode_option
 @env_option
 @set_option
+@attach_option
 @click.option("-q", "--quiet", is_flag=True, help="Show the answers and errors only.")
 @click.pass_obj
 @click.pass_context
@@ -56,6 +67,7 @@ def command(
     mode: str | None,
     env: str | None,
     sets: tuple[str, ...],
+    attach: tuple[Path, ...],
     quiet: bool,
 ) -> None:
     """Talk with an agent in the terminal.
@@ -75,6 +87,7 @@ def command(
             session=session,
             continues=continues,
             quiet=quiet,
+            attach=attach,
         )
     )
 
@@ -89,6 +102,7 @@ def converse(
     session: str | None,
     quiet: bool,
     continues: bool = False,
+    attach: Sequence[Path] = (),
 ) -> int:
     """Talk until the user leaves.
 
@@ -105,7 +119,7 @@ def converse(
 
     checked = read_config(process, config, env=env, sets=sets)
     with prepared(process), asyncio.Runner() as runner:
-        chat = Chat(checked, runner, mode=mode, quiet=quiet)
+        chat = Chat(checked, runner, mode=mode, quiet=quiet, attach=attach)
         try:
             chat.enter(session, continues=continues)
             with Lines(process.environ) as lines:
@@ -142,9 +156,19 @@ class Chat:
         runner: the event loop that lives between prompts.
         mode: instead of the config's.
         quiet: show the answers and errors only.
+        attach: files that go with the first prompt.
     """
 
-    def __init__(self, checked: Checked, runner: asyncio.Runner, *, mode: Any, quiet: bool) -> None:
+    def __init__(
+        self,
+        checked: Checked,
+        runner: asyncio.Runner,
+        *,
+        mode: Any,
+        quiet: bool,
+        attach: Sequence[Path] = (),
+    ) -> None:
+        self._attach = list(attach)
         self._checked = checked
         self._runner = runner
         self._quiet = quiet
@@ -205,7 +229,10 @@ class Chat:
 
     def _say(self, prompt: str) -> int:
         asking = self._asking()
-        return self._follow(self._agent.stream(prompt, session=self._session, approvals=asking), asking)
+        events = self._agent.stream(prompt, session=self._session, approvals=asking, attachments=self._attach)
+        code = self._follow(events, asking)
+        self._attach.clear()
+        return code
 
     def _asking(self) -> TerminalApprovals | None:
         from zeus_runtime.cli.approving import at_terminal
@@ -236,6 +263,8 @@ class Chat:
             self._show_session(argument.strip())
         elif name == "/sessions":
             self._list_sessions()
+        elif name == "/attach":
+            self._attach_file(argument.strip())
         elif name == "/new":
             self._session = None
             complain("the next prompt begins a new session")
@@ -250,6 +279,17 @@ class Chat:
                 "yellow",
             )
         return 0
+
+    def _attach_file(self, name: str) -> None:
+        from pathlib import Path
+
+        path = self._checked.directory / Path(name).expanduser()
+        if name and path.is_file():
+            self._attach.append(path)
+        elif name:
+            complain(f"there is no file {printable(name)!r}", "yellow")
+        waiting = ", ".join(printable(each.name) for each in self._attach)
+        complain(f"goes with the next prompt: {waiting or 'nothing'}")
 
     def _change_mode(self, mode: str) -> None:
         if mode in MODES and mode != self.mode:

@@ -28,10 +28,12 @@ VERBS: Final[Mapping[str, str]] = {
     "tools": "List the tools an agent has, mode by mode.",
     "auth": "Authorise the accounts that tools need, or take them back.",
     "mcp": "Serve an agent as an MCP server.",
+    "skills": "List skills, where they come from and what is wrong with them; show one.",
     "plugins": "List plugins, what they bring and what is wrong with them.",
     "sessions": "List, show, roll back, archive or delete sessions.",
     "approvals": "List what waits for a decision; list, extend or shorten your allowlist.",
     "memory": "List, search, add, delete, move or index memories; show and edit profiles.",
+    "kb": "Fill, list, search or remove knowledge bases.",
     "db": "Show or upgrade the schema of a database.",
     "context": "Show what the model saw, explain it, and test other policies on it.",
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
@@ -40,6 +41,13 @@ format_option: Decorator = click.option(
     default="table",
     show_default=True,
     help="For people or for programs.",
+)
+attach_option: Decorator = click.option(
+    "--attach",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A file that goes with the (first) prompt; may be repeated.",
 )
 
 

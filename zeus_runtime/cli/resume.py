@@ -85,6 +85,7 @@ def command(
         prompt=None,
         session=session,
         continues=True,
+        attach=(),
         record=None,
         output=output,
         quiet=quiet,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zeus_runtime.cli.completion import complete_session
-from zeus_runtime.cli.options import config_argument, env_option, mode_option, set_option
+from zeus_runtime.cli.options import attach_option, config_argument, env_option, mode_option, set_option
 from zeus_runtime.cli.streams import complain, is_terminal
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Request:
         session: the session to go on with.
         continues: go on with ``session``, or the agent's latest.
         record: the cassette to write.
+        attach: files that go with the prompt.
         output: ``text``, ``json`` or ``ndjson``.
         quiet: no journal but errors.
         decide: a question's id to what is decided, before the run is taken up.
@@ -46,6 +47,7 @@ class Request:
     session: str | None
     continues: bool
     record: Path | None
+    attach: Sequence[Path]
     output: str
     quiet: bool
     decide: Mapping[str, Decision] = field(default_factory=dict)
@@ -107,6 +109,7 @@ class Request:
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="Write the model's answers to a cassette that model: replay plays back.",
 )
+@attach_option
 @click.option(
     "-o",
     "--output",
@@ -133,6 +136,7 @@ def command(
     timeout: float | None,
     max_cost: float | None,
     record: Path | None,
+    attach: tuple[Path, ...],
     output: str,
     quiet: bool,
 ) -> None:
@@ -161,9 +165,12 @@ def command(
         session=session,
         continues=continues,
         record=record,
+        attach=attach,
         output=output,
         quiet=quiet,
     )
+    if request.prompt is None and continues and attach:
+        raise click.UsageError("--attach needs a prompt", ctx)
     if request.prompt is None and not continues:
         ctx.exit(_converse(ctx, process, request))
     ctx.exit(carry_out(process, request))
@@ -215,6 +222,7 @@ def _converse(ctx: click.Context, process: Process, request: Request) -> int:
         mode=request.mode,
         session=request.session,
         quiet=request.quiet,
+        attach=request.attach,
     )
 
 
@@ -266,7 +274,9 @@ async def _ending(process: Process, request: Request, view: View) -> RunComplete
             session = await latest(agent)
         asking = at_terminal() if request.output == "text" else None
         if request.prompt is not None:
-            events = agent.stream(request.prompt, session=session, approvals=asking)
+            events = agent.stream(
+                request.prompt, session=session, approvals=asking, attachments=request.attach
+            )
             return await drive(agent, events, view, asking)
         assert session is not None
         if request.decide:

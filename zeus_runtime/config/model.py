@@ -347,6 +347,10 @@ class Config:
         default_factory=Retention
     )
     memory: Annotated[Memory | None, Doc("Long-term memory, in the threads' database; null for none.")] = None
+    knowledge: Annotated[
+        tuple[str, ...],
+        Doc("Knowledge bases that the tools of `knowledge` search; `zeus kb add NAME PATH` makes one."),
+    ] = ()
     checkpointer: Annotated[Ref, RefTo("checkpointer"), Doc("A Ref to a checkpointer component.")] = _SQLITE
     counter: Annotated[
         Ref | None,

@@ -26,7 +26,7 @@ from zeus_runtime.store.tables import TABLES
 if TYPE_CHECKING:
     from zeus_runtime.store.database import Database
 
-HEAD: Final = "0006"
+HEAD: Final = "0007"
 """The newest revision of ``migrations``. Revisions are four digits, so that they compare as texts do."""
 
 MIGRATIONS: Final = Path(__file__).with_name("migrations")
@@ -139,11 +139,13 @@ def _lock(connection: Connection) -> None:
 
 
 def _create(connection: Connection) -> None:
+    from zeus_runtime.store.knowledge_tables import create_knowledge_tables
     from zeus_runtime.store.memory_tables import create_memory_tables
 
     for table in TABLES:
         table.create(connection)
     create_memory_tables(connection)
+    create_knowledge_tables(connection)
     _version.create(connection, checkfirst=True)
     connection.execute(_version.insert(), {"version_num": HEAD})
 

@@ -1,0 +1,139 @@
+"""Skills for the model: names and descriptions in section 8, instructions when they are asked for, pinned then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zeus_plugins.middlewares.skills.options import Options
+from zeus_plugins.middlewares.skills.tools import skill_tools
+from zeus_runtime import (
+    CallModel,
+    Middleware,
+    ModelRequest,
+    ModelResponse,
+    Pin,
+    Refusal,
+    Section,
+    View,
+    arrivals,
+    find_skills,
+    has_skills,
+    skill_listing,
+    skill_roots,
+)
+
+if TYPE_CHECKING:
+    from zeus_runtime import Budget, Build, Edit, Item, Skill, Skills, Tool, Turn
+
+_LOADER: Final = "tool:load_skill"
+_LOADED: Final = "<skill name="
+
+
+class SkillLibrary(Middleware):
+    """Looks for skills before each step, and reads only files that changed since; gives nothing where there are none.
+
+    Args:
+        options: whom to trust, and how much is shown.
+        build: the folders and the counter.
+    """
+
+    def __init__(self, options: Options, build: Build) -> None:
+        self._options = options
+        self._build = build
+        self._roots = skill_roots(
+            directory=build.directory, workspace=build.workspace.root, homes=build.homes
+        )
+        self._known: dict[Path, tuple[object, Skill]] = {}
+        self._listed: tuple[Sequence[Skill], str] = ((), "")
+        self._view: View | None = None
+        self._seen = 0
+        self._pinned_tokens: int | None = None
+
+    def tools(self) -> Sequence[Tool]:
+        if not has_skills(self._roots, trust_project=self._options.trust_project):
+            return ()
+        return skill_tools(
+            self._find,
+            self._count,
+            page_tokens=self._options.page_tokens,
+            workspace=self._build.workspace.root.resolve(),
+            shows=self._shows,
+        )
+
+    async def sections(self, turn: Turn) -> Mapping[Section, str]:
+        offered = self._find().offered
+        if offered != self._listed[0]:
+            text = skill_listing(offered, max_tokens=self._options.max_tokens, count=self._count)
+            self._listed = (offered, text)
+        return {Section.SKILLS: self._listed[1]} if self._listed[1] else {}
+
+    async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Refusal]:
+        new = [group for group in _groups(arrivals(view, self._seen)) if any(map(_loaded, group))]
+        self._seen = max(self._seen, view.upto)
+        if not new:
+            return ()
+        if self._pinned_tokens is None:
+            self._pinned_tokens = sum(
+                item.tokens for seq in view.pinned if _loaded(item := view.item_of(seq))
+            )
+        return [each for group in new for each in self._pin(view, group)]
+
+    async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
+        if isinstance(request.messages, View):
+            self._view = request.messages
+        return await call_next(request)
+
+    def _pin(self, view: View, group: Sequence[Item]) -> Iterator[Pin | Refusal]:
+        first = next(item for item in group if _loaded(item))
+        if first.seq in view.pinned:
+            return
+        pin = Pin(policy="skills", reason="a loaded skill", seq=first.seq)
+        tokens = sum(item.tokens for item in group)
+        limit, taken = self._options.max_pinned_tokens, self._pinned_tokens or 0
+        if taken + tokens > limit:
+            yield Refusal(
+                pin,
+                f"{tokens:,} tokens of a loaded skill beside {taken:,} exceed max_pinned_tokens = {limit:,}",
+            )
+            return
+        self._pinned_tokens = taken + tokens
+        yield pin
+
+    def _find(self) -> Skills:
+        found, self._known = find_skills(
+            self._roots, trust_project=self._options.trust_project, known=self._known
+        )
+        return found
+
+    def _count(self, text: str) -> int:
+        assert self._build.counter is not None, "asked for in runs only"
+        return self._build.counter.text(text)
+
+    def _shows(self, head: str) -> bool:
+        if self._view is None:
+            return False
+        return any(
+            _loaded(item) and str(item.message.content).startswith(head) for item in self._view.items()
+        )
+
+
+def create(options: Options, build: Build) -> SkillLibrary:
+    return SkillLibrary(options, build)
+
+
+def _loaded(item: Item) -> bool:
+    return item.source == _LOADER and str(item.message.content).startswith(_LOADED)
+
+
+def _groups(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Messages that belong together: an answer with the results of its calls; every other message alone."""
+    group: list[Item] = []
+    for item in items:
+        if group and item.message.type != "tool":
+            yield group
+            group = []
+        group.append(item)
+    if group:
+        yield group

@@ -1,0 +1,200 @@
+"""The tools `load_skill` and `read_skill_resource`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+from zeus_runtime import (
+    Minimum,
+    Tool,
+    ToolResult,
+    matching_skills,
+    printable,
+    read_skill_resource,
+    read_skill_text,
+    skill_resources,
+    tool,
+)
+
+if TYPE_CHECKING:
+    from zeus_runtime import Skill, Skills
+
+FILE: Final = "SKILL.md"
+MAX_LISTED: Final = 100
+"""Resources listed with a skill; the rest are counted."""
+
+SKILLS_PER_PAGE: Final = 30
+
+Found = Callable[[], "Skills"]
+Counting = Callable[[str], int]
+
+
+def skill_tools(
+    found: Found, counting: Counting, *, page_tokens: int, workspace: Path, shows: Callable[[str], bool]
+) -> list[Tool]:
+    """The two tools.
+
+    Args:
+        found: the skills as they are now.
+        counting: tokens of a text.
+        page_tokens: of one page of a text.
+        workspace: the agent's folder, to say where in it a skill lies.
+        shows: whether the model still sees a result that begins with this line.
+    """
+
+    @tool(name="load_skill", category="skills", access="read", replayable_result=True)
+    def load_skill(name: str = "", query: str = "", page: Annotated[int, Minimum(1)] = 1) -> ToolResult:
+        """Load a skill's instructions by its name, or find skills by words.
+
+        Follow the instructions of a loaded skill; they stay in the conversation. The files of a skill (scripts,
+        references, assets) are listed with it and read with read_skill_resource when the instructions call for them.
+
+        Args:
+            name: The skill's name as <available_skills> has it.
+            query: Without a name: words that a skill's name or description has; none lists every skill.
+            page: Which page of a long text or list, from 1.
+        """
+        skills = found()
+        if not name.strip():
+            return _listed(skills, query, page)
+        skill = skills.by_name.get(name.strip())
+        if skill is None:
+            return _unknown(skills, name.strip())
+        return _loaded(skill, counting, page=page, page_tokens=page_tokens, workspace=workspace, shows=shows)
+
+    @tool(name="read_skill_resource", category="skills", access="read", replayable_result=True)
+    def read_resource(name: str, path: str, page: Annotated[int, Minimum(1)] = 1) -> ToolResult:
+        """Read a file of a skill: a script, a reference, an asset.
+
+        Args:
+            name: The skill's name.
+            path: The file's path as load_skill lists it.
+            page: Which page of a long file, from 1.
+        """
+        skills = found()
+        skill = skills.by_name.get(name.strip())
+        if skill is None:
+            return _unknown(skills, name.strip())
+        data = read_skill_resource(skill.folder, path)
+        text = _text(data)
+        if text is None:
+            size = f"{len(data):,} bytes"
+            return ToolResult(f"{path} of the skill {skill.name} is not text ({size}); it cannot be shown.")
+        return _paged(f"{skill.name}: {printable(path)}", text, counting, page=page, page_tokens=page_tokens)
+
+    return [load_skill, read_resource]
+
+
+def header(name: str, digest: str, page: int = 1) -> str:
+    """The first line of a loaded skill."""
+    return f'<skill name="{name}" version="{digest}" page="{page}">'
+
+
+def _loaded(
+    skill: Skill,
+    counting: Counting,
+    *,
+    page: int,
+    page_tokens: int,
+    workspace: Path,
+    shows: Callable[[str], bool],
+) -> ToolResult:
+    data = read_skill_resource(skill.folder, FILE)
+    text = read_skill_text(data)
+    head = header(skill.name, hashlib.sha256(data).hexdigest()[:12], page)
+    if shows(head):
+        return ToolResult(
+            f"The skill {skill.name} is loaded already and did not change: its instructions stand above."
+        )
+    pages = pages_of(text.body, page_tokens, counting)
+    if page > len(pages):
+        return _no_page(skill.name, page, len(pages))
+    more = (
+        f"\n\nPage {page} of {len(pages)}; load_skill with page={page + 1} goes on."
+        if page < len(pages)
+        else ""
+    )
+    files = f"\n\n{_files(skill, workspace)}" if page == 1 else ""
+    return ToolResult(f"{head}\n{pages[page - 1]}\n</skill>{more}{files}")
+
+
+def _files(skill: Skill, workspace: Path) -> str:
+    found = skill_resources(skill.folder)
+    where = ""
+    if skill.folder.is_relative_to(workspace):
+        where = (
+            f"In the workspace this skill is the folder /{skill.folder.relative_to(workspace).as_posix()}."
+        )
+    if not found:
+        return where
+    lines = [f"- {printable(each.path)} ({each.size_bytes:,} bytes)" for each in found[:MAX_LISTED]]
+    if len(found) > MAX_LISTED:
+        lines.append(f"- and {len(found) - MAX_LISTED:,} more")
+    listed = "\n".join(["Its files, for read_skill_resource:", *lines])
+    return f"{listed}\n{where}" if where else listed
+
+
+def _listed(skills: Skills, query: str, page: int) -> ToolResult:
+    matches = matching_skills(skills.offered, query)
+    asked = f" that has {query!r}" if query.strip() else ""
+    if not matches:
+        return ToolResult(f"There is no skill{asked}.")
+    pages = -(-len(matches) // SKILLS_PER_PAGE)
+    if page > pages:
+        return _no_page("The list", page, pages)
+    shown = matches[(page - 1) * SKILLS_PER_PAGE : page * SKILLS_PER_PAGE]
+    more = f"; page={page + 1} goes on" if page < pages else ""
+    head = f"{len(matches)} skills{asked}, page {page} of {pages}{more}:"
+    return ToolResult("\n".join([head, *(f"- {each.name}: {each.description}" for each in shown)]))
+
+
+def _unknown(skills: Skills, name: str) -> ToolResult:
+    import difflib
+
+    close = difflib.get_close_matches(name, list(skills.by_name), n=3)
+    hint = (
+        f"Did you mean {' or '.join(close)}?" if close else "load_skill without a name lists what there is."
+    )
+    return ToolResult(f"There is no skill {name!r}. {hint}", is_error=True)
+
+
+def _paged(title: str, text: str, counting: Counting, *, page: int, page_tokens: int) -> ToolResult:
+    pages = pages_of(text, page_tokens, counting)
+    if page > len(pages):
+        return _no_page(title, page, len(pages))
+    if len(pages) == 1:
+        return ToolResult(text or "(the file is empty)")
+    more = f"; page={page + 1} goes on" if page < len(pages) else ""
+    return ToolResult(f"[{title}, page {page} of {len(pages)}{more}]\n{pages[page - 1]}")
+
+
+def _no_page(title: str, page: int, pages: int) -> ToolResult:
+    return ToolResult(f"{title} has {pages} pages; page {page} is none of them.", is_error=True)
+
+
+def _text(data: bytes) -> str | None:
+    if b"\0" in data[:8_192]:
+        return None
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        return None
+
+
+def pages_of(text: str, page_tokens: int, counting: Counting) -> list[str]:
+    """``text`` in pages of at most about ``page_tokens``, parted between lines where there are lines."""
+    total = counting(text)
+    if total <= page_tokens:
+        return [text]
+    size = max(1, len(text) * page_tokens // total)
+    pages: list[str] = []
+    place = 0
+    while place < len(text):
+        end = place + size
+        cut = text.rfind("\n", place + size // 2, end) + 1 if end < len(text) else 0
+        pages.append(text[place : cut or end])
+        place = cut or end
+    return pages

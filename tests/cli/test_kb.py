@@ -1,0 +1,45 @@
+"""``zeus kb``."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Project, Zeus
+
+YAML = "version: 1\nmodel: gpt-4o\n"
+
+
+def test_a_base_is_filled_listed_searched_and_removed(zeus: Zeus, project: Project) -> None:
+    project.write("zeus.yaml", YAML)
+    project.write("docs/ports.md", "# Ports\n\nPylos is three days away.\n")
+    project.write("docs/broken.pdf", "none")
+    added = zeus("kb", "add", "handbook", "docs")
+    assert added.out.startswith("handbook: 1 added, 0 changed, 0 unchanged, 0 removed; 1 chunks")
+    assert "docs/broken.pdf was left out: it is damaged" in added.err
+    assert zeus("kb", "add", "handbook", "--json").json["unchanged"] == 1
+    (listed,) = zeus("kb", "list", "--json").json
+    assert (listed["name"], listed["documents"], listed["chunks"]) == ("handbook", 1, 1)
+    assert "handbook" in zeus("kb", "list").out
+    found = zeus("kb", "search", "handbook", "how far is Pylos")
+    assert "[1] handbook/docs/ports.md · Ports · line 3" in found.out
+    assert zeus("kb", "remove", "handbook").exit_code == 2
+    assert zeus("kb", "remove", "handbook", "--yes").out == "1 documents removed\n"
+    assert zeus("kb", "list").out == ""
+
+
+def test_a_base_or_path_that_is_not_there_is_a_usage_error(zeus: Zeus, project: Project) -> None:
+    project.write("zeus.yaml", YAML)
+    missing = zeus("kb", "search", "handbook", "x")
+    assert missing.exit_code == 2
+    assert "zeus kb add handbook PATH" in missing.err
+    assert zeus("kb", "add", "handbook", "nowhere").exit_code == 2
+    assert zeus("kb", "add", "handbook").exit_code == 2
+    assert zeus("kb", "add", "hand book", "zeus.yaml").exit_code == 2
+
+
+def test_chunks_can_be_smaller(zeus: Zeus, project: Project) -> None:
+    project.write("zeus.yaml", YAML)
+    project.write("long.txt", "\n\n".join(f"Paragraph {number} of the text." for number in range(40)))
+    zeus("kb", "add", "small", "long.txt", "--chunk-tokens", "20")
+    (listed,) = zeus("kb", "list", "--json").json
+    assert listed["chunks"] > 10
+    assert zeus("kb", "add", "small", "--chunk-tokens", "50").exit_code == 2
+    assert zeus("kb", "add", "other", "long.txt", "--overlap-tokens", "300").exit_code == 2

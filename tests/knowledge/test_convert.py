@@ -1,0 +1,70 @@
+"""Files become text with their structure and pages; what cannot be read says why."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.support.knowledge import docx, pdf
+from zeus_runtime.errors import MissingError
+from zeus_runtime.knowledge.convert import UnreadableError, convert_file
+
+
+def test_a_pdf_keeps_its_pages() -> None:
+    found = convert_file("a.pdf", pdf("The first page.", "The second page."))
+    assert [(page.number, page.text.strip()) for page in found.pages] == [
+        (1, "The first page."),
+        (2, "The second page."),
+    ]
+    assert "[page 2]" in found.text
+
+
+def test_a_word_document_keeps_headings_lists_and_tables() -> None:
+    found = convert_file("a.docx", docx())
+    assert found.form == "markdown"
+    assert "# Voyage" in found.text
+    assert "- bread" in found.text
+    assert "| Pylos | 3 |" in found.text
+
+
+def test_html_is_read_without_scripts_and_styles() -> None:
+    page = b"<html><head><title>t</title><style>p{}</style></head><body><h2>Ports</h2><script>x()</script><p>Pylos</p>"
+    found = convert_file("a.html", page)
+    assert found.text == "## Ports\n\nPylos"
+
+
+def test_what_html_says_of_its_characters_is_believed() -> None:
+    page = '<meta charset="iso-8859-1"><p>caf\xe9'.encode("latin-1")
+    assert convert_file("a.htm", page).text == "café"
+
+
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [("a.md", "markdown"), ("a.txt", "text"), ("README", "text"), ("a.py", "code"), ("a.yaml", "code")],
+)
+def test_text_is_taken_as_it_is(name: str, form: str) -> None:
+    found = convert_file(name, b"\xef\xbb\xbfone\r\ntwo")
+    assert (found.form, found.text) == (form, "one\ntwo")
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "why"),
+    [
+        ("a.txt", b"a\0b", "no text"),
+        ("a.txt", b"caf\xe9", "not UTF-8"),
+        ("a.pdf", b"no pdf at all", "damaged"),
+        ("a.docx", b"PK no zip", "damaged"),
+        ("a.pdf", pdf(""), "no text, only pictures"),
+        ("a.html", b"<div>" * 20_000, "damaged"),
+    ],
+)
+def test_what_cannot_be_read_says_why(name: str, data: bytes, why: str) -> None:
+    with pytest.raises(UnreadableError, match=why):
+        convert_file(name, data)
+
+
+def test_without_the_extra_the_command_to_install_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    with pytest.raises(MissingError, match="pip install 'zeus-runtime\\[kb\\]'"):
+        convert_file("a.pdf", pdf("x"))

@@ -1,0 +1,243 @@
+"""Knowledge bases on both databases: filled once, brought up to date by what changed, searched, and whose they are."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.knowledge import ANN, Counting, docx, knowledge, pdf, write
+from zeus_runtime.errors import UsageError
+from zeus_runtime.knowledge.ingest import BATCH
+from zeus_runtime.knowledge.service import Cutting
+from zeus_runtime.memory.items import Caller
+
+PORTS = "# Ports\n\nPylos lies three days from Ithaca.\n\n## Bread\n\n{}\n"
+OWNER = Caller("ann", "argo", "owner")
+EDITOR = Caller("ben", "argo", "editor")
+VIEWER = Caller("cyd", "argo", "viewer")
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    write(
+        folder,
+        "ports.md",
+        "# Ports\n\nPylos lies three days from Ithaca.\n\n## Bread\n\nBread is sold in the morning.\n",
+    )
+    write(folder, "deep/crew.txt", "Eurylochus ties the captain to the mast.\n")
+    write(folder, "log.pdf", pdf("The sirens sing on page one.", "The whirlpool opens on page two."))
+    write(folder, "plan.docx", docx())
+    write(folder, "picture.png", b"\x89PNG\0")
+    write(folder, ".hidden.md", "hidden")
+    return folder
+
+
+def old(folder: Path) -> None:
+    """Files that were changed long ago."""
+    for path in folder.rglob("*"):
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+
+
+async def test_what_was_added_is_found_with_its_source_and_place(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    async with knowledge(database_url, tmp_path) as service:
+        done = await service.add("handbook", [docs])
+        assert (done.added, done.failed) == (4, [])
+        (first, *_) = (await service.search("bread in the morning", names=["handbook"])).hits
+        assert first.citation == "handbook/docs/ports.md · Ports > Bread · line 7"
+        assert (first.vector_rank, first.word_rank) == (1, 1)
+        (second, *_) = (await service.search("whirlpool", names=["handbook"])).hits
+        assert second.citation == "handbook/docs/log.pdf · page 2, line 1"
+
+
+async def test_files_of_the_same_size_and_time_are_not_even_read(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    old(docs)
+    async with knowledge(database_url, tmp_path, embedder=(model := Counting())) as service:
+        await service.add("handbook", [docs])
+        asked = len(model.texts)
+        write(docs, "ports.md", (docs / "ports.md").read_text().upper())
+        old(docs)
+        again = await service.add("handbook", [docs])
+        assert (again.unchanged, again.added, again.changed, again.embedded) == (4, 0, 0, 0)
+        assert len(model.texts) == asked
+
+
+async def test_a_file_that_was_only_touched_is_not_embedded_again(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    old(docs)
+    async with knowledge(database_url, tmp_path) as service:
+        await service.add("handbook", [docs])
+        os.utime(docs / "ports.md", (1_100_000_000, 1_100_000_000))
+        again = await service.add("handbook", [docs])
+        assert (again.unchanged, again.embedded) == (4, 0)
+
+
+async def test_a_change_replaces_and_asks_only_for_what_is_new(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    async with knowledge(database_url, tmp_path, embedder=(model := Counting())) as service:
+        await service.add("handbook", [docs])
+        asked = len(model.texts)
+        write(
+            docs,
+            "ports.md",
+            PORTS.format("Bread is given away."),
+        )
+        again = await service.add("handbook", [])
+        assert (again.changed, again.embedded) == (1, 1)
+        assert model.texts[asked:] == ["Ports > Bread\nBread is given away."]
+        found = [hit.content for hit in (await service.search("bread morning", names=["handbook"])).hits]
+        assert "Bread is given away." in found
+        assert "Bread is sold in the morning." not in found
+
+
+async def test_what_is_gone_from_a_folder_goes_from_the_base(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    async with knowledge(database_url, tmp_path) as service:
+        await service.add("handbook", [docs])
+        (docs / "deep/crew.txt").unlink()
+        assert (await service.add("handbook", [])).removed == 1
+        found = [hit.source for hit in (await service.search("Eurylochus", names=["handbook"])).hits]
+        assert "docs/deep/crew.txt" not in found
+
+
+async def test_an_ingest_that_was_cut_off_goes_on_where_it_was(database_url: str, tmp_path: Path) -> None:
+    folder = tmp_path / "many"
+    for number in range(4):
+        words = "\n\n".join(
+            f"# Part {number}.{part}\n\nWhat part {part} of {number} says." for part in range(BATCH)
+        )
+        write(folder, f"{number}.md", words)
+    async with knowledge(database_url, tmp_path, embedder=Counting(fails_after=2 * BATCH + 10)) as service:
+        with pytest.raises(KeyboardInterrupt):
+            await service.add("big", [folder])
+    async with knowledge(database_url, tmp_path, embedder=(model := Counting())) as service:
+        done = await service.add("big", [])
+        assert (done.unchanged + done.added, done.added) == (4, 2)
+        assert len(model.texts) == 2 * BATCH
+
+
+async def test_one_long_file_goes_on_in_its_middle(database_url: str, tmp_path: Path) -> None:
+    parts = 4 * BATCH
+    path = write(tmp_path, "long.md", "\n\n".join(f"# Part {n}\n\nWhat part {n} says." for n in range(parts)))
+    async with knowledge(database_url, tmp_path, embedder=Counting(fails_after=2 * BATCH + 10)) as service:
+        with pytest.raises(KeyboardInterrupt):
+            await service.add("big", [path])
+        assert not (await service.search("part 3", names=["big"])).hits
+    async with knowledge(database_url, tmp_path, embedder=(model := Counting())) as service:
+        await service.add("big", [])
+        assert len(model.texts) == parts - 2 * BATCH
+        (base,) = await service.bases()
+        assert (base.documents, base.chunks) == (1, parts)
+        found = await service.search("What part 1000 says", names=["big"], top_k=1)
+        assert found.hits[0].heading == "Part 1000"
+
+
+async def test_another_embedding_model_is_told_and_an_update_embeds_anew(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    async with knowledge(database_url, tmp_path) as service:
+        await service.add("handbook", [docs])
+    async with knowledge(database_url, tmp_path, embedder=Counting(model="another-1")) as service:
+        found = await service.search("Eurylochus mast", names=["handbook"])
+        assert found.hits[0].vector_rank is None
+        assert "another model" in found.notices[0]
+        done = await service.add("handbook", [])
+        assert done.changed == 4
+        found = await service.search("Eurylochus mast", names=["handbook"])
+        assert (found.hits[0].vector_rank, found.notices) == (1, ())
+
+
+async def test_a_file_that_cannot_be_read_is_named_and_stops_nothing(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    write(docs, "broken.pdf", b"no pdf")
+    async with knowledge(database_url, tmp_path) as service:
+        done = await service.add("handbook", [docs])
+        assert (done.added, [path for path, _ in done.failed]) == (4, ["docs/broken.pdf"])
+
+
+async def test_another_process_sees_a_change_at_once(database_url: str, tmp_path: Path, docs: Path) -> None:
+    async with knowledge(database_url, tmp_path) as one, knowledge(database_url, tmp_path) as other:
+        await one.add("handbook", [docs])
+        assert (await other.search("sirens", names=["handbook"])).hits[0].word_rank == 1
+        write(docs, "new.md", "The lotus eaters forget.\n")
+        await one.add("handbook", [])
+        assert (await other.search("lotus", names=["handbook"])).hits[0].source == "docs/new.md"
+
+
+async def test_several_bases_are_searched_as_one(database_url: str, tmp_path: Path, docs: Path) -> None:
+    async with knowledge(database_url, tmp_path, linked=["a", "b", "c"]) as service:
+        await service.add("a", [docs / "ports.md"])
+        await service.add("b", [docs / "deep"])
+        found = await service.search("captain mast Pylos")
+        assert {hit.base for hit in found.hits} == {"a", "b"}
+        assert found.notices == ("there is no knowledge base 'c' yet",)
+
+
+async def test_a_part_or_all_of_a_base_is_removed(database_url: str, tmp_path: Path, docs: Path) -> None:
+    async with knowledge(database_url, tmp_path) as service:
+        await service.add("handbook", [docs / "deep", docs / "ports.md"])
+        assert await service.remove("handbook", [docs / "deep"]) == 1
+        with pytest.raises(UsageError, match="was not added"):
+            await service.remove("handbook", [docs / "deep"])
+        assert await service.remove("handbook") == 1
+        assert await service.bases() == []
+
+
+async def test_a_base_is_seen_by_its_user_or_its_project_alone(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    async with knowledge(database_url, tmp_path, caller=OWNER) as owner:
+        await owner.add("mine", [docs])
+        await owner.add("ours", [docs], project=True)
+    async with knowledge(database_url, tmp_path, caller=VIEWER) as viewer:
+        assert [base.name for base in await viewer.bases()] == ["ours"]
+        assert not (await viewer.search("sirens", names=["mine"])).hits
+        assert (await viewer.search("sirens", names=["ours"])).hits
+        with pytest.raises(UsageError, match="as viewer"):
+            await viewer.add("ours", [docs])
+        with pytest.raises(UsageError, match="viewer"):
+            await viewer.add("theirs", [docs], project=True)
+    async with knowledge(database_url, tmp_path, caller=EDITOR) as editor:
+        with pytest.raises(UsageError, match="as editor"):
+            await editor.remove("ours")
+        await editor.add("own", [docs / "deep"], project=True)
+        await editor.remove("own")
+    async with knowledge(database_url, tmp_path, caller=Caller("dan")) as stranger:
+        assert await stranger.bases() == []
+
+
+async def test_the_nearest_base_of_a_name_is_the_users_own(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    async with knowledge(database_url, tmp_path, caller=EDITOR) as editor:
+        await editor.add("handbook", [docs / "deep"], project=True)
+    async with knowledge(database_url, tmp_path, caller=OWNER) as owner:
+        assert (base := await owner.base("handbook")) is not None
+        assert base.scope == "project"
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", "x" * 65])
+async def test_a_name_that_is_none_is_refused(tmp_path: Path, docs: Path, name: str) -> None:
+    async with knowledge("sqlite:///.zeus/zeus.db", tmp_path, caller=ANN) as service:
+        with pytest.raises(UsageError, match="cannot name"):
+            await service.add(name, [docs])
+
+
+async def test_how_a_base_is_cut_stays(tmp_path: Path, docs: Path) -> None:
+    async with knowledge("sqlite:///.zeus/zeus.db", tmp_path) as service:
+        await service.add("handbook", [docs], cutting=Cutting(64, 8))
+        with pytest.raises(UsageError, match="cut to 64"):
+            await service.add("handbook", [docs], cutting=Cutting(128, 8))
+        shutil.rmtree(docs)
+        assert (await service.add("handbook", [])).removed == 4

@@ -1,0 +1,47 @@
+"""Packed words are those of memory, and their BM25 is the reference's."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zeus_runtime.knowledge.index import fused
+from zeus_runtime.knowledge.words import bm25_scores, packed, postings, word_numbers
+from zeus_runtime.memory.retrieval.fusion import bm25, corpus, search_tokens
+
+TEXTS = ["The ships of Pylos", "ships and more ships sail", "船は夜明けに出る", "no word in common"]
+
+
+@given(st.text(max_size=80))
+def test_the_words_are_those_of_memory(text: str) -> None:
+    assert word_numbers(text).tolist() == [crc32(each.encode()) for each in search_tokens(text)]
+
+
+@given(st.lists(st.text("ab Cs\x00_-1'\n", max_size=40), max_size=1))
+def test_ascii_has_no_way_of_its_own(texts: list[str]) -> None:
+    for text in texts:
+        assert word_numbers(text).tolist() == [crc32(each.encode()) for each in search_tokens(text)]
+
+
+@pytest.mark.parametrize("query", ["ships", "Pylos ship", "船", "nothing like it"])
+def test_scores_are_those_of_the_reference(query: str) -> None:
+    tokens = [search_tokens(text) for text in TEXTS]
+    known = corpus(tokens)
+    expected = [bm25(search_tokens(query), each, known) for each in tokens]
+    shelves = []
+    for some in (TEXTS[:2], TEXTS[2:]):
+        numbers = [word_numbers(text) for text in some]
+        shelves.append(postings([packed(each) for each in numbers], [len(each) for each in numbers]))
+    assert np.concatenate(bm25_scores(query, shelves)) == pytest.approx(expected)
+
+
+def test_ranks_are_fused_with_the_specified_weights() -> None:
+    assert fused([7, 8], [8, 9]) == [
+        (8, pytest.approx(0.6 / 62 + 0.4 / 61)),
+        (7, pytest.approx(0.6 / 61)),
+        (9, pytest.approx(0.4 / 62)),
+    ]

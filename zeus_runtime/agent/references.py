@@ -1,0 +1,166 @@
+"""Files that a user's message brings along: ``@path`` in its text, and what is attached to it.
+
+They are read once, when the message is said, and kept as they were then under a name made of their content; the message
+in the log says which. So a run that is taken up sees the same bytes, whatever became of the files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from zeus_runtime.errors import UsageError
+from zeus_runtime.tools.paths import WorkspaceError, printable
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.workspace import WorkspaceFiles
+
+Kind: TypeAlias = Literal["resource", "attachment"]
+
+KEY: Final = "references"
+"""Under which a message in the log has them (``additional_kwargs``)."""
+
+ROUTE: Final = "/attached_files/"
+"""Where they are kept; the agent's own folder of this name would be hidden by it."""
+
+COMPONENT: Final = "resources"
+"""The middleware that shows them."""
+
+MAX_BYTES: Final = 50_000_000
+MAX_MATCHES: Final = 50
+"""Files that one pattern with ``*`` or ``?`` means."""
+
+_MENTION: Final = re.compile(r"""(?<![^\s("'\[{<,;:])@(?:"([^"\n]+)"|'([^'\n]+)'|([^\s"'@]+))""")
+_TRAILING: Final = ".,;:!?)]}>'\""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A file that a message brought along.
+
+    Args:
+        kind: ``resource`` (``@path``) or ``attachment``.
+        path: what the user wrote, or the attached file's name.
+        handle: under which the model can read it with its file tools: a resource's own path, an attachment's copy.
+        copy: the path of the bytes as they were.
+        digest: of the bytes, SHA-256 in hex; of a folder's list of names.
+        problem: why there is nothing to show; the rest is then empty.
+        folder: it is a folder, and the copy a list of what is in it.
+    """
+
+    kind: Kind
+    path: str
+    handle: str = ""
+    copy: str = ""
+    digest: str = ""
+    size_bytes: int = 0
+    problem: str = ""
+    folder: bool = False
+
+    def as_json(self) -> dict[str, Any]:
+        """As the log keeps it; what is empty is left out."""
+        return {key: value for key, value in asdict(self).items() if value}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Reference:
+        return cls(**{key: each for key, each in value.items() if key in cls.__dataclass_fields__})
+
+
+def mentions(text: str) -> list[str]:
+    """The paths that a text names with ``@``, each once.
+
+    ``@path`` begins at the start of a word and ends at a space, without closing punctuation; ``@"a path"`` has spaces.
+    ``\\@`` is an @, and what stands within backticks is code.
+    """
+    plain = re.sub(r"```.*?(?:```|\Z)|`[^`\n]*`", " ", text, flags=re.DOTALL).replace("\\@", "\\\\")
+    found: dict[str, None] = {}
+    for match in _MENTION.finditer(plain):
+        path = match[1] or match[2] or match[3].rstrip(_TRAILING)
+        if path:
+            found[path] = None
+    return list(found)
+
+
+def gather(text: str, attachments: Sequence[Path], workspace: WorkspaceFiles) -> list[Reference]:
+    """What a message brings along, kept.
+
+    A name after ``@`` that has neither a slash nor a dot and is no file is a word like any other.
+
+    Raises:
+        UsageError: an attachment is no readable file, or larger than ``MAX_BYTES``.
+        WorkspaceError: the copies cannot be written.
+    """
+    found = [each for path in mentions(text) for each in _mentioned(path, workspace)]
+    return found + [_attached(path, workspace) for path in attachments]
+
+
+def _mentioned(path: str, workspace: WorkspaceFiles) -> Iterator[Reference]:
+    try:
+        if set(path) & set("*?"):
+            yield from _matching(path, workspace)
+            return
+        if workspace.entry(path).kind == "directory":
+            names = [
+                f"{each.name}/" if each.kind == "directory" else each.name for each in workspace.entries(path)
+            ]
+            listed = "\n".join(map(printable, names)).encode()
+            yield _kept("resource", path, path, listed, workspace, folder=True)
+            return
+        yield _kept("resource", path, path, workspace.read(path, max_bytes=MAX_BYTES), workspace)
+    except WorkspaceError as error:
+        if set(path) & set("/."):
+            yield Reference("resource", path, problem=str(error))
+
+
+def _matching(pattern: str, workspace: WorkspaceFiles) -> Iterator[Reference]:
+    from fnmatch import fnmatchcase
+
+    wanted = "/" + pattern.removeprefix("./").lstrip("/")
+    found = [
+        each.path
+        for each in workspace.walk(
+            "/", skip=lambda each: each.name.startswith("."), on_error=lambda _error: None
+        )
+        if each.kind == "file" and fnmatchcase(each.path, wanted)
+    ]
+    if not found:
+        yield Reference("resource", pattern, problem="no file fits this pattern")
+    for path in found[:MAX_MATCHES]:
+        yield _kept("resource", path, path, workspace.read(path, max_bytes=MAX_BYTES), workspace)
+    if len(found) > MAX_MATCHES:
+        yield Reference(
+            "resource", pattern, problem=f"{len(found):,} files fit; the first {MAX_MATCHES} were taken"
+        )
+
+
+def _attached(path: Path, workspace: WorkspaceFiles) -> Reference:
+    try:
+        if not path.is_file():
+            reason = "it is a folder" if path.is_dir() else "there is no such file"
+            raise UsageError(f"{path} cannot be attached: {reason}", remedy="Name a file that is there.")
+        if path.stat().st_size > MAX_BYTES:
+            raise UsageError(f"{path} cannot be attached: it is larger than {MAX_BYTES:,} bytes")
+        data = path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be attached: {error.strerror}") from None
+    return _kept("attachment", path.name, "", data, workspace)
+
+
+def _kept(
+    kind: Kind, path: str, handle: str, data: bytes, workspace: WorkspaceFiles, *, folder: bool = False
+) -> Reference:
+    digest = hashlib.sha256(data).hexdigest()
+    name = re.sub(r"[^\w.-]+", "_", path.rstrip("/").rpartition("/")[2])[-100:].lstrip(".") or "file"
+    copy = f"{ROUTE}{digest[:16]}/{name}"
+    try:
+        same = workspace.read(copy, max_bytes=MAX_BYTES) == data
+    except WorkspaceError:
+        same = False
+    if not same:
+        workspace.write(copy, data)
+    own = handle if handle.startswith("/") or not handle else f"/{handle.removeprefix('./')}"
+    return Reference(kind, path, own or copy, copy, digest, len(data), folder=folder)

@@ -1,0 +1,273 @@
+"""``zeus kb``: knowledge bases are filled, listed, searched and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from zeus_runtime.cli.options import env_option, read_owner, set_option
+from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.knowledge import BaseInfo, Hit, Ingested, KnowledgeService, Progress
+
+T = TypeVar("T")
+
+config_option = click.option(
+    "--config", metavar="CONFIG", help="Whose database, user and embedding model; zeus.yaml by default."
+)
+json_option = click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
+
+
+@click.group("kb")
+def command() -> None:
+    """Fill, list, search or remove knowledge bases."""
+
+
+@command.command("add")
+@click.argument("name")
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--project", is_flag=True, help="A new base is the project's, not the user's.")
+@click.option(
+    "--chunk-tokens", metavar="N", type=click.IntRange(min=16), help="Of a new base; 400 by default."
+)
+@click.option(
+    "--overlap-tokens", metavar="N", type=click.IntRange(min=0), help="Of a new base; 60 by default."
+)
+@config_option
+@env_option
+@set_option
+@json_option
+@click.pass_obj
+def add(
+    process: Process,
+    name: str,
+    paths: tuple[Path, ...],
+    project: bool,
+    chunk_tokens: int | None,
+    overlap_tokens: int | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    as_object: bool,
+) -> None:
+    """Add files and folders to the knowledge base NAME, which is made if it is not there.
+
+    PDF, DOCX, HTML, Markdown, text and code. What was added before is looked at too: a file that did not change costs
+    nothing, one that changed is read again, one that is gone goes. Without PATH that is all. An ingest that was cut
+    off goes on where it was.
+    """
+    from zeus_runtime.knowledge.service import Cutting
+
+    cutting = None
+    if chunk_tokens is not None or overlap_tokens is not None:
+        default = Cutting()
+        tokens = default.chunk_tokens if chunk_tokens is None else chunk_tokens
+        overlap = min(default.overlap_tokens, tokens // 8) if overlap_tokens is None else overlap_tokens
+        cutting = Cutting(tokens, overlap)
+    here = [process.directory / path for path in paths]
+
+    async def work(service: KnowledgeService) -> Ingested:
+        with _progress_bar() as tell:
+            return await service.add(name, here, project=project, cutting=cutting, progress=tell)
+
+    done = _with_service(process, config, env, sets, work)
+    if as_object:
+        answer(as_json({**vars(done), "failed": [{"path": path, "why": why} for path, why in done.failed]}))
+    else:
+        answer(
+            f"{name}: {done.added} added, {done.changed} changed, {done.unchanged} unchanged, {done.removed} removed;"
+            f" {done.chunks:,} chunks written, {done.embedded:,} embedded"
+        )
+    for path, why in done.failed:
+        complain(f"warning: {printable(path)} was left out: {printable(why)}", "yellow")
+
+
+@command.command("list")
+@config_option
+@env_option
+@set_option
+@json_option
+@click.pass_obj
+def list_bases(
+    process: Process, config: str | None, env: str | None, sets: tuple[str, ...], as_object: bool
+) -> None:
+    """List the knowledge bases that the config's user and project have."""
+    from zeus_runtime.cli.table import table
+
+    async def work(service: KnowledgeService) -> list[tuple[BaseInfo, list[str]]]:
+        return [(base, await service.sources(base.name)) for base in await service.bases()]
+
+    found = _with_service(process, config, env, sets, work)
+    if as_object:
+        answer(as_json([{**_object(base), "sources": sources} for base, sources in found]))
+    elif not found:
+        complain("no knowledge base; `zeus kb add NAME PATH` makes one")
+    else:
+        rows = [
+            (
+                base.name,
+                base.scope,
+                f"{base.documents:,}",
+                f"{base.chunks:,}",
+                base.embedding,
+                printable(", ".join(sources)),
+            )
+            for base, sources in found
+        ]
+        answer(table(rows, ("BASE", "SCOPE", "DOCUMENTS", "CHUNKS", "EMBEDDED BY", "ADDED")))
+
+
+@command.command("search")
+@click.argument("name")
+@click.argument("query")
+@click.option(
+    "-k", "top_k", metavar="N", type=click.IntRange(1, 100), default=5, show_default=True, help="At most N."
+)
+@config_option
+@env_option
+@set_option
+@json_option
+@click.pass_obj
+def search(
+    process: Process,
+    name: str,
+    query: str,
+    top_k: int,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    as_object: bool,
+) -> None:
+    """Search the knowledge base NAME as the model's tool does; each passage with its source and place."""
+
+    async def work(service: KnowledgeService) -> Any:
+        if await service.base(name) is None:
+            await service.sources(name)
+        return await service.search(query, names=[name], top_k=top_k)
+
+    found = _with_service(process, config, env, sets, work)
+    for notice in found.notices:
+        complain(f"warning: {notice}", "yellow")
+    if as_object:
+        answer(as_json([vars(hit) for hit in found.hits]))
+        return
+    if not found.hits:
+        complain("nothing was found")
+        raise SystemExit(1)
+    answer("\n\n".join(_passage(number, hit) for number, hit in enumerate(found.hits, 1)))
+
+
+@command.command("remove")
+@click.argument("name")
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
+@config_option
+@env_option
+@set_option
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def remove(
+    process: Process,
+    name: str,
+    paths: tuple[Path, ...],
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    yes: bool,
+) -> None:
+    """Remove the knowledge base NAME, or only what came from PATHs that were added to it."""
+    import sys
+
+    from zeus_runtime.errors import UsageError
+
+    if not paths and not yes:
+        if not is_terminal(sys.stdin):
+            raise UsageError(f"this removes all of {name!r}", remedy="Say --yes where nobody can be asked.")
+        click.confirm(f"Remove the knowledge base {name!r}?", abort=True, err=True)
+
+    async def work(service: KnowledgeService) -> int:
+        return await service.remove(name, [process.directory / path for path in paths])
+
+    answer(f"{_with_service(process, config, env, sets, work)} documents removed")
+
+
+def _with_service(
+    process: Process,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    work: Callable[[KnowledgeService], Awaitable[T]],
+) -> T:
+    import asyncio
+
+    from zeus_runtime.agent.plan import knowledge_service, make_plan
+    from zeus_runtime.cli.start import prepared
+
+    checked, _ = read_owner(process, config, env=env, sets=sets)
+    service = knowledge_service(checked, make_plan(checked).build)
+
+    async def run() -> T:
+        try:
+            return await work(service)
+        finally:
+            await service.aclose()
+
+    with prepared(process):
+        return asyncio.run(run())
+
+
+@contextmanager
+def _progress_bar() -> Iterator[Callable[[Progress], None]]:
+    """A bar on a terminal, nothing elsewhere."""
+    import sys
+
+    if not is_terminal(sys.stderr):
+        yield lambda _progress: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[chunks]:,} chunks"),
+        TimeRemainingColumn(),
+    )
+    text = TextColumn("{task.fields[path]}", markup=False)
+    with Bar(*columns, text, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None, chunks=0, path="")
+
+        def tell(progress: Progress) -> None:
+            bar.update(
+                task,
+                completed=progress.files_done,
+                total=progress.files,
+                chunks=progress.chunks,
+                path=printable(progress.path)[-40:],
+            )
+
+        yield tell
+
+
+def _passage(number: int, hit: Hit) -> str:
+    ranks = f"vector {hit.vector_rank or '-'}, words {hit.word_rank or '-'}"
+    return printable(f"[{number}] {hit.citation} ({hit.score:.4f}; {ranks})\n{hit.content}")
+
+
+def _object(base: BaseInfo) -> dict[str, Any]:
+    return {
+        "name": base.name,
+        "scope": base.scope,
+        "documents": base.documents,
+        "chunks": base.chunks,
+        "embedding": base.embedding,
+        "chunk_tokens": base.chunk_tokens,
+        "overlap_tokens": base.overlap_tokens,
+        "updated_ms": base.updated_ms,
+    }

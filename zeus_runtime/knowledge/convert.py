@@ -1,0 +1,153 @@
+"""A file's bytes as text: Markdown where the format has a structure, pages where it has pages.
+
+PDF by pypdf (BSD, pure Python), DOCX by mammoth (BSD: headings, lists and tables as HTML), HTML by markdownify (MIT, on
+Beautiful Soup). All three come with the extra ``kb`` and are imported for their own formats only.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Final, Literal, TypeAlias
+
+from zeus_runtime.errors import MissingError, ZeusError
+
+Form: TypeAlias = Literal["markdown", "text", "code"]
+
+VERSION: Final = 1
+"""Raised when the same file would give another text; what was made with an older one is made again."""
+
+MAX_BYTES: Final = 100_000_000
+_MAX_UNPACKED: Final = 500_000_000
+
+_MARKDOWN: Final = frozenset({".md", ".markdown", ".mdx", ".mkd"})
+_PROSE: Final = frozenset({"", ".txt", ".text", ".rst", ".adoc", ".log", ".org", ".tex"})
+
+
+class UnreadableError(ZeusError):
+    """A file of which no text can be had; the message says why (exit 1)."""
+
+    code = "unreadable-file"
+
+
+@dataclass(frozen=True)
+class Page:
+    """A part of a document's text.
+
+    Args:
+        number: the page, from 1; None where the format has none, and lines are counted.
+    """
+
+    text: str
+    number: int | None = None
+
+
+@dataclass(frozen=True)
+class Converted:
+    """A document as text.
+
+    Args:
+        form: how it is cut.
+        pages: at least one.
+    """
+
+    form: Form
+    pages: tuple[Page, ...]
+
+    @property
+    def text(self) -> str:
+        """All of it, pages marked."""
+        if len(self.pages) == 1:
+            return self.pages[0].text
+        return "\n\n".join(f"[page {page.number}]\n{page.text}" for page in self.pages)
+
+
+def convert_file(name: str, data: bytes) -> Converted:
+    """The text of a file.
+
+    Args:
+        name: its name; the suffix says the format.
+        data: its bytes.
+
+    Raises:
+        UnreadableError: it is no text and of no format that is known, or it is damaged, locked or too large.
+        MissingError: the extra ``kb`` is not installed.
+    """
+    if len(data) > MAX_BYTES:
+        raise UnreadableError(f"it has {len(data):,} bytes, more than the {MAX_BYTES:,} that are read")
+    suffix = PurePath(name).suffix.lower()
+    special = _FORMATS.get(suffix)
+    if special is None:
+        form: Form = "markdown" if suffix in _MARKDOWN else "text" if suffix in _PROSE else "code"
+        return Converted(form, (Page(_plain(data)),))
+    try:
+        return special(data)
+    except ImportError as error:
+        raise MissingError(
+            f"{suffix[1:].upper()} files need {error.name}, which is not installed",
+            remedy="pip install 'zeus-runtime[kb]'",
+        ) from None
+    except ZeusError:
+        raise
+    except (Exception, RecursionError) as error:  # noqa: BLE001 - a library's word on a damaged file
+        raise UnreadableError(f"it is damaged: {type(error).__name__}: {str(error)[:200]}") from None
+
+
+def _plain(data: bytes) -> str:
+    if b"\0" in data[:8_192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise UnreadableError("it is no text")
+    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise UnreadableError(
+            f"it is not {encoding.removesuffix('-sig').upper()} (byte {error.start:,})"
+        ) from None
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _pdf(data: bytes) -> Converted:
+    from pypdf import PdfReader
+
+    reader = PdfReader(io.BytesIO(data))
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise UnreadableError("it is locked with a password")
+    pages = [Page(page.extract_text() or "", number) for number, page in enumerate(reader.pages, 1)]
+    if not any(page.text.strip() for page in pages):
+        raise UnreadableError("it holds no text, only pictures")
+    return Converted("text", tuple(pages))
+
+
+def _docx(data: bytes) -> Converted:
+    import zipfile
+
+    import mammoth
+
+    with zipfile.ZipFile(io.BytesIO(data)) as packed:
+        if sum(each.file_size for each in packed.infolist()) > _MAX_UNPACKED:
+            raise UnreadableError(f"unpacked it has more than {_MAX_UNPACKED:,} bytes")
+    # Pictures would come as text of their bytes.
+    html = mammoth.convert_to_html(io.BytesIO(data), convert_image=lambda _image: []).value
+    return _html(html.encode())
+
+
+def _html(data: bytes) -> Converted:
+    import bs4
+    from markdownify import MarkdownConverter
+
+    soup = bs4.BeautifulSoup(data, "html.parser")
+    for each in soup(["script", "style", "noscript", "template", "head", "svg"]):
+        each.decompose()
+    text: str = MarkdownConverter(heading_style="ATX", bullets="-", strip=["img"]).convert_soup(soup)
+    return Converted("markdown", (Page(text.strip()),))
+
+
+_FORMATS: Final[Mapping[str, Callable[[bytes], Converted]]] = {
+    ".pdf": _pdf,
+    ".docx": _docx,
+    ".html": _html,
+    ".htm": _html,
+    ".xhtml": _html,
+}

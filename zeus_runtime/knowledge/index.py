@@ -1,0 +1,246 @@
+"""Searching: vectors and words of whole bases in memory, exact, and their ranks fused.
+
+What a base holds is read once and brought up to date by document: its ``changes`` say whether there is anything to do.
+10,000 chunks of 256 dimensions take about 20 MB.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from sqlalchemy import select
+
+from zeus_runtime.knowledge.records import BaseInfo
+from zeus_runtime.knowledge.words import Postings, bm25_scores, postings
+from zeus_runtime.store.knowledge_tables import CHUNK, DOCUMENT
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from sqlalchemy import Connection
+
+RRF_CONSTANT: Final = 60
+VECTOR_WEIGHT: Final = 0.6
+WORD_WEIGHT: Final = 0.4
+DEPTH: Final = 3
+"""SPEC section 10: each leg gives 3 × top_k, fused by reciprocal ranks with constant 60, weights 0.6 and 0.4."""
+
+_BYTES_KEPT: Final = 1_000_000_000
+_BLOCK: Final = 200
+
+
+@dataclass(frozen=True)
+class Hit:
+    """A chunk that was found.
+
+    Args:
+        base: the name of its base.
+        source: the document: a path below what was added.
+        heading: the headings above it.
+        position: lines or page.
+        score: of the fusion; at most (0.6 + 0.4) / 61.
+        vector_rank, word_rank: from 1; None where that leg did not give it.
+    """
+
+    base: str
+    source: str
+    heading: str
+    position: str
+    content: str
+    score: float
+    vector_rank: int | None
+    word_rank: int | None
+
+    @property
+    def citation(self) -> str:
+        """Where it stands, for a person."""
+        return " · ".join(filter(None, (f"{self.base}/{self.source}", self.heading, self.position)))
+
+
+def fused(vectors: Sequence[int], words: Sequence[int]) -> list[tuple[int, float]]:
+    """Keys by reciprocal rank fusion, the best first; of equals the one that the vectors put first, then the smaller.
+
+    ``0.6 / (60 + rank by vector) + 0.4 / (60 + rank by words)``, ranks from 1 (Cormack, Clarke and Büttcher, 2009).
+    """
+    scores: dict[int, float] = {}
+    for keys, weight in ((vectors, VECTOR_WEIGHT), (words, WORD_WEIGHT)):
+        for rank, key in enumerate(keys, 1):
+            scores[key] = scores.get(key, 0.0) + weight / (RRF_CONSTANT + rank)
+    return sorted(scores.items(), key=lambda each: (-each[1], each[0]))
+
+
+class KnowledgeIndex:
+    """The bases that were searched, the last used ones kept. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._shelves: OrderedDict[int, _Shelf] = OrderedDict()
+
+    def search(
+        self,
+        connection: Connection,
+        bases: Sequence[BaseInfo],
+        query: str,
+        vector: NDArray[np.float32] | None,
+        model: str,
+        *,
+        top_k: int,
+    ) -> list[Hit]:
+        """The best chunks of several bases, taken as one collection.
+
+        Args:
+            vector: the query's, of length 1; None for words alone.
+            model: what the vector is of; bases of another are searched by words alone.
+        """
+        shelves = [self._shelf(connection, base) for base in bases]
+        near = _best(
+            [
+                shelf.cosines(vector)
+                if vector is not None and base.embedding == model and base.dimension == len(vector)
+                else np.zeros(0, np.float32)
+                for base, shelf in zip(bases, shelves, strict=True)
+            ],
+            shelves,
+            DEPTH * top_k,
+            above=-2.0,
+        )
+        said = _best(
+            bm25_scores(query, [shelf.postings for shelf in shelves]), shelves, DEPTH * top_k, above=0.0
+        )
+        ranked = fused(near, said)[:top_k]
+        names = {base.key: base.name for base in bases}
+        return _hits(connection, ranked, names, near, said)
+
+    def _shelf(self, connection: Connection, base: BaseInfo) -> _Shelf:
+        shelf = self._shelves.pop(base.key, None) or _Shelf()
+        shelf.refresh(connection, base)
+        self._shelves[base.key] = shelf
+        while len(self._shelves) > 1 and sum(each.size for each in self._shelves.values()) > _BYTES_KEPT:
+            self._shelves.popitem(last=False)
+        return shelf
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """One document's chunks."""
+
+    keys: list[int]
+    lengths: list[int]
+    vectors: list[bytes]
+    terms: list[bytes]
+
+
+class _Shelf:
+    """A base in memory."""
+
+    def __init__(self) -> None:
+        self._changes = -1
+        self._dimension = 0
+        self._parts: dict[int, _Part] = {}
+        self.keys: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
+        self.postings: Postings = postings([], [])
+
+    @property
+    def size(self) -> int:
+        """Bytes, about; packed once by document and once together."""
+        return 2 * (self._vectors.nbytes + self.postings.words.nbytes * 2)
+
+    def cosines(self, query: NDArray[np.float32]) -> NDArray[np.float32]:
+        """By slot; -3 where a chunk has no vector, since its model knows none of its words."""
+        # Not BLAS: for one vector its threads cost more than they give, and go on spinning afterwards.
+        found = np.einsum("ij,j->i", self._vectors, np.asarray(query, np.float32))
+        found[~self._meant] = -3.0
+        return np.asarray(found)
+
+    def refresh(self, connection: Connection, base: BaseInfo) -> None:
+        if base.changes == self._changes and base.dimension == self._dimension:
+            return
+        query = select(DOCUMENT.c.key).where(DOCUMENT.c.base == base.key, DOCUMENT.c.ready.is_(True))
+        there = set(connection.execute(query).scalars())
+        if base.dimension != self._dimension:
+            self._parts.clear()
+        parts = {key: part for key, part in self._parts.items() if key in there}
+        parts |= _read(connection, sorted(there - parts.keys()))
+        self._parts = parts
+        ordered = [parts[key] for key in sorted(parts)]
+        self.keys = np.array([key for part in ordered for key in part.keys], np.int64)
+        self.postings = postings(
+            [blob for part in ordered for blob in part.terms],
+            [each for part in ordered for each in part.lengths],
+        )
+        width = 4 * base.dimension
+        nothing = b"\0" * width
+        # A document that was embedded by another model is found by its words until it is read again.
+        blobs = [blob if len(blob) == width else nothing for part in ordered for blob in part.vectors]
+        self._vectors = np.frombuffer(b"".join(blobs), "<f4").reshape(len(blobs), base.dimension)
+        self._meant = self._vectors.any(axis=1) if base.dimension else np.zeros(len(blobs), np.bool_)
+        self._changes, self._dimension = base.changes, base.dimension
+
+
+def _read(connection: Connection, documents: Sequence[int]) -> dict[int, _Part]:
+    parts: dict[int, _Part] = {key: _Part([], [], [], []) for key in documents}
+    columns = (CHUNK.c.document, CHUNK.c.key, CHUNK.c.words, CHUNK.c.vector, CHUNK.c.terms)
+    for start in range(0, len(documents), _BLOCK):
+        some = documents[start : start + _BLOCK]
+        query = select(*columns).where(CHUNK.c.document.in_(some)).order_by(CHUNK.c.document, CHUNK.c.number)
+        for document, key, words, vector, terms in connection.execute(query):
+            part = parts[document]
+            part.keys.append(key)
+            part.lengths.append(words)
+            part.vectors.append(vector)
+            part.terms.append(terms)
+    return parts
+
+
+def _best(
+    scores: Sequence[NDArray[Any]], shelves: Sequence[_Shelf], count: int, *, above: float
+) -> list[int]:
+    """The keys of the greatest scores of all shelves, the greatest first, of equals the smaller key."""
+    found: list[tuple[float, int]] = []
+    for score, shelf in zip(scores, shelves, strict=True):
+        if not len(score):
+            continue
+        taken = min(count, len(score))
+        least = np.partition(score, len(score) - taken)[len(score) - taken]
+        places = np.flatnonzero((score >= least) & (score > above))
+        found += [(-float(score[place]), int(shelf.keys[place])) for place in places]
+    return [key for _, key in sorted(found)[:count]]
+
+
+def _hits(
+    connection: Connection,
+    ranked: Sequence[tuple[int, float]],
+    names: dict[int, str],
+    near: Sequence[int],
+    said: Sequence[int],
+) -> list[Hit]:
+    columns = (
+        CHUNK.c.key,
+        DOCUMENT.c.base,
+        DOCUMENT.c.label,
+        CHUNK.c.heading,
+        CHUNK.c.position,
+        CHUNK.c.content,
+    )
+    query = select(*columns).join(DOCUMENT, DOCUMENT.c.key == CHUNK.c.document)
+    rows = connection.execute(query.where(CHUNK.c.key.in_([key for key, _ in ranked])))
+    texts = {row.key: row for row in rows}
+    by_vector = {key: rank for rank, key in enumerate(near, 1)}
+    by_words = {key: rank for rank, key in enumerate(said, 1)}
+    return [
+        Hit(
+            names[row.base],
+            row.label,
+            row.heading,
+            row.position,
+            row.content,
+            score,
+            by_vector.get(key),
+            by_words.get(key),
+        )
+        for key, score in ranked
+        if (row := texts.get(key)) is not None
+    ]

@@ -1,0 +1,335 @@
+"""Bringing a base up to date with its files: what did not change costs nothing, what was done is never done again.
+
+Every few documents are one transaction, so a killed ingest goes on after the last of them. A long document is written
+in parts that nobody finds until it is complete; the vectors of those parts, like those of an older version's unchanged
+chunks, are used again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.knowledge import records
+from zeus_runtime.knowledge.chunks import Chunk, chunks
+from zeus_runtime.knowledge.convert import MAX_BYTES, VERSION, UnreadableError, convert_file
+from zeus_runtime.knowledge.files import Found, files_of
+from zeus_runtime.knowledge.records import BaseInfo, KnownDocument, NewChunk
+from zeus_runtime.knowledge.words import packed, word_numbers
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from zeus_runtime.memory.embedding import Embedder
+    from zeus_runtime.store.database import Database
+
+BATCH: Final = 256
+"""Chunks that are embedded and written together."""
+
+_FRESH_NS: Final = 2_000_000_000
+"""A file changed so shortly before it was read may change again within one tick of the file system's clock."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far an ingest is.
+
+    Args:
+        path: the file at hand.
+    """
+
+    files_done: int
+    files: int
+    chunks: int
+    path: str
+
+
+@dataclass
+class Ingested:
+    """What an ingest did: numbers of documents, and chunks and why files were left out.
+
+    Args:
+        embedded: chunks whose vector had to be asked for.
+        failed: (path, reason).
+    """
+
+    added: int = 0
+    changed: int = 0
+    unchanged: int = 0
+    removed: int = 0
+    chunks: int = 0
+    embedded: int = 0
+    failed: list[tuple[str, str]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Read:
+    found: Found
+    known: KnownDocument | None
+    digest: str
+    chunks: Sequence[Chunk]
+
+
+async def ingest(
+    database: Database,
+    base: BaseInfo,
+    embedder: Embedder,
+    *,
+    now_ns: Callable[[], int],
+    progress: Callable[[Progress], None] = lambda _progress: None,
+) -> Ingested:
+    """Read what is new or changed among the files of a base's sources, and forget those that are gone.
+
+    Raises:
+        EmbeddingUnavailableError: the embedding model cannot be asked now; what was done stays.
+        MissingError: a format needs the extra ``kb``.
+    """
+    return await _Ingest(database, base, embedder, now_ns, progress).run()
+
+
+class _Ingest:
+    def __init__(
+        self,
+        database: Database,
+        base: BaseInfo,
+        embedder: Embedder,
+        now_ns: Callable[[], int],
+        progress: Callable[[Progress], None],
+    ) -> None:
+        self._database = database
+        self._base = base
+        self._embedder = embedder
+        self._now_ns = now_ns
+        self._progress = progress
+        self._files = (0, 0)
+        self._done = Ingested()
+        self._sources: dict[str, int] = {}
+        self._partial: dict[str, KnownDocument] = {}
+        self._made_with = (
+            f"{VERSION}|{base.chunk_tokens}|{base.overlap_tokens}|{embedder.model}|{embedder.dimension}"
+        )
+
+    async def run(self) -> Ingested:
+        import asyncio
+
+        key = self._base.key
+        self._sources = await self._database.run(lambda connection: records.sources(connection, key))
+        known = await self._database.run(lambda connection: records.documents(connection, key))
+        self._partial = await self._database.run(
+            lambda connection: records.documents(connection, key, ready=False)
+        )
+        await self._database.write(self._begun)
+        files = await asyncio.to_thread(lambda: list(files_of(list(self._sources))))
+        waiting: list[_Read] = []
+        for number, found in enumerate(files):
+            self._files = (number, len(files))
+            self._tell(self._done.chunks, found.label)
+            read = await self._read(found, known.get(str(found.path)))
+            if read is None:
+                continue
+            waiting.append(read)
+            if sum(len(each.chunks) for each in waiting) >= BATCH:
+                await self._write(waiting)
+                waiting = []
+        await self._write(waiting)
+        there = {str(found.path) for found in files}
+        gone = [each for each in known.values() if each.path not in there]
+        gone += [each for each in self._partial.values() if each.path not in there]
+        await self._forget(gone)
+        self._done.removed = sum(each.path in known for each in gone)
+        self._files = (len(files), len(files))
+        self._tell(self._done.chunks, "")
+        return self._done
+
+    def _tell(self, chunks: int, path: str) -> None:
+        self._progress(Progress(*self._files, chunks, path))
+
+    def _begun(self, connection: Connection) -> None:
+        model, dimension = self._embedder.model, self._embedder.dimension
+        if (self._base.embedding, self._base.dimension) != (model, dimension):
+            records.touched(
+                connection,
+                self._base.key,
+                self._now_ns() // 1_000_000,
+                embedding_model=model,
+                embedding_dimension=dimension,
+            )
+
+    async def _read(self, found: Found, known: KnownDocument | None) -> _Read | None:
+        """The file's chunks, or None where there is nothing to do."""
+        import asyncio
+
+        same = known is not None and known.made_with == self._made_with
+        if (
+            same
+            and known is not None
+            and (known.size_bytes, known.mtime_ns) == (found.size_bytes, found.mtime_ns)
+        ):
+            self._done.unchanged += 1
+            return None
+        try:
+            if found.size_bytes > MAX_BYTES:
+                raise UnreadableError(f"it has more than {MAX_BYTES:,} bytes")
+            data = found.path.read_bytes()
+            digest = hashlib.sha256(data).hexdigest()
+            if same and known is not None and known.digest == digest:
+                mtime_ns = self._trusted(found)
+                await self._database.write(
+                    lambda connection: records.note_unchanged(connection, known.key, len(data), mtime_ns)
+                )
+                self._done.unchanged += 1
+                return None
+            cut = await asyncio.to_thread(self._cut, found.path.name, data)
+        except UnreadableError as error:
+            self._done.failed.append((found.label, error.message))
+            return None
+        except OSError as error:
+            self._done.failed.append((found.label, error.strerror or str(error)))
+            return None
+        return _Read(found, known, digest, cut)
+
+    def _cut(self, name: str, data: bytes) -> list[Chunk]:
+        base = self._base
+        return chunks(
+            convert_file(name, data), chunk_tokens=base.chunk_tokens, overlap_tokens=base.overlap_tokens
+        )
+
+    def _trusted(self, found: Found) -> int:
+        return 0 if self._now_ns() - found.mtime_ns < _FRESH_NS else found.mtime_ns
+
+    async def _write(self, reads: Sequence[_Read]) -> None:
+        small = [each for each in reads if len(each.chunks) <= BATCH]
+        if small:
+            made = await self._made([(each, each.chunks) for each in small])
+            await self._database.run(lambda connection: self._put(connection, small, made))
+        for each in reads:
+            if len(each.chunks) > BATCH:
+                await self._write_long(each)
+        for each in reads:
+            self._done.chunks += len(each.chunks)
+            if each.known is None:
+                self._done.added += 1
+            else:
+                self._done.changed += 1
+
+    def _put(
+        self, connection: Connection, reads: Sequence[_Read], made: Sequence[Sequence[NewChunk]]
+    ) -> None:
+        old = [each.known.key for each in reads if each.known is not None]
+        old += [self._partial[path].key for each in reads if (path := str(each.found.path)) in self._partial]
+        records.remove_documents(connection, self._base.key, old)
+        for each, new in zip(reads, made, strict=True):
+            records.write_document(connection, self._base.key, self._row(each, ready=True), new)
+        self._touch(connection)
+
+    async def _write_long(self, read: _Read) -> None:
+        """A part at a time; the first is what a killed ingest has embedded already."""
+        reused = await self._reused(read)
+        known = next(
+            (place for place, each in enumerate(read.chunks) if each.embedded not in reused), len(read.chunks)
+        )
+        key: int | None = None
+        start, size = 0, max(BATCH, known)
+        while start < len(read.chunks):
+            some = read.chunks[start : start + size]
+            (new,) = await self._made([(read, some)], reused, start)
+            key = await self._database.run(partial(self._append, read=read, key=key, new=new))
+            start, size = start + len(some), BATCH
+            self._tell(self._done.chunks + start, read.found.label)
+        assert key is not None
+        await self._database.run(partial(self._finish, read=read, key=key))
+
+    def _append(
+        self, connection: Connection, *, read: _Read, key: int | None, new: Sequence[NewChunk]
+    ) -> int:
+        if key is not None:
+            records.append_chunks(connection, key, new)
+            return key
+        begun = self._partial.get(str(read.found.path))
+        if begun is not None:
+            records.remove_documents(connection, self._base.key, [begun.key])
+        return records.write_document(connection, self._base.key, self._row(read, ready=False), new)
+
+    def _finish(self, connection: Connection, *, read: _Read, key: int) -> None:
+        if read.known is not None:
+            records.remove_documents(connection, self._base.key, [read.known.key])
+        records.finish_document(connection, key, len(read.chunks))
+        self._touch(connection)
+
+    async def _forget(self, gone: Sequence[KnownDocument]) -> None:
+        if not gone:
+            return
+
+        def work(connection: Connection) -> None:
+            records.remove_documents(connection, self._base.key, [each.key for each in gone])
+            self._touch(connection)
+
+        await self._database.run(work)
+
+    async def _reused(self, read: _Read) -> dict[str, bytes]:
+        """Embedded text to vector, of what is written already of this file by this model."""
+        found: dict[str, bytes] = {}
+        width = 4 * self._embedder.dimension
+        for each in (read.known, self._partial.get(str(read.found.path))):
+            if each is not None and each.made_with.split("|", 3)[3:] == self._made_with.split("|", 3)[3:]:
+                found |= await self._database.run(partial(records.vectors_of, document=each.key))
+        return {text: vector for text, vector in found.items() if len(vector) == width}
+
+    async def _made(
+        self,
+        reads: Sequence[tuple[_Read, Sequence[Chunk]]],
+        reused: dict[str, bytes] | None = None,
+        first: int = 0,
+    ) -> list[list[NewChunk]]:
+        """Rows of chunks, embedded where no vector is there yet."""
+        vectors = dict(reused or {})
+        if reused is None:
+            for read, _ in reads:
+                if read.known is not None or str(read.found.path) in self._partial:
+                    vectors |= await self._reused(read)
+        texts = [each.embedded for _, some in reads for each in some]
+        unknown = [text for text in dict.fromkeys(texts) if text not in vectors]
+        for start in range(0, len(unknown), BATCH):
+            part = unknown[start : start + BATCH]
+            found = await self._embedder.embed(part, purpose="memory")
+            if found.shape != (len(part), self._embedder.dimension):
+                raise ZeusError(
+                    f"the embedding model {self._embedder.model} gave vectors of shape {found.shape} for"
+                    f" {len(part)} texts of dimension {self._embedder.dimension}"
+                )
+            rows = np.ascontiguousarray(found, "<f4")
+            vectors |= {text: rows[place].tobytes() for place, text in enumerate(part)}
+            self._done.embedded += len(part)
+        return [
+            [_row(number, chunk, vectors[chunk.embedded]) for number, chunk in enumerate(some, first)]
+            for _, some in reads
+        ]
+
+    def _row(self, read: _Read, *, ready: bool) -> dict[str, Any]:
+        found = read.found
+        return {
+            "source": self._sources[found.source],
+            "path": str(found.path),
+            "label": found.label,
+            "digest": read.digest,
+            "made_with": self._made_with,
+            "ready": ready,
+            "chunks": len(read.chunks),
+            "size_bytes": found.size_bytes,
+            "mtime_ns": self._trusted(found),
+            "updated_ms": self._now_ns() // 1_000_000,
+        }
+
+    def _touch(self, connection: Connection) -> None:
+        records.touched(connection, self._base.key, self._now_ns() // 1_000_000)
+
+
+def _row(number: int, chunk: Chunk, vector: bytes) -> NewChunk:
+    words = word_numbers(chunk.embedded)
+    return NewChunk(number, chunk.heading, chunk.position, chunk.content, len(words), vector, packed(words))

@@ -1,0 +1,252 @@
+"""Knowledge bases as rows: made, found and removed within what the caller may see.
+
+Functions of a connection, inside a transaction; what changes a base raises its ``changes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import and_, delete, func, insert, or_, select, update
+
+from zeus_runtime.errors import UsageError
+from zeus_runtime.memory.items import Caller
+from zeus_runtime.store.knowledge_tables import BASE, CHUNK, DOCUMENT, SOURCE
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+@dataclass(frozen=True)
+class BaseInfo:
+    """A knowledge base.
+
+    Args:
+        scope: ``user`` or ``project``: whose it is.
+        embedding: the model its vectors are of; empty before the first document.
+        chunk_tokens, overlap_tokens: how its texts are cut.
+        changes: how often it was written to.
+        documents, chunks: how many it has.
+        updated_ms: when it was written to last.
+    """
+
+    key: int
+    name: str
+    scope: str
+    scope_id: str
+    created_by: str
+    embedding: str
+    dimension: int
+    chunk_tokens: int
+    overlap_tokens: int
+    changes: int
+    documents: int
+    chunks: int
+    updated_ms: int
+
+
+class KnownDocument(NamedTuple):
+    """A document as it was read last."""
+
+    key: int
+    source: int
+    path: str
+    label: str
+    digest: str
+    made_with: str
+    size_bytes: int
+    mtime_ns: int
+    chunks: int
+
+
+class NewChunk(NamedTuple):
+    """A chunk to be written."""
+
+    number: int
+    heading: str
+    position: str
+    content: str
+    words: int
+    vector: bytes
+    terms: bytes
+
+
+def bases(connection: Connection, caller: Caller) -> list[BaseInfo]:
+    """Every base that the caller may see, their own first, by name."""
+    return [
+        _info(row) for row in connection.execute(_bases(caller).order_by(BASE.c.scope.desc(), BASE.c.name))
+    ]
+
+
+def base_named(connection: Connection, caller: Caller, name: str) -> BaseInfo | None:
+    """The caller's own base of a name, else their project's."""
+    query = _bases(caller).where(BASE.c.name == name).order_by(BASE.c.scope.desc())
+    row = connection.execute(query).first()
+    return None if row is None else _info(row)
+
+
+def make_base(
+    connection: Connection, caller: Caller, scope: str, values: Mapping[str, Any], now_ms: int
+) -> None:
+    """Make a base of the caller's or their project's.
+
+    Raises:
+        UsageError: the caller has no project, or may only read there.
+    """
+    scope_id = caller.user_id if scope == "user" else caller.project_id
+    if not scope_id:
+        raise UsageError("there is no project", remedy="Set memory.project, or leave --project out.")
+    if scope == "project" and caller.role == "viewer":
+        raise UsageError("a viewer of the project may not make a knowledge base of it")
+    row = {
+        "scope": scope,
+        "scope_id": scope_id,
+        "created_by": caller.user_id,
+        "embedding_model": "",
+        "embedding_dimension": 0,
+        "changes": 0,
+        "created_ms": now_ms,
+        "updated_ms": now_ms,
+        **values,
+    }
+    connection.execute(insert(BASE).values(row))
+
+
+def refuse_writing(caller: Caller, base: BaseInfo) -> None:
+    """Owners and admins change every base of their project, editors their own, viewers none.
+
+    Raises:
+        UsageError: the caller may not.
+    """
+    if base.scope == "user" or caller.role in ("owner", "admin"):
+        return
+    if caller.role == "editor" and base.created_by == caller.user_id:
+        return
+    raise UsageError(
+        f"the knowledge base {base.name!r} is the project's; as {caller.role} you may only read it"
+    )
+
+
+def remove_base(connection: Connection, key: int) -> None:
+    """Remove a base with all that is in it."""
+    remove_documents(connection, key, list(connection.execute(_keys(key)).scalars()))
+    connection.execute(delete(SOURCE).where(SOURCE.c.base == key))
+    connection.execute(delete(BASE).where(BASE.c.key == key))
+
+
+def touched(connection: Connection, base: int, now_ms: int, **values: Any) -> None:
+    """Count a change of a base."""
+    statement = update(BASE).where(BASE.c.key == base)
+    connection.execute(statement.values(changes=BASE.c.changes + 1, updated_ms=now_ms, **values))
+
+
+def sources(connection: Connection, base: int) -> dict[str, int]:
+    """Path to key of what was added to a base."""
+    query = select(SOURCE.c.path, SOURCE.c.key).where(SOURCE.c.base == base).order_by(SOURCE.c.path)
+    return {row.path: row.key for row in connection.execute(query)}
+
+
+def add_sources(connection: Connection, base: int, paths: Sequence[str]) -> dict[str, int]:
+    """Remember paths that were added; all of the base's sources."""
+    known = sources(connection, base)
+    new = [{"base": base, "path": path} for path in dict.fromkeys(paths) if path not in known]
+    if new:
+        connection.execute(insert(SOURCE), new)
+    return sources(connection, base)
+
+
+def remove_sources(connection: Connection, base: int, keys: Collection[int]) -> None:
+    connection.execute(delete(SOURCE).where(SOURCE.c.base == base, SOURCE.c.key.in_(list(keys))))
+
+
+def documents(connection: Connection, base: int, *, ready: bool = True) -> dict[str, KnownDocument]:
+    """Path to document."""
+    query = select(*(DOCUMENT.c[name] for name in KnownDocument._fields))
+    rows = connection.execute(query.where(DOCUMENT.c.base == base, DOCUMENT.c.ready.is_(ready)))
+    return {row.path: KnownDocument(*row) for row in rows}
+
+
+def vectors_of(connection: Connection, document: int) -> dict[str, bytes]:
+    """The embedded text of each of a document's chunks to its vector."""
+    rows = connection.execute(
+        select(CHUNK.c.heading, CHUNK.c.content, CHUNK.c.vector).where(CHUNK.c.document == document)
+    )
+    return {f"{heading}\n{content}" if heading else content: vector for heading, content, vector in rows}
+
+
+def write_document(
+    connection: Connection, base: int, values: Mapping[str, Any], new: Sequence[NewChunk]
+) -> int:
+    """A new document with its first chunks."""
+    key: int = connection.execute(insert(DOCUMENT).values(base=base, **values)).inserted_primary_key[0]  # type: ignore[index]
+    append_chunks(connection, key, new)
+    return key
+
+
+def append_chunks(connection: Connection, document: int, new: Sequence[NewChunk]) -> None:
+    if new:
+        connection.execute(insert(CHUNK), [{"document": document, **each._asdict()} for each in new])
+
+
+def finish_document(connection: Connection, document: int, count: int) -> None:
+    """Make a document that was written in parts one that is found."""
+    connection.execute(update(DOCUMENT).where(DOCUMENT.c.key == document).values(ready=True, chunks=count))
+
+
+def note_unchanged(connection: Connection, key: int, size_bytes: int, mtime_ns: int) -> None:
+    """A file was touched and says the same."""
+    values = {"size_bytes": size_bytes, "mtime_ns": mtime_ns}
+    connection.execute(update(DOCUMENT).where(DOCUMENT.c.key == key).values(values))
+
+
+def remove_documents(connection: Connection, base: int, keys: Sequence[int]) -> None:
+    """Remove documents with their chunks."""
+    for start in range(0, len(keys), 500):
+        some = keys[start : start + 500]
+        connection.execute(delete(CHUNK).where(CHUNK.c.document.in_(some)))
+        connection.execute(delete(DOCUMENT).where(DOCUMENT.c.base == base, DOCUMENT.c.key.in_(some)))
+
+
+def _keys(base: int) -> Any:
+    return select(DOCUMENT.c.key).where(DOCUMENT.c.base == base)
+
+
+def _bases(caller: Caller) -> Any:
+    counts = (
+        select(
+            DOCUMENT.c.base,
+            func.count().label("documents"),
+            func.coalesce(func.sum(DOCUMENT.c.chunks), 0).label("chunks"),
+        )
+        .where(DOCUMENT.c.ready.is_(True))
+        .group_by(DOCUMENT.c.base)
+        .subquery()
+    )
+    seen = [and_(BASE.c.scope == "user", BASE.c.scope_id == caller.user_id)]
+    if caller.project_id and caller.role is not None:
+        seen.append(and_(BASE.c.scope == "project", BASE.c.scope_id == caller.project_id))
+    return (
+        select(BASE, func.coalesce(counts.c.documents, 0), func.coalesce(counts.c.chunks, 0))
+        .select_from(BASE.outerjoin(counts, counts.c.base == BASE.c.key))
+        .where(or_(*seen))
+    )
+
+
+def _info(row: Any) -> BaseInfo:
+    return BaseInfo(
+        key=row.key,
+        name=row.name,
+        scope=row.scope,
+        scope_id=row.scope_id,
+        created_by=row.created_by,
+        embedding=row.embedding_model,
+        dimension=row.embedding_dimension,
+        chunk_tokens=row.chunk_tokens,
+        overlap_tokens=row.overlap_tokens,
+        changes=row.changes,
+        documents=int(row[-2]),
+        chunks=int(row[-1]),
+        updated_ms=row.updated_ms,
+    )

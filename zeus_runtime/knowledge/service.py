@@ -1,0 +1,329 @@
+"""Knowledge bases for one caller: made, filled, searched, removed. Everything opens at first use."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.errors import UsageError
+from zeus_runtime.knowledge.chunks import CHUNK_TOKENS, OVERLAP_TOKENS
+from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from sqlalchemy import Connection
+
+    from zeus_runtime.knowledge.index import Hit, KnowledgeIndex
+    from zeus_runtime.knowledge.ingest import Ingested, Progress
+    from zeus_runtime.knowledge.records import BaseInfo
+    from zeus_runtime.memory.items import Caller
+    from zeus_runtime.store.database import Database
+
+TOP_K: Final = 5
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
+
+
+@dataclass(frozen=True)
+class Cutting:
+    """How the texts of a new base are cut, in tokens."""
+
+    chunk_tokens: int = CHUNK_TOKENS
+    overlap_tokens: int = OVERLAP_TOKENS
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a search gives.
+
+    Args:
+        hits: the best first.
+        notices: what a person or a model should know: a base that is not there, a model that could not be asked.
+    """
+
+    hits: tuple[Hit, ...]
+    notices: tuple[str, ...] = ()
+
+
+class KnowledgeService:
+    """What a caller may do with knowledge bases.
+
+    Args:
+        url: of the database.
+        directory: where a relative SQLite path starts.
+        open_embedder: makes the embedding model.
+        caller: on whose behalf; from the config, never from the model.
+        linked: the bases that the config names; what tools may search.
+        now_ns: the clock, nanoseconds since 1970.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        directory: Path,
+        *,
+        open_embedder: Callable[[], Embedder],
+        caller: Caller,
+        linked: Sequence[str] = (),
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        self.linked: Final = tuple(linked)
+        self.caller: Final = caller
+        self._url = url
+        self._directory = directory
+        self._open_embedder = open_embedder
+        self._now_ns = now_ns
+        self._database: Database | None = None
+        self._embedder: Embedder | None = None
+        self._index: KnowledgeIndex | None = None
+
+    async def bases(self) -> list[BaseInfo]:
+        """Every base that the caller may see."""
+        from zeus_runtime.knowledge import records
+
+        database = await self._open()
+        return await database.run(lambda connection: records.bases(connection, self.caller))
+
+    async def base(self, name: str) -> BaseInfo | None:
+        """The base of a name, the caller's own before their project's."""
+        from zeus_runtime.knowledge import records
+
+        database = await self._open()
+        return await database.run(lambda connection: records.base_named(connection, self.caller, name))
+
+    async def sources(self, name: str) -> list[str]:
+        """What was added to a base."""
+        from zeus_runtime.knowledge import records
+
+        base, database = await self._needed(name), await self._open()
+        return list(await database.run(lambda connection: records.sources(connection, base.key)))
+
+    async def add(
+        self,
+        name: str,
+        paths: Sequence[Path],
+        *,
+        project: bool = False,
+        cutting: Cutting | None = None,
+        progress: Callable[[Progress], None] = lambda _progress: None,
+    ) -> Ingested:
+        """Add files and folders to a base, which is made if it is not there, and bring all of it up to date.
+
+        Args:
+            paths: files or folders; none brings what was added before up to date.
+            project: make the base the project's; one that is there stays whose it is.
+            cutting: for a new base.
+
+        Raises:
+            UsageError: a path is not there, the name is none, the caller may not, or another process does the same.
+            EmbeddingUnavailableError: the embedding model cannot be asked; what was done stays.
+            MissingError: a format needs the extra ``kb``.
+        """
+        from zeus_runtime.knowledge import records
+        from zeus_runtime.knowledge.ingest import ingest
+
+        missing = [str(path) for path in paths if not path.exists()]
+        if missing:
+            raise UsageError(f"there is no {missing[0]}", remedy="Name files or folders that are there.")
+        if not paths and await self.base(name) is None:
+            raise _unknown(name)
+        database = await self._open()
+        base = await self._made(name, project=project, cutting=cutting)
+        records.refuse_writing(self.caller, base)
+        if cutting is not None and (base.chunk_tokens, base.overlap_tokens) != (
+            cutting.chunk_tokens,
+            cutting.overlap_tokens,
+        ):
+            raise UsageError(
+                f"the knowledge base {name!r} is cut to {base.chunk_tokens} tokens with an overlap of"
+                f" {base.overlap_tokens}",
+                remedy="Remove it and add it anew to cut it otherwise.",
+            )
+        give_back = await self._claimed(base)
+        try:
+            added = [str(path.resolve()) for path in paths]
+            await database.run(lambda connection: records.add_sources(connection, base.key, added))
+            return await ingest(database, base, self._model(), now_ns=self._now_ns, progress=progress)
+        finally:
+            give_back()
+
+    async def remove(self, name: str, paths: Sequence[Path] = ()) -> int:
+        """Remove a base, or only what came from some of its paths; how many documents went.
+
+        Raises:
+            UsageError: there is no such base or path in it, or the caller may not.
+        """
+        from zeus_runtime.knowledge import records
+
+        base, database = await self._needed(name), await self._open()
+        records.refuse_writing(self.caller, base)
+        give_back = await self._claimed(base)
+        try:
+            if not paths:
+                await database.run(lambda connection: records.remove_base(connection, base.key))
+                return base.documents
+            return await self._remove_sources(database, base, [str(path.resolve()) for path in paths])
+        finally:
+            give_back()
+
+    async def search(self, query: str, *, names: Sequence[str] | None = None, top_k: int = TOP_K) -> Found:
+        """The chunks that fit a query best, by meaning and by words.
+
+        Args:
+            names: bases, searched as one; the linked ones by default.
+        """
+        database = await self._open()
+        wanted = list(dict.fromkeys(self.linked if names is None else names))
+        bases, notices = [], []
+        for name in wanted:
+            base = await self.base(name)
+            if base is None:
+                notices.append(f"there is no knowledge base {name!r} yet")
+            else:
+                bases.append(base)
+        if not bases or not query.strip():
+            return Found((), tuple(notices))
+        vector, model = await self._vector(query, bases, notices)
+        hits = await database.run(
+            lambda connection: self._searched().search(connection, bases, query, vector, model, top_k=top_k)
+        )
+        return Found(tuple(hits), tuple(notices))
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+        database, self._database = self._database, None
+        embedder, self._embedder = self._embedder, None
+        self._index = None
+        if embedder is not None:
+            await embedder.close()
+        if database is not None:
+            await database.close()
+
+    async def _vector(
+        self, query: str, bases: Sequence[BaseInfo], notices: list[str]
+    ) -> tuple[NDArray[np.float32] | None, str]:
+        embedder = self._model()
+        others = [base.name for base in bases if base.embedding not in ("", embedder.model)]
+        if others:
+            notices.append(
+                f"{', '.join(others)}: embedded by another model, so searched by words alone;"
+                f" `zeus kb add {others[0]}` embeds it again"
+            )
+        try:
+            found = await embedder.embed([query], purpose="query")
+        except EmbeddingUnavailableError as error:
+            notices.append(f"searched by words alone: {error.message}")
+            return None, embedder.model
+        return (found[0] if found[0].any() else None), embedder.model
+
+    async def _remove_sources(self, database: Database, base: BaseInfo, paths: Sequence[str]) -> int:
+        from zeus_runtime.knowledge import records
+
+        now_ms = self._now_ns() // 1_000_000
+
+        def work(connection: Connection) -> int:
+            there = records.sources(connection, base.key)
+            unknown = [path for path in paths if path not in there]
+            if unknown:
+                raise UsageError(
+                    f"{unknown[0]} was not added to {base.name!r}",
+                    remedy=f"What was added: {', '.join(there) or 'nothing'}.",
+                )
+            keys = {there[path] for path in paths}
+            documents = [
+                each
+                for ready in (True, False)
+                for each in records.documents(connection, base.key, ready=ready).values()
+                if each.source in keys
+            ]
+            records.remove_documents(connection, base.key, [each.key for each in documents])
+            records.remove_sources(connection, base.key, keys)
+            records.touched(connection, base.key, now_ms)
+            return len(documents)
+
+        return await database.run(work)
+
+    async def _made(self, name: str, *, project: bool, cutting: Cutting | None) -> BaseInfo:
+        from sqlalchemy.exc import IntegrityError
+
+        from zeus_runtime.knowledge import records
+
+        if not NAME.match(name):
+            raise UsageError(
+                f"{name!r} cannot name a knowledge base",
+                remedy="Use letters, digits, '_', '-' and '.', at most 64, such as 'handbook'.",
+            )
+        known = await self.base(name)
+        if known is not None:
+            return known
+        how = cutting or Cutting()
+        if not 16 <= how.chunk_tokens <= 8_000 or not 0 <= how.overlap_tokens <= how.chunk_tokens // 2:
+            raise UsageError(
+                f"chunks of {how.chunk_tokens} tokens with an overlap of {how.overlap_tokens} cannot be cut",
+                remedy="A chunk has 16 to 8,000 tokens; the overlap is at most half of it.",
+            )
+        values = {"name": name, "chunk_tokens": how.chunk_tokens, "overlap_tokens": how.overlap_tokens}
+        scope = "project" if project else "user"
+        now_ms = self._now_ns() // 1_000_000
+        database = await self._open()
+        # Another process may make it in between.
+        with suppress(IntegrityError):
+            await database.run(
+                lambda connection: records.make_base(connection, self.caller, scope, values, now_ms)
+            )
+        return await self._needed(name)
+
+    async def _needed(self, name: str) -> BaseInfo:
+        base = await self.base(name)
+        if base is None:
+            raise _unknown(name)
+        return base
+
+    async def _claimed(self, base: BaseInfo) -> Callable[[], None]:
+        database = await self._open()
+        try:
+            return await database.claim(f"knowledge-{base.key}")
+        except UsageError:
+            raise UsageError(
+                f"the knowledge base {base.name!r} is being written elsewhere",
+                remedy="Wait until that is done.",
+            ) from None
+
+    async def _open(self) -> Database:
+        if self._database is None:
+            from zeus_runtime.store.database import Database
+            from zeus_runtime.store.schema import ready
+
+            database = Database(self._url, directory=self._directory)
+            try:
+                await ready(database)
+            except BaseException:
+                await database.close()
+                raise
+            self._database = database
+        return self._database
+
+    def _model(self) -> Embedder:
+        if self._embedder is None:
+            self._embedder = self._open_embedder()
+        return self._embedder
+
+    def _searched(self) -> KnowledgeIndex:
+        if self._index is None:
+            from zeus_runtime.knowledge.index import KnowledgeIndex
+
+            self._index = KnowledgeIndex()
+        return self._index
+
+
+def _unknown(name: str) -> UsageError:
+    return UsageError(
+        f"there is no knowledge base {name!r}",
+        remedy=f"`zeus kb add {name} PATH` makes it; `zeus kb list` lists all.",
+    )

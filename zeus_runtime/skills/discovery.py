@@ -1,0 +1,223 @@
+"""Where skills are: the project's folders and every Home's; the nearest of a name wins, the untrusted never does."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from zeus_runtime.skills.front_matter import Warned, read_skill_text
+
+PROJECT_FOLDERS: Final = (".agents/skills", ".zeus/skills", ".claude/skills")
+"""Looked for in the project's folder and the workspace's, in this order, before the Homes."""
+
+FILE: Final = "SKILL.md"
+
+MAX_FILE_BYTES: Final = 1_000_000
+"""A larger ``SKILL.md`` is left out."""
+
+_MAX_DEPTH: Final = 3
+_MAX_FOLDERS: Final = 5_000
+_SKIPPED: Final = frozenset({"node_modules", "__pycache__"})
+
+Status: TypeAlias = Literal["offered", "shadowed", "untrusted", "hidden", "unusable"]
+
+
+@dataclass(frozen=True)
+class Root:
+    """A folder of skills.
+
+    Args:
+        project: it came with the project, not with who runs it: nobody vouches for it.
+    """
+
+    path: Path
+    project: bool
+
+
+@dataclass(frozen=True)
+class Skill:
+    """One skill.
+
+    Args:
+        name: what the model calls it.
+        description: one line: what it is for and when.
+        folder: the real folder, links resolved; nothing outside is ever read.
+        root: where it was found.
+        status: ``offered`` to the model; ``shadowed`` by a nearer one of its name; ``untrusted`` because the project
+            brings it; ``hidden`` by its author; ``unusable``, ``warnings`` say why.
+        by: the file of the one that shadows it.
+        license: what its front matter says.
+        warnings: what is wrong with its file.
+    """
+
+    name: str
+    description: str
+    folder: Path
+    root: Root
+    status: Status
+    by: Path | None = None
+    license: str = ""
+    warnings: tuple[Warned, ...] = ()
+
+    @property
+    def file(self) -> Path:
+        """Its ``SKILL.md``."""
+        return self.folder / FILE
+
+
+@dataclass(frozen=True)
+class Skills:
+    """All that was found, nearest first, then by name.
+
+    Args:
+        all: whatever its status.
+        overflow: whether folders were left unread because there were too many.
+    """
+
+    all: tuple[Skill, ...]
+    overflow: bool = False
+
+    @cached_property
+    def offered(self) -> tuple[Skill, ...]:
+        """What the model may load."""
+        return tuple(each for each in self.all if each.status == "offered")
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Skill]:
+        """The offered ones."""
+        return {each.name: each for each in self.offered}
+
+
+def skill_roots(*, directory: Path, workspace: Path, homes: Sequence[Path]) -> tuple[Root, ...]:
+    """The folders that may hold skills, nearest first; a folder is listed once.
+
+    Args:
+        directory: the project's folder.
+        workspace: the agent's; mostly the same.
+        homes: the Home folders, nearest first. The project's own ``.zeus`` is a Home too, and its skills the project's;
+            those of the others are the user's, a plugin's or the config's.
+    """
+    found: dict[Path, Root] = {}
+    for base in (workspace, directory):
+        for folder in PROJECT_FOLDERS:
+            path = base.absolute() / folder
+            found.setdefault(path, Root(path, project=True))
+    for home in homes:
+        path = home.absolute() / "skills"
+        found.setdefault(path, Root(path, project=False))
+    return tuple(found.values())
+
+
+def has_skills(roots: Sequence[Root], *, trust_project: bool) -> bool:
+    """Whether any file of a skill is there to be offered; reads no file."""
+    budget = [_MAX_FOLDERS]
+    return any(
+        True for root in roots if trust_project or not root.project for _ in _folders(root.path, 0, budget)
+    )
+
+
+def find_skills(
+    roots: Sequence[Root], *, trust_project: bool, known: Mapping[Path, tuple[object, Skill]] | None = None
+) -> tuple[Skills, dict[Path, tuple[object, Skill]]]:
+    """Every skill under ``roots``.
+
+    Args:
+        trust_project: whether what the project brings is offered too; else it neither is nor shadows another.
+        known: what an earlier search gave as its second value: files that did not change are not read again.
+
+    Returns:
+        the skills, and what was read, for the next search.
+    """
+    budget = [_MAX_FOLDERS]
+    read: dict[Path, tuple[object, Skill]] = {}
+    found: list[Skill] = []
+    taken: dict[str, Path] = {}
+    for root in roots:
+        of_root = [_read(root, folder, known or {}, read) for folder in _folders(root.path, 0, budget)]
+        of_root.sort(key=lambda each: (each.name, str(each.folder)))
+        found += [_ranked(skill, taken, trust_project=trust_project) for skill in of_root]
+    return Skills(tuple(found), overflow=budget[0] <= 0), read
+
+
+def _ranked(skill: Skill, taken: dict[str, Path], *, trust_project: bool) -> Skill:
+    if skill.status == "unusable":
+        return skill
+    if skill.root.project and not trust_project:
+        return replace(skill, status="untrusted")
+    if skill.name in taken:
+        return replace(skill, status="shadowed", by=taken[skill.name])
+    taken[skill.name] = skill.file
+    return skill
+
+
+def _folders(path: Path, depth: int, budget: list[int]) -> Iterator[Path]:
+    """Folders with a ``SKILL.md``, not looking into these: what lies there is the skill's own."""
+    budget[0] -= 1
+    if budget[0] < 0:
+        return
+    try:
+        with os.scandir(path) as entries:
+            names = {entry.name: entry for entry in entries}
+        if depth and FILE in names:
+            yield path
+            return
+        below = sorted(
+            name
+            for name, entry in names.items()
+            if name not in _SKIPPED and not name.startswith(".") and entry.is_dir()
+        )
+    except OSError:
+        return
+    if depth < _MAX_DEPTH:
+        for name in below:
+            yield from _folders(path / name, depth + 1, budget)
+
+
+def _read(
+    root: Root,
+    folder: Path,
+    known: Mapping[Path, tuple[object, Skill]],
+    read: dict[Path, tuple[object, Skill]],
+) -> Skill:
+    try:
+        state = (folder / FILE).stat()
+        seen = (root, state.st_dev, state.st_ino, state.st_mtime_ns, state.st_size)
+        former = known.get(folder)
+        skill = former[1] if former is not None and former[0] == seen else _parsed(root, folder, state)
+    except (OSError, RuntimeError) as error:
+        return _unusable(root, folder, getattr(error, "strerror", None) or str(error))
+    read[folder] = (seen, skill)
+    return skill
+
+
+def _parsed(root: Root, folder: Path, state: os.stat_result) -> Skill:
+    real = folder.resolve(strict=True)
+    file = (real / FILE).resolve(strict=True)
+    if file.parent != real:
+        return _unusable(root, folder, f"{FILE} is a link to a file outside the skill's folder")
+    if not stat.S_ISREG(state.st_mode):
+        return _unusable(root, folder, f"{FILE} is no regular file")
+    if state.st_size > MAX_FILE_BYTES:
+        return _unusable(root, folder, f"{FILE} is larger than {MAX_FILE_BYTES:,} bytes")
+    text = read_skill_text(file.read_bytes())
+    warnings = list(text.warnings)
+    if text.name and text.name != folder.name:
+        warnings.append(Warned(1, 1, f"the name {text.name!r} is not the folder's, {folder.name!r}"))
+    return Skill(
+        name=text.name or " ".join(folder.name.split()),
+        description=text.description,
+        folder=real,
+        root=root,
+        status="unusable" if not text.description else "offered" if text.for_model else "hidden",
+        license=text.license,
+        warnings=tuple(warnings),
+    )
+
+
+def _unusable(root: Root, folder: Path, why: str) -> Skill:
+    return Skill(folder.name, "", folder, root, "unusable", warnings=(Warned(1, 1, why),))

@@ -1,0 +1,125 @@
+"""A skill's other files: listed, and read on demand, never outside the skill's folder."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from zeus_runtime.errors import UsageError
+from zeus_runtime.skills.discovery import FILE
+
+MAX_BYTES: Final = 10_000_000
+"""A larger resource is not read."""
+
+_SKIPPED: Final = frozenset({"node_modules", "__pycache__"})
+_MAX_DEPTH: Final = 8
+_MAX_LISTED: Final = 2_000
+
+
+@dataclass(frozen=True)
+class Resource:
+    """A file of a skill.
+
+    Args:
+        path: relative to the skill's folder, with ``/``.
+    """
+
+    path: str
+    size_bytes: int
+
+
+def skill_resources(folder: Path) -> list[Resource]:
+    """The files of a skill besides its ``SKILL.md``, sorted; none that is hidden, a cache or a link that leads out."""
+    found: list[Resource] = []
+    for resource in _files(folder.resolve(), folder.resolve(), 0):
+        found.append(resource)
+        if len(found) >= _MAX_LISTED:
+            break
+    return sorted(found, key=lambda each: each.path)
+
+
+def read_skill_resource(folder: Path, path: str) -> bytes:
+    """The bytes of the file ``path`` of a skill.
+
+    Args:
+        folder: the skill's.
+        path: relative, with ``/``.
+
+    Raises:
+        UsageError: the path leaves the folder by whatever way, or is no readable file of at most ``MAX_BYTES``.
+    """
+    parts = path.split("/")
+    if not path or path.startswith(("/", "~")) or ".." in parts or set(path) & set("\\\0") or _is_drive(path):
+        raise UsageError(
+            f"{path!r} is not a path inside the skill", remedy="Use a relative path as load_skill lists it."
+        )
+    base = folder.resolve()
+    try:
+        target = (base / path).resolve(strict=True)
+        if not target.is_relative_to(base):
+            raise UsageError(f"{path!r} leads out of the skill's folder", remedy="It is not read.")
+        return _bytes(target, path)
+    except (OSError, RuntimeError, ValueError) as error:
+        known = [each.path for each in skill_resources(folder)]
+        raise UsageError(
+            f"{path!r} cannot be read: {getattr(error, 'strerror', None) or 'there is no such file'}",
+            remedy=_suggested(path, known),
+        ) from None
+
+
+def _bytes(target: Path, path: str) -> bytes:
+    # Not blocking, so that a pipe that took the file's place cannot stop the run.
+    descriptor = os.open(target, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
+    with open(descriptor, "rb") as file:  # noqa: PTH123
+        state = os.fstat(file.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            raise UsageError(f"{path!r} is no regular file")
+        if state.st_size > MAX_BYTES:
+            raise UsageError(
+                f"{path!r} has {state.st_size:,} bytes, more than the {MAX_BYTES:,} that are read",
+                remedy="Use a script that reads part of it.",
+            )
+        return file.read(MAX_BYTES)
+
+
+def _files(base: Path, folder: Path, depth: int) -> Iterator[Resource]:
+    try:
+        with os.scandir(folder) as scanned:
+            entries = sorted(scanned, key=lambda each: each.name)
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.startswith(".") or entry.name in _SKIPPED or (depth == 0 and entry.name == FILE):
+            continue
+        path = Path(entry.path)
+        try:
+            if entry.is_symlink() and not path.resolve(strict=True).is_relative_to(base):
+                continue
+            if entry.is_file():
+                yield Resource(path.relative_to(base).as_posix(), entry.stat().st_size)
+            # A link to a folder could lead in a circle; what it shows is listed where it is.
+            elif entry.is_dir(follow_symlinks=False) and depth < _MAX_DEPTH:
+                yield from _files(base, path, depth + 1)
+        except (OSError, RuntimeError):
+            continue
+
+
+def _is_drive(path: str) -> bool:
+    return len(path) > 1 and path[1] == ":" and path[0].isalpha()
+
+
+def _suggested(path: str, known: list[str]) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(path, known, n=1)
+    if close:
+        return f"Did you mean {close[0]!r}?"
+    return (
+        f"Its files: {', '.join(known[:20])}{' ...' if len(known) > 20 else ''}."
+        if known
+        else "It has no files."
+    )

@@ -1,0 +1,107 @@
+"""The tables of knowledge bases, for SQLite and PostgreSQL alike. Times are UTC, in milliseconds since 1970.
+
+A chunk carries its vector and its words packed beside its text, so that both are there exactly when it is, on either
+database; what searches them is the same code.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+)
+from sqlalchemy.schema import CreateIndex, CreateTable
+
+_METADATA: Final = MetaData()
+_KEY: Final = BigInteger().with_variant(Integer(), "sqlite")
+
+
+def _key() -> Column[int]:
+    return Column("key", _KEY, primary_key=True, autoincrement=True)
+
+
+def _of(name: str, table: str) -> Column[int]:
+    return Column(name, _KEY, ForeignKey(f"{table}.key", ondelete="CASCADE"), nullable=False)
+
+
+def _texts(*names: str) -> list[Column[str]]:
+    return [Column(name, Text, nullable=False) for name in names]
+
+
+def _wholes(*names: str) -> list[Column[int]]:
+    return [Column(name, Integer, nullable=False) for name in names]
+
+
+def _longs(*names: str) -> list[Column[int]]:
+    return [Column(name, BigInteger, nullable=False) for name in names]
+
+
+BASE: Final = Table(
+    "knowledge_base",
+    _METADATA,
+    _key(),
+    *_texts("name", "scope", "scope_id", "created_by", "embedding_model"),
+    *_wholes("embedding_dimension", "chunk_tokens", "overlap_tokens"),
+    *_longs("changes", "created_ms", "updated_ms"),
+    Index("knowledge_base_of", "scope", "scope_id", "name", unique=True),
+)
+"""A knowledge base: whose it is, and how its texts are cut. ``changes`` counts what was written to it."""
+
+SOURCE: Final = Table(
+    "knowledge_source",
+    _METADATA,
+    _key(),
+    _of("base", "knowledge_base"),
+    *_texts("path"),
+    Index("knowledge_source_of", "base", "path", unique=True),
+)
+"""A file or folder that was added, looked at again when the base is brought up to date."""
+
+DOCUMENT: Final = Table(
+    "knowledge_document",
+    _METADATA,
+    _key(),
+    _of("base", "knowledge_base"),
+    _of("source", "knowledge_source"),
+    *_texts("path", "label", "digest", "made_with"),
+    Column("ready", Boolean, nullable=False),
+    *_wholes("chunks"),
+    *_longs("size_bytes", "mtime_ns", "updated_ms"),
+    Index("knowledge_document_of", "base", "path", "ready", unique=True),
+    sqlite_autoincrement=True,
+)
+"""A file as it was when it was read. One that is not ``ready`` is being written; only its vectors are of use."""
+
+CHUNK: Final = Table(
+    "knowledge_chunk",
+    _METADATA,
+    _key(),
+    _of("document", "knowledge_document"),
+    *_wholes("number", "words"),
+    *_texts("heading", "position", "content"),
+    Column("vector", LargeBinary, nullable=False),
+    Column("terms", LargeBinary, nullable=False),
+    Index("knowledge_chunk_of", "document", "number", unique=True),
+)
+"""A part of a document: float32 vector of length 1, and its words as ``knowledge.words`` packs them."""
+
+KNOWLEDGE_TABLES: Final = (BASE, SOURCE, DOCUMENT, CHUNK)
+
+
+def create_knowledge_tables(connection: Connection) -> None:
+    """Make the tables and indexes that are not there yet, in the transaction of ``connection``."""
+    for table in KNOWLEDGE_TABLES:
+        connection.execute(CreateTable(table, if_not_exists=True))
+        for index in sorted(table.indexes, key=lambda each: str(each.name)):
+            connection.execute(CreateIndex(index, if_not_exists=True))
