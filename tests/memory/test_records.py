@@ -26,7 +26,7 @@ from zeus_runtime.memory.items import (
     Source,
 )
 from zeus_runtime.memory.permissions import OPERATIONS, may, reach
-from zeus_runtime.store.memory_tables import ITEM, create_memory_tables
+from zeus_runtime.store.memory_tables import ITEM, create_memory_tables, secures_deletes
 
 NOW = records.from_ms(1_767_225_600_123)
 NUMBERS = itertools.count()
@@ -156,6 +156,56 @@ def test_a_removed_item_leaves_no_text_anywhere() -> None:
             ("stored", ""),
             ("deleted", ""),
         ]
+
+
+def wear(connection: Connection) -> None:
+    """Write words and remove some until the index has hundreds of levels."""
+    for number in range(600):
+        for key in range(number * 10 + 1_000, number * 10 + 1_005):
+            words = (key, f"1_word{number} 1_other{key}")
+            connection.exec_driver_sql("INSERT INTO memory_words(rowid, words) VALUES (?, ?)", words)
+        gone = (key, words[1])
+        connection.exec_driver_sql(
+            "INSERT INTO memory_words(memory_words, rowid, words) VALUES ('delete', ?, ?)", gone
+        )
+        connection.exec_driver_sql("INSERT INTO memory_words(memory_words) VALUES ('optimize')")
+
+
+def level_bytes(connection: Connection) -> int:
+    return int(
+        connection.exec_driver_sql("SELECT length(block) FROM memory_words_data WHERE id = 10").scalar_one()
+    )
+
+
+@pytest.mark.skipif(secures_deletes(), reason="this SQLite removes words without optimize")
+def test_the_lexical_index_lives_through_any_number_of_removals() -> None:
+    engine = create_engine("sqlite://")
+    with engine.connect() as connection, connection.begin():
+        create_memory_tables(connection)
+        kept(connection, plain("left", content="a text"))
+        place = kept(connection, plain("gone", content="a quixotic text"))
+        wear(connection)
+        assert level_bytes(connection) > 1_000
+        records.remove(connection, ["gone"], records.changed(connection, place))
+        assert level_bytes(connection) < 100
+        connection.exec_driver_sql(
+            "INSERT INTO memory_words(memory_words, rank) VALUES ('integrity-check', 1)"
+        )
+
+
+def test_a_lexical_index_that_removals_broke_is_made_anew() -> None:
+    engine = create_engine("sqlite://")
+    with engine.connect() as connection, connection.begin():
+        create_memory_tables(connection)
+        kept(connection, plain("left", content="a quixotic text"))
+        broken = b"\0" * 4 + b"\x8f\x52" + b"\0" * 4_010
+        connection.exec_driver_sql("UPDATE memory_words_data SET block = ? WHERE id = 10", (broken,))
+        records.rebuild_words(connection)
+        connection.exec_driver_sql(
+            "INSERT INTO memory_words(memory_words, rank) VALUES ('integrity-check', 1)"
+        )
+        found = connection.exec_driver_sql("SELECT doc FROM memory_word WHERE term LIKE '%quixotic'").all()
+        assert len(found) == 1
 
 
 def test_only_extractions_within_the_window_count_and_older_ones_are_forgotten(

@@ -511,7 +511,7 @@ class Operations:
 
         def work(connection: Connection) -> None:
             if connection.dialect.name == "sqlite":
-                connection.exec_driver_sql("INSERT INTO memory_words(memory_words) VALUES ('rebuild')")
+                records.rebuild_words(connection)
 
         await self._keep_up(work)
 

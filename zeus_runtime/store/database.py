@@ -165,6 +165,8 @@ class Database:
             return await self._transactions.run(work)
         except DBAPIError as error:
             raise self._explained(error) from error
+        except sqlite3.Error as error:
+            raise self._failed(error) from error
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Like ``run``, for work of a few rows: without a thread where the database is a free SQLite file."""

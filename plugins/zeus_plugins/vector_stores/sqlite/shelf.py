@@ -129,7 +129,7 @@ class Shelf:
             return {}
         slots = np.array([self._slots.get(each, -1) for each in ids], np.intp)
         here = np.flatnonzero((slots >= 0) & visible[slots])
-        exact = self._vectors[slots[here]] @ query
+        exact = _product(self._vectors[slots[here]], query)
         return dict(zip([ids[place] for place in here.tolist()], exact.tolist(), strict=True))
 
     def nearest(
@@ -150,11 +150,11 @@ class Shelf:
     ) -> Iterator[tuple[str, float]]:
         """All but those that were given before, by comparing them all."""
         if everything > len(self) // 4:
-            cosines = np.where(visible, self._vectors[: len(self)] @ query, -np.inf)
+            cosines = np.where(visible, _product(self._vectors[: len(self)], query), -np.inf)
         else:
             slots = np.flatnonzero(visible)
             cosines = np.full(len(self), -np.inf, np.float32)
-            cosines[slots] = self._vectors[slots] @ query
+            cosines[slots] = _product(self._vectors[slots], query)
         cosines[list(before)] = -np.inf
         given, everything = 0, everything - len(before)
         block = 256
@@ -210,15 +210,17 @@ class Shelf:
     ) -> tuple[NDArray[np.intp], Vectors]:
         """``known`` and their cosines with those of ``slots``, which need no bound any more."""
         bounds[slots] = -np.inf
-        return np.concatenate([known, slots]), np.concatenate([cosines, self._vectors[slots] @ query])
+        return np.concatenate([known, slots]), np.concatenate(
+            [cosines, _product(self._vectors[slots], query)]
+        )
 
     def _bounds(self, query: Vectors) -> Vectors:
         self._complete_heads()
         assert self._directions is not None
-        head = query @ self._directions
+        head = _product(self._directions, query)
         rest = float(np.sqrt(max(0.0, 1.0 - float(head @ head))))
         return np.asarray(
-            self._heads[: len(self)] @ head + self._rests[: len(self)] * np.float32(rest + _ROUNDING)
+            _product(self._heads[: len(self)], head) + self._rests[: len(self)] * np.float32(rest + _ROUNDING)
         )
 
     def _complete_heads(self) -> None:
@@ -229,7 +231,11 @@ class Shelf:
             self._headed = 0
         start, end = self._headed, len(self)
         if start < end:
-            heads = self._vectors[start:end] @ self._directions
+            new = self._vectors[start:end]
+            if len(new) < _SAMPLE:
+                heads = np.stack([_product(self._directions, vector) for vector in new])
+            else:
+                heads = new @ self._directions.T
             self._heads[start:end] = heads
             squares = np.einsum("ij,ij->i", heads, heads)
             self._rests[start:end] = np.sqrt(np.maximum(0.0, 1.0 - squares)) + _ROUNDING
@@ -240,6 +246,24 @@ def _grown(array: NDArray[_T], taken: int, room: int) -> NDArray[_T]:
     grown = np.zeros((room, *array.shape[1:]), array.dtype)
     grown[:taken] = array[:taken]
     return grown
+
+
+_THREADED: Final = 8_192
+"""Numbers in a matrix from which on OpenBLAS would start threads, which then wait busily: twice the CPU time."""
+
+
+def _product(matrix: Vectors, vector: Vectors) -> Vectors:
+    """``matrix @ vector`` on one thread."""
+    rows, dimension = matrix.shape
+    block = max(1, _THREADED // max(1, dimension))
+    whole = rows - rows % block
+    product = np.empty(rows, np.float32)
+    if whole:
+        np.matmul(
+            matrix[:whole].reshape(-1, block, dimension), vector, out=product[:whole].reshape(-1, block)
+        )
+    product[whole:] = matrix[whole:] @ vector
+    return product
 
 
 def _greatest(values: Vectors, count: int) -> NDArray[np.intp]:
@@ -254,7 +278,7 @@ def _nearest_first(cosines: Vectors, slots: NDArray[np.intp]) -> NDArray[np.intp
 
 
 def _directions(vectors: Vectors) -> Vectors:
-    """64 orthonormal directions, shape (dimension, 64), that hold most of what a sample of the vectors is made of.
+    """64 orthonormal directions, shape (64, dimension), that hold most of what a sample of the vectors is made of.
 
     Subspace iteration; how good they are decides about the time that is saved, never about the result.
     """
@@ -264,4 +288,4 @@ def _directions(vectors: Vectors) -> Vectors:
     found = np.linalg.qr(start)[0]
     for _ in range(4):
         found = np.linalg.qr(sample.T @ (sample @ found))[0]
-    return np.ascontiguousarray(found, dtype=np.float32)
+    return np.ascontiguousarray(found.T, dtype=np.float32)
