@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ from zeus_runtime.memory.items import MEMORY_TYPES, Caller, Embedding, MemoryIte
 from zeus_runtime.memory.opened import MemorySource
 from zeus_runtime.memory.permissions import reach
 from zeus_runtime.memory.service import MemoryService
-from zeus_runtime.memory.vectors import Entry, VectorQuery
+from zeus_runtime.memory.vectors import VectorQuery
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
 
@@ -95,18 +95,46 @@ async def fill(url: str, folder: Path, count: int) -> tuple[Prepared, list[Memor
 
         def write(connection: Connection, start: int = start) -> None:
             some = items[start : start + BLOCK]
-            for user in sorted({item.created_by for item in some}):
-                place = records.changed(connection, records.lock_place(connection, "user", user))
-                for item in some:
-                    if item.created_by == user:
-                        records.write(connection, item, place)
-            entries = zip(some, vectors[start : start + BLOCK], strict=True)
-            store.put(connection, [Entry(item, embedding, each) for item, each in entries])
+            places = {
+                user: records.changed(connection, records.lock_place(connection, "user", user))
+                for user in sorted({item.created_by for item in some})
+            }
+            rows = (records._values(item, places[item.created_by], "postgresql") for item in some)
+            copy(connection, "memory_item", rows)
+            near = zip(some, vectors[start : start + BLOCK], strict=True)
+            copy(connection, "memory_vector_pg", (vector_row(item, embedding, each) for item, each in near))
 
         await database.run(write)
     await database.close()
     execute(url, "VACUUM ANALYZE")
     return embedder, items, vectors
+
+
+def vector_row(item: MemoryItem, embedding: Embedding, vector: Any) -> dict[str, Any]:
+    """What the store writes of one vector."""
+    return {
+        "id": item.id,
+        "scope": item.scope,
+        "scope_id": item.scope_id,
+        "model": embedding.model,
+        "dimension": embedding.dimension,
+        "memory_type": item.memory_type,
+        "visibility": item.visibility,
+        "created_by": item.created_by,
+        "vector": f"[{','.join(map(repr, vector.tolist()))}]",
+    }
+
+
+def copy(connection: Connection, table: str, rows: Iterator[dict[str, Any]]) -> None:
+    """Write rows by ``COPY``, many times as fast as one statement each."""
+    raw: Any = connection.connection.dbapi_connection
+    first = next(rows)
+    with (
+        raw.cursor() as cursor,
+        cursor.copy(f"COPY {table} ({', '.join(first)}) FROM STDIN") as stream,
+    ):
+        for row in chain([first], rows):
+            stream.write_row(list(row.values()))
 
 
 async def nearest(

@@ -286,7 +286,7 @@ async def chroma_folder(scene: Scene) -> list[str]:
     return [str(file.relative_to(scene.folder)) for file in scene.folder.rglob("zeus-vectors.json")]
 
 
-PGVECTOR: dict[str, Any] = {"memory": {"embeddings": "static", "vector_store": {"pgvector": {}}}}
+PGVECTOR: dict[str, Any] = {"memory": {"embeddings": "static", "vector_store": {"pgvector": {"kept_mb": 0}}}}
 
 
 async def write_is_refused(scene: Scene) -> bool:

@@ -25,9 +25,12 @@ class NotingServer:
         self.ef_search: str | None = None
         self.connection = SimpleNamespace(dbapi_connection=self)
 
+    def get_transaction(self) -> None:
+        return None
+
     def exec_driver_sql(self, statement: str) -> Any:
         if "extversion" in statement:
-            return SimpleNamespace(one=lambda: ("0.8.5", True, True, float(IN_REACH), True))
+            return SimpleNamespace(one=lambda: ("0.8.5", True, True, float(IN_REACH), True, True))
         return [(f"memory_vector_pg_hnsw_{DIMENSION}",)] if "indisvalid" in statement else []
 
     def execute(self, statement: str, values: Any = None) -> Any:
