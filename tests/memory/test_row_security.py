@@ -171,3 +171,22 @@ async def test_the_service_leaves_no_setting_behind(filled: Any, tmp_path: Path)
         == []
     )
     await memory.aclose()
+
+
+async def test_a_user_s_settings_are_his_own(filled: Any) -> None:
+    url, _ = filled
+    insert = (
+        "INSERT INTO user_setting (user_id, name, value, secret, updated_ms) VALUES (%s, 'n', '1', false, 1)"
+    )
+    with psycopg.connect(url) as connection:
+        connection.execute("SELECT set_config('zeus.user_id', 'ann', true)")
+        connection.execute(insert, ["ann"])
+        connection.commit()
+    with acting(url, "ann") as connection:
+        assert ids(connection, "user_setting", "user_id") == {"ann"}
+    with acting(url, "bob") as connection:
+        assert ids(connection, "user_setting", "user_id") == set()
+        assert connection.execute("UPDATE user_setting SET value = '2'").rowcount == 0
+        assert connection.execute("DELETE FROM user_setting").rowcount == 0
+        with pytest.raises(InsufficientPrivilege):
+            connection.execute(insert, ["ann"])

@@ -34,10 +34,8 @@ _HEADS: Final = 1.5
 """What a copy takes beside the vectors: heads, ids and room to grow."""
 
 _COUNT: Final = """
-INSERT INTO memory_vector_pg_place (scope, scope_id, changes, removals) VALUES (%s, %s, 1, %s)
-ON CONFLICT (scope, scope_id) DO UPDATE SET changes = memory_vector_pg_place.changes + 1,
-  removals = memory_vector_pg_place.removals + excluded.removals
-RETURNING changes"""
+INSERT INTO memory_vector_pg_place AS place (scope, scope_id, changes, removals) VALUES (%s, %s, 1, 0)
+ON CONFLICT (scope, scope_id) DO UPDATE SET changes = place.changes + 1 RETURNING changes"""
 _COUNTS: Final = """
 SELECT scope, scope_id, changes, removals FROM memory_vector_pg_place
 WHERE (scope, scope_id) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
@@ -51,9 +49,12 @@ SELECT id, memory_type, visibility, created_by, vector_send(vector) {_OF} AND ch
 _IDS: Final = f"SELECT id {_OF}"
 
 
-def count_change(raw: Any, places: Collection[Place], *, removed: bool) -> dict[Place, int]:
-    """Count one change of each place; nobody else changes these until the transaction ends."""
-    return {place: raw.execute(_COUNT, (*place, int(removed))).fetchone()[0] for place in sorted(set(places))}
+def count_change(raw: Any, places: Collection[Place]) -> dict[Place, int]:
+    """Count one change of each place; nobody else changes these until the transaction ends.
+
+    What is removed is counted by the server (``schema``).
+    """
+    return {place: raw.execute(_COUNT, place).fetchone()[0] for place in sorted(set(places))}
 
 
 class Copies:

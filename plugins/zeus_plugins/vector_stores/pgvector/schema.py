@@ -27,6 +27,16 @@ _TABLE: Final = (
     "ALTER TABLE memory_vector_pg ADD COLUMN IF NOT EXISTS changed bigint NOT NULL DEFAULT 0",
     """CREATE TABLE IF NOT EXISTS memory_vector_pg_place (
       scope text, scope_id text, changes bigint NOT NULL, removals bigint NOT NULL, PRIMARY KEY (scope, scope_id))""",
+    # A trigger, because most vectors go with their item's row.
+    """CREATE OR REPLACE FUNCTION memory_vector_pg_removed() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      INSERT INTO memory_vector_pg_place AS place (scope, scope_id, changes, removals)
+      SELECT DISTINCT scope, scope_id, 1, 1 FROM gone ORDER BY scope, scope_id
+      ON CONFLICT (scope, scope_id) DO UPDATE SET changes = place.changes + 1, removals = place.removals + 1;
+      RETURN NULL;
+    END $$""",
+    """CREATE OR REPLACE TRIGGER memory_vector_pg_removed AFTER DELETE ON memory_vector_pg
+      REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION memory_vector_pg_removed()""",
     # In the row itself as long as it fits there: reading it from another table would take longer than comparing it.
     "ALTER TABLE memory_vector_pg ALTER COLUMN vector SET STORAGE MAIN",
     """CREATE INDEX IF NOT EXISTS memory_vector_pg_of

@@ -42,7 +42,7 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s::text::vector)
 ON CONFLICT (id) DO UPDATE SET scope = excluded.scope, scope_id = excluded.scope_id, model = excluded.model,
   dimension = excluded.dimension, memory_type = excluded.memory_type, visibility = excluded.visibility,
   created_by = excluded.created_by, changed = excluded.changed, vector = excluded.vector"""
-_REMOVE: Final = "DELETE FROM memory_vector_pg WHERE id = ANY(%s) RETURNING scope, scope_id"
+_REMOVE: Final = "DELETE FROM memory_vector_pg WHERE id = ANY(%s)"
 _QUERY: Final = "%(vector)s::text::vector"
 _COMPARED: Final = f"SELECT id, -(vector <#> {_QUERY}) AS cosine FROM memory_vector_pg WHERE "
 _FIRST: Final = "{compared} ORDER BY vector <#> " + _QUERY + ", id LIMIT %(limit)s"
@@ -92,7 +92,7 @@ class PgVectorStore(VectorStore):
         if not entries:
             return
         self._written_in = connection.get_transaction()
-        changed = count_change(_raw(connection), places_of(entries), removed=False)
+        changed = count_change(_raw(connection), places_of(entries))
         rows = [
             (
                 entry.item.id,
@@ -113,9 +113,8 @@ class PgVectorStore(VectorStore):
 
     def remove(self, connection: Connection, ids: Collection[str]) -> None:
         if ids:
-            raw = _raw(connection)
             self._written_in = connection.get_transaction()
-            count_change(raw, raw.execute(_REMOVE, [list(ids)]).fetchall(), removed=True)
+            _raw(connection).execute(_REMOVE, [list(ids)])
 
     def nearest(self, connection: Connection, query: VectorQuery) -> Iterator[tuple[str, float]]:
         if (copies := self._copies_of(connection, query)) is not None:
