@@ -320,7 +320,7 @@ def _places(connection: Connection, reach: Sequence[Reach]) -> dict[tuple[str, s
         raw: Any = connection.connection.dbapi_connection
         wanted = [[part.scope for part in reach], [part.scope_id for part in reach]]
         return {(scope, of): (key, changes) for scope, of, key, changes in raw.execute(_PLACES, wanted)}
-    found = {}
+    found: dict[tuple[str, str], tuple[int, int]] = {}
     for part in reach:
         row = connection.execute(_PLACE, {"scope": part.scope, "scope_id": part.scope_id}).first()
         if row is not None:
