@@ -193,7 +193,7 @@ async def compare(
 
 
 async def measure(count: int, *, graph: bool = False) -> None:
-    """Fill a database and print what the searches take; with ``graph``, the recall of HNSW, whose index takes minutes."""
+    """Fill a database and print what the searches take; with ``graph``, HNSW's recall too: its index takes minutes."""
     with server() as url, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         start = time.perf_counter()
@@ -233,11 +233,11 @@ async def searches(filled: Filled, user: str, kind: str, texts: Sequence[str]) -
     def searching(text: str) -> Callable[[], Awaitable[object]]:
         return lambda: filled.memory.search_memories(text)
 
-    (cold,) = await timed([searching(texts[0])])
+    cold = await timed([searching(texts[0])])
     first = await timed([searching(text) for text in texts[1:WARMING]])
     times = await timed([searching(text) for text in texts[WARMING:]])
     number = sum(item.scope_id == user for item in filled.items)
-    print(f"{line(f'search, {number:,}, {kind}', times)}   first {cold}")
+    print(f"{line(f'search, {number:,}, {kind}', times)}   first {cold.wall[0]:.0f}")
     print(f"{line(f'  the {WARMING - 1} searches after the first', first)}")
     bad = await wrong(filled, [(user, text) for text in (*texts[:2], *texts[-2:])])
     print(f"  answers that differ from brute force: {bad} of 4", flush=True)
