@@ -207,7 +207,10 @@ class PgVectorStore(VectorStore):
 
 
 _SPREAD: Final = 5_000
-"""HNSW looks at the more rows the smaller a share of the index is in reach; comparing looks at each in reach."""
+"""HNSW looks at the more rows the smaller a share of the index is in reach; comparing looks at each in reach.
+
+An estimate, not a measurement: it decides about time, never about the result of comparing.
+"""
 
 
 def _exact(connection: Connection, reach: str, values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
