@@ -278,6 +278,13 @@ async def graph_is_asked(scene: Scene) -> tuple[bool, str | None]:
     return vectors_asked.asked(plan.memory.vector_store.create(plan.build))
 
 
+async def vectors_are_kept(scene: Scene) -> bool:
+    """Whether pgvector keeps in the process what is asked again."""
+    plan = scene.agent().plan
+    assert plan.memory is not None
+    return vectors_asked.copied(plan.memory.vector_store.create(plan.build))
+
+
 async def chroma_folder(scene: Scene) -> list[str]:
     """Where the vectors of a memory are."""
     memory = remembering(scene)
@@ -1193,6 +1200,7 @@ COMPONENTS = (
     ),
     Flip("vector_store:pgvector.exact", "always", graph_is_asked, (True, "100"), (False, None), PGVECTOR),
     Flip("vector_store:pgvector.exact_up_to", 30_000, graph_is_asked, (True, "100"), (False, None), PGVECTOR),
+    Flip("vector_store:pgvector.kept_mb", 64, vectors_are_kept, False, True, PGVECTOR),
     Flip("vector_store:pgvector.ef_search", 400, graph_is_asked, (True, "100"), (True, "400"), PGVECTOR),
     Flip(
         "vector_store:chroma.path",
