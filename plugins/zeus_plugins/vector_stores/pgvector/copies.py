@@ -144,7 +144,10 @@ class Copies:
         types, visibilities, owners = shelf.figures
         allowed = np.zeros(len(shelf), np.bool_)
         for grant in part.grants:
-            covered = np.isin(visibilities, [self._number(each) for each in grant.visibilities])
+            numbers = [self._number(each) for each in grant.visibilities]
+            known = np.zeros(len(self._numbers), np.bool_)
+            known[numbers] = True
+            covered = known[visibilities]
             if grant.own:
                 covered &= owners == self._number(query.user_id)
             allowed |= covered
