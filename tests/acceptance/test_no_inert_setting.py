@@ -286,6 +286,13 @@ async def graph_is_asked(scene: Scene) -> tuple[bool, str | None]:
     return vectors_asked.asked(plan.memory.vector_store.create(plan.build))
 
 
+async def vectors_are_kept(scene: Scene) -> bool:
+    """Whether pgvector keeps in the process what is asked again."""
+    plan = scene.agent().plan
+    assert plan.memory is not None
+    return vectors_asked.copied(plan.memory.vector_store.create(plan.build))
+
+
 async def chroma_folder(scene: Scene) -> list[str]:
     """Where the vectors of a memory are."""
     memory = remembering(scene)
@@ -294,7 +301,7 @@ async def chroma_folder(scene: Scene) -> list[str]:
     return [str(file.relative_to(scene.folder)) for file in scene.folder.rglob("zeus-vectors.json")]
 
 
-PGVECTOR: dict[str, Any] = {"memory": {"embeddings": "static", "vector_store": {"pgvector": {}}}}
+PGVECTOR: dict[str, Any] = {"memory": {"embeddings": "static", "vector_store": {"pgvector": {"kept_mb": 0}}}}
 
 
 async def write_is_refused(scene: Scene) -> bool:
@@ -1218,6 +1225,7 @@ COMPONENTS = (
     ),
     Flip("vector_store:pgvector.exact", "always", graph_is_asked, (True, "100"), (False, None), PGVECTOR),
     Flip("vector_store:pgvector.exact_up_to", 30_000, graph_is_asked, (True, "100"), (False, None), PGVECTOR),
+    Flip("vector_store:pgvector.kept_mb", 64, vectors_are_kept, False, True, PGVECTOR),
     Flip("vector_store:pgvector.ef_search", 400, graph_is_asked, (True, "100"), (True, "400"), PGVECTOR),
     Flip(
         "vector_store:chroma.path",

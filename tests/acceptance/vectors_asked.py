@@ -23,14 +23,21 @@ class NotingServer:
     def __init__(self) -> None:
         self.by_graph = False
         self.ef_search: str | None = None
+        self.copied = False
         self.connection = SimpleNamespace(dbapi_connection=self)
+
+    def get_transaction(self) -> None:
+        return None
 
     def exec_driver_sql(self, statement: str) -> Any:
         if "extversion" in statement:
-            return SimpleNamespace(one=lambda: ("0.8.5", True, True, float(IN_REACH), True))
+            return SimpleNamespace(one=lambda: ("0.8.5", True, True, float(IN_REACH), True, True))
         return [(f"memory_vector_pg_hnsw_{DIMENSION}",)] if "indisvalid" in statement else []
 
-    def execute(self, statement: str, values: Any = None) -> Any:
+    def execute(self, statement: str, values: Any = None, *, binary: bool = False) -> Any:
+        if "memory_vector_pg_place" in statement:
+            return []
+        self.copied = self.copied or "vector_send" in statement
         row: tuple[Any, ...] = (IN_REACH, IN_REACH)
         if "hnsw.ef_search" in statement:
             self.by_graph, self.ef_search, row = True, values["ef_search"], ("on",)
@@ -56,3 +63,15 @@ def asked(store: VectorStore) -> tuple[bool, str | None]:
     query = VectorQuery(vector, Embedding("m", DIMENSION), reach(Caller("ann"), "read"), "ann")
     assert list(store.nearest(server, query)) == []
     return server.by_graph, server.ef_search
+
+
+def copied(store: VectorStore) -> bool:
+    """Whether the store reads the vectors of a place that is asked a second time."""
+    server: Any = NotingServer()
+    store.prepare(server)
+    query = VectorQuery(
+        np.eye(DIMENSION, dtype=np.float32)[0], Embedding("m", DIMENSION), reach(Caller("ann"), "read"), "ann"
+    )
+    for _ in range(2):
+        assert list(store.nearest(server, query)) == []
+    return bool(server.copied)

@@ -51,6 +51,7 @@ async def filled(postgres_url: str, tmp_path: Path) -> Any:
         " jsonb_object_agg(column_name,"
         " CASE WHEN data_type IN ('integer', 'bigint') THEN '1' ELSE 'apollo' END))).*"
         " FROM information_schema.columns WHERE table_name = 'project_profile'",
+        "INSERT INTO user_setting VALUES ('ann', 'embeddings', '1', false, 1), ('bob', 'embeddings', '1', false, 1)",
     )
     with as_agent(postgres_url) as restricted:
         yield restricted, items
@@ -75,8 +76,8 @@ async def test_who_says_nothing_sees_nothing(filled: Any) -> None:
     with acting(url) as connection:
         for table in SECURED:
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # type: ignore[arg-type]
-    everything = "memory_item memory_history memory_vector_pg user_profile project_profile user_setting"
-    assert set(everything.split()) == set(SECURED)
+    memory = {"memory_item", "memory_history", "memory_vector_pg"}
+    assert memory | {"user_profile", "user_setting", "project_profile"} == set(SECURED)
 
 
 async def test_another_user_sees_nothing_whatever_the_query_says(filled: Any) -> None:
@@ -170,3 +171,13 @@ async def test_the_service_leaves_no_setting_behind(filled: Any, tmp_path: Path)
         == []
     )
     await memory.aclose()
+
+
+async def test_a_user_s_settings_are_his_own(filled: Any) -> None:
+    url, _ = filled
+    with acting(url, "ann") as connection:
+        assert ids(connection, "user_setting", "user_id") == {"ann"}
+        assert connection.execute("UPDATE user_setting SET value = '2'").rowcount == 1
+        assert connection.execute("DELETE FROM user_setting").rowcount == 1
+        with pytest.raises(InsufficientPrivilege):
+            connection.execute("INSERT INTO user_setting VALUES ('bob', 'other', '1', false, 1)")

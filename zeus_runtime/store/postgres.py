@@ -77,7 +77,8 @@ class Server:
         self._password = driver_url(url).password
         self._heard_at = 0.0
         self._engine = create_engine(
-            driver_url(url),
+            # What the URL says of options is among the arguments; from the URL ``none`` would be sent as it is.
+            driver_url(url).difference_update_query(["options"]),
             connect_args=connection_arguments(url),
             poolclass=NullPool,
             pool_reset_on_return=None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from sqlalchemy import Connection, create_engine, text
 from zeus_plugins.vector_stores import pgvector
+from zeus_plugins.vector_stores.pgvector.copies import PATIENCE, Copies
 from zeus_plugins.vector_stores.pgvector.options import Options
 from zeus_plugins.vector_stores.pgvector.store import FIRST, PgVectorStore
 
@@ -237,4 +239,142 @@ def test_vectors_too_long_for_the_graph_are_compared(postgres_url: str) -> None:
         store.prepare(connection)
         query = VectorQuery(long[0], Embedding("large", 3_072), reach(Caller("ann"), "read"), "ann")
         assert list(store.nearest(connection, query)) == [("m1", 1.0)]
+    engine.dispose()
+
+
+def by_copies(store: PgVectorStore, connection: Connection, query: VectorQuery) -> dict[str, float]:
+    """What a copy in the process gives; the transaction ends."""
+    with connection.begin():
+        found = store._copies_of(connection, query)
+        assert found is not None
+        return dict(found.nearest())
+
+
+def by_server(connection: Connection, query: VectorQuery) -> dict[str, float]:
+    with connection.begin():
+        return dict(PgVectorStore(Options(exact="always", kept_mb=0)).nearest(connection, query))
+
+
+@pytest.fixture
+def two(postgres_url: str) -> Iterator[tuple[Connection, Connection]]:
+    """Two connections to an empty database, as two processes have them."""
+    engine = engine_of(with_extension(postgres_url))
+    with engine.connect() as connection, connection.begin():
+        create_memory_tables(connection)
+        PgVectorStore().prepare(connection)
+    with engine.connect() as one, engine.connect() as other:
+        yield one, other
+    engine.dispose()
+
+
+def put(connection: Connection, name: str, vector: np.ndarray[Any, Any], user: str = "ann") -> None:
+    item = _item(name, scope_id=user, created_by=user)
+    place = records.changed(connection, records.lock_place(connection, "user", user))
+    connection.execute(text("DELETE FROM memory_item WHERE id = :id"), {"id": name})
+    records.write(connection, item, place)
+    PgVectorStore().put(connection, entries([item], vector[None]))
+
+
+def asked_before(store: PgVectorStore, connection: Connection, query: VectorQuery) -> None:
+    for _ in range(PATIENCE):
+        with connection.begin():
+            list(store.nearest(connection, query))
+
+
+def test_a_copy_sees_what_other_processes_put_change_and_remove(two: tuple[Connection, Connection]) -> None:
+    mine, others = two
+    vectors, query = made(60), asked(made(1, seed=9)[0])
+    reader = PgVectorStore()
+    asked_before(reader, mine, query)
+    choose = random.Random(4)
+    names = [f"m{number}" for number in range(20)]
+    for step, vector in enumerate(vectors):
+        name = choose.choice(names)
+        with others.begin():
+            match step % 3:
+                case 0 | 1:
+                    put(others, name, vector, choose.choice(["ann", "ann", "bob"]))
+                case 2:
+                    others.execute(text("DELETE FROM memory_item WHERE id = :id"), {"id": name})
+        found, true = by_copies(reader, mine, query), by_server(mine, query)
+        assert found.keys() == true.keys()
+        assert all(abs(found[each] - true[each]) < 1e-6 for each in true)
+
+
+def test_a_copy_never_has_what_was_rolled_back(two: tuple[Connection, Connection]) -> None:
+    mine, _ = two
+    vectors, query = made(2), asked(made(1, seed=9)[0])
+    store = PgVectorStore()
+    with mine.begin():
+        put(mine, "kept", vectors[0])
+    asked_before(store, mine, query)
+    transaction = mine.begin()
+    item = _item("lost")
+    records.write(mine, item, records.lock_place(mine, "user", "ann"))
+    store.put(mine, entries([item], vectors[1:]))
+    assert {each for each, _ in store.nearest(mine, query)} == {"kept", "lost"}
+    transaction.rollback()
+    assert by_copies(store, mine, query).keys() == {"kept"}
+
+
+def test_a_change_that_is_not_committed_yet_is_seen_afterwards_whoever_was_first(
+    two: tuple[Connection, Connection],
+) -> None:
+    mine, others = two
+    vectors, query = made(3), asked(made(1, seed=9)[0])
+    store = PgVectorStore()
+    asked_before(store, mine, query)
+    slow = others.begin()
+    put(others, "slow", vectors[0])
+    assert by_copies(store, mine, query) == {}
+    with mine.begin():
+        put(mine, "bobs", vectors[1], "bob")
+    assert by_copies(store, mine, query) == {}
+    slow.commit()
+    assert by_copies(store, mine, query).keys() == {"slow"}
+
+
+def test_one_member_s_copy_is_not_given_to_another(two: tuple[Connection, Connection]) -> None:
+    mine, _ = two
+    store = PgVectorStore()
+    with mine.begin():
+        put(mine, "anns", made(1)[0])
+        put(mine, "bobs", made(1)[0], "bob")
+    for user in ("ann", "bob"):
+        query = asked(made(1)[0], user)
+        asked_before(store, mine, query)
+        assert by_copies(store, mine, query).keys() == {f"{user}s"}
+
+
+def test_what_does_not_fit_or_is_asked_once_is_left_to_the_server(two: tuple[Connection, Connection]) -> None:
+    mine, _ = two
+    query = asked(made(1)[0])
+    with mine.begin():
+        for number, vector in enumerate(made(3)):
+            put(mine, f"m{number}", vector)
+    nothing, small = PgVectorStore(Options(kept_mb=0)), PgVectorStore()
+    small._copies = Copies(500)
+    for store in (nothing, small):
+        for _ in range(3):
+            with mine.begin():
+                assert len(list(store.nearest(mine, query))) == 3
+                assert store._copies_of(mine, query) is None
+    with mine.begin():
+        assert PgVectorStore()._copies_of(mine, query) is None
+
+
+def test_tables_of_an_older_version_are_brought_up_to_date(postgres_url: str) -> None:
+    engine = engine_of(with_extension(postgres_url))
+    with engine.connect() as connection, connection.begin():
+        create_memory_tables(connection)
+        PgVectorStore().prepare(connection)
+        put(connection, "m", made(1)[0])
+        connection.execute(text("DROP TABLE memory_vector_pg_place"))
+        connection.execute(text("ALTER TABLE memory_vector_pg DROP COLUMN changed"))
+    with engine.connect() as connection:
+        with connection.begin():
+            PgVectorStore().prepare(connection)
+        store, query = PgVectorStore(), asked(made(1)[0])
+        asked_before(store, connection, query)
+        assert by_copies(store, connection, query).keys() == {"m"}
     engine.dispose()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -163,8 +163,7 @@ class Shelf:
     A slot is never used again: an item that changed gets a new one.
     """
 
-    def __init__(self, scope: str, scope_id: str) -> None:
-        self._where = {"scope": scope, "scope_id": scope_id}
+    def __init__(self) -> None:
         self._clear()
 
     def _clear(self) -> None:
@@ -198,13 +197,16 @@ class Shelf:
         """Where an item stands now."""
         return self._slots.get(item_id)
 
-    def refresh(self, connection: Connection) -> None:
-        """Bring it up to date. Not after writing in the same transaction: what is rolled back would stay here."""
-        row = connection.execute(_PLACE, self._where).first()
-        if row is None:
+    def refresh(self, connection: Connection, now: tuple[int, int] | None) -> None:
+        """Bring it up to date. Not after writing in the same transaction: what is rolled back would stay here.
+
+        Args:
+            now: the place's key and count of changes; None if it has no row.
+        """
+        if now is None:
             self._clear()
             return
-        place, changes = row
+        place, changes = now
         if place == self._place and changes == self._changes:
             return
         fresh = place != self._place or not self._changes <= changes <= self._changes + _STALE
@@ -338,6 +340,25 @@ class Shelf:
 _PLACE: Final = select(PLACE.c.key, PLACE.c.changes).where(
     PLACE.c.scope == bindparam("scope"), PLACE.c.scope_id == bindparam("scope_id")
 )
+_PLACES: Final = """
+SELECT scope, scope_id, key, changes FROM memory_place
+WHERE (scope, scope_id) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
+
+
+def _places(connection: Connection, reach: Sequence[Reach]) -> dict[tuple[str, str], tuple[int, int]]:
+    """The key and count of changes of each place that has a row: one round trip where there are any."""
+    if connection.dialect.name == "postgresql":
+        raw: Any = connection.connection.dbapi_connection
+        wanted = [[part.scope for part in reach], [part.scope_id for part in reach]]
+        return {(scope, of): (key, changes) for scope, of, key, changes in raw.execute(_PLACES, wanted)}
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for part in reach:
+        row = connection.execute(_PLACE, {"scope": part.scope, "scope_id": part.scope_id}).first()
+        if row is not None:
+            found[part.scope, part.scope_id] = (int(row[0]), int(row[1]))
+    return found
+
+
 _CHANGED: Final = (
     select(*_COLUMNS, ITEM.c.status, ITEM.c.trust, ITEM.c.content)
     .where(ITEM.c.place == bindparam("place"), ITEM.c.changed > bindparam("since"))
@@ -359,23 +380,27 @@ _Found: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.float64]]"
 def _entries(connection: Connection, place: int, words: Sequence[str]) -> dict[str, _Found]:
     """The items of a place that have each of ``words``, by key, and how often."""
     terms = {f"{place}_{word}": word for word in words}
-    found: dict[str, list[tuple[int, int]]] = {word: [] for word in words}
     if connection.dialect.name == "sqlite":
         # The driver's own connection: a statement for each word would take longer in SQLAlchemy than in SQLite.
-        raw: Any = connection.connection.dbapi_connection
+        driver: Any = connection.connection.dbapi_connection
         return {
-            word: _counted(raw.execute(_SQLITE, (term,)).fetchone()[0] or "") for term, word in terms.items()
+            word: _counted(driver.execute(_SQLITE, (term,)).fetchone()[0] or "")
+            for term, word in terms.items()
         }
-    for term, word in terms.items():
-        values = {"place": place, "term": term, "query": f"'{term}'"}
-        found[word] = [(row[0], row[1]) for row in connection.exec_driver_sql(_POSTGRES, values)]
-    return {
-        word: (
-            np.array([key for key, _ in each], np.int64),
-            np.array([often for _, often in each], np.float64),
+    return _entries_on_postgres(connection, place, terms)
+
+
+def _entries_on_postgres(connection: Connection, place: int, terms: Mapping[str, str]) -> dict[str, _Found]:
+    """In one statement, and packed: a row for each entry of a common word would take longer than to find them."""
+    values = {"place": place, "terms": list(terms)}
+    found = dict.fromkeys(terms.values(), (_NO_KEYS, _NO_COUNTS))
+    raw: Any = connection.connection.dbapi_connection
+    for term, keys, counts in raw.execute(_POSTGRES, values, binary=True):
+        found[terms[term]] = (
+            np.frombuffer(keys, ">i8").astype(np.int64),
+            np.frombuffer(counts, ">i4").astype(np.float64),
         )
-        for word, each in found.items()
-    }
+    return found
 
 
 def _counted(docs: str) -> _Found:
@@ -389,9 +414,16 @@ def _counted(docs: str) -> _Found:
 _SQLITE: Final = "SELECT group_concat(doc) FROM memory_word WHERE term = ?"
 """As one text: a row for each place where a common word stands would take five times as long."""
 
+_NO_KEYS: Final = np.zeros(0, np.int64)
+_NO_COUNTS: Final = np.zeros(0, np.float64)
 _POSTGRES: Final = """
-SELECT key, cardinality((SELECT positions FROM unnest(words) WHERE lexeme = %(term)s))
-FROM memory_item WHERE place = %(place)s AND words @@ %(query)s::tsquery ORDER BY key"""
+SELECT term, string_agg(int8send(key), ''::bytea ORDER BY key), string_agg(int4send(often), ''::bytea ORDER BY key)
+FROM unnest(%(terms)s::text[]) AS term
+CROSS JOIN LATERAL (
+  SELECT key, CASE WHEN length(words) = word_count THEN 1
+    ELSE cardinality((SELECT positions FROM unnest(words) WHERE lexeme = term)) END AS often
+  FROM memory_item WHERE place = %(place)s AND words @@ format('%%L', term)::tsquery OFFSET 0
+) AS entry GROUP BY term"""
 
 
 @dataclass(frozen=True)
@@ -444,7 +476,10 @@ class Lexicon:
         Args:
             now_ms: what is not valid yet or no more is left out.
         """
-        shelves = [self._shelf(connection, part, user_id) for part in reach]
+        places = _places(connection, reach)
+        shelves = [
+            self._shelf(connection, part, user_id, places.get((part.scope, part.scope_id))) for part in reach
+        ]
         seen = [
             shelf.visible(part.grants, user_id, now_ms) for shelf, part in zip(shelves, reach, strict=True)
         ]
@@ -457,11 +492,11 @@ class Lexicon:
             parts.append(Part(shelf, wanted, share, SCOPE_PRIORITY[part.scope]))
         return parts
 
-    def _shelf(self, connection: Connection, part: Reach, user_id: str) -> Shelf:
+    def _shelf(self, connection: Connection, part: Reach, user_id: str, now: tuple[int, int] | None) -> Shelf:
         # A project's rows may differ by who asks (row-level security), so each member has a copy.
         key = (part.scope, part.scope_id, user_id)
-        shelf = self._shelves.pop(key) if key in self._shelves else Shelf(part.scope, part.scope_id)
-        shelf.refresh(connection)
+        shelf = self._shelves.pop(key) if key in self._shelves else Shelf()
+        shelf.refresh(connection, now)
         self._shelves[key] = shelf
         while len(self._shelves) > 1 and sum(map(len, self._shelves.values())) > _ITEMS_KEPT:
             self._shelves.popitem(last=False)

@@ -13,16 +13,24 @@ class Options:
     exact: Annotated[
         Literal["auto", "always", "never"],
         Doc(
-            "auto compares every vector in reach up to exact_up_to of them and asks an HNSW index beyond; always never "
-            "asks one; never asks it whenever there is one."
+            "auto asks an HNSW index where more than exact_up_to vectors are in reach and not kept in the process; "
+            "always never asks one; never asks it whenever there is one, and keeps nothing."
         ),
     ] = "auto"
-    exact_up_to: Annotated[
-        int, Doc("Vectors in reach that are all compared; about 0.4 ms for a thousand."), Minimum(0)
-    ] = 20_000
+    exact_up_to: Annotated[int, Doc("Vectors in reach that the server compares one by one."), Minimum(0)] = (
+        20_000
+    )
     ef_search: Annotated[
         int,
         Doc("Candidates that HNSW keeps while it searches: more find more and take longer."),
         Minimum(1),
         Maximum(1_000),
     ] = 100
+    kept_mb: Annotated[
+        int,
+        Doc(
+            "Megabytes of vectors that a process keeps of what it asks again, and compares itself; 0 leaves all to the "
+            "server. 100,000 vectors of 256 dimensions take 150."
+        ),
+        Minimum(0),
+    ] = 256

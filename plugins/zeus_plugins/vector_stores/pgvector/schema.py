@@ -23,6 +23,20 @@ _TABLE: Final = (
       id text PRIMARY KEY REFERENCES memory_item (id) ON DELETE CASCADE, scope text NOT NULL, scope_id text NOT NULL,
       model text NOT NULL, dimension integer NOT NULL, memory_type text NOT NULL, visibility text NOT NULL,
       created_by text NOT NULL, vector vector NOT NULL)""",
+    # The place's count of changes when the vector was put, by which copies of it find what is new.
+    "ALTER TABLE memory_vector_pg ADD COLUMN IF NOT EXISTS changed bigint NOT NULL DEFAULT 0",
+    """CREATE TABLE IF NOT EXISTS memory_vector_pg_place (
+      scope text, scope_id text, changes bigint NOT NULL, removals bigint NOT NULL, PRIMARY KEY (scope, scope_id))""",
+    # A trigger, because most vectors go with their item's row.
+    """CREATE OR REPLACE FUNCTION memory_vector_pg_removed() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+      INSERT INTO memory_vector_pg_place AS place (scope, scope_id, changes, removals)
+      SELECT DISTINCT scope, scope_id, 1, 1 FROM gone ORDER BY scope, scope_id
+      ON CONFLICT (scope, scope_id) DO UPDATE SET changes = place.changes + 1, removals = place.removals + 1;
+      RETURN NULL;
+    END $$""",
+    """CREATE OR REPLACE TRIGGER memory_vector_pg_removed AFTER DELETE ON memory_vector_pg
+      REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION memory_vector_pg_removed()""",
     # In the row itself as long as it fits there: reading it from another table would take longer than comparing it.
     "ALTER TABLE memory_vector_pg ALTER COLUMN vector SET STORAGE MAIN",
     """CREATE INDEX IF NOT EXISTS memory_vector_pg_of
@@ -32,7 +46,8 @@ _STATE: Final = """
 SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'), to_regtype('vector') IS NOT NULL,
   EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector'),
   (SELECT reltuples FROM pg_class WHERE oid = to_regclass('memory_vector_pg')),
-  (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('memory_vector_pg'))"""
+  (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('memory_vector_pg')),
+  to_regclass('memory_vector_pg_place') IS NOT NULL"""
 _INDEXES: Final = """
 SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
 WHERE indrelid = to_regclass('memory_vector_pg') AND indisvalid"""
@@ -43,8 +58,10 @@ CREATE INDEX IF NOT EXISTS memory_vector_pg_hnsw_{dimension} ON memory_vector_pg
 USING hnsw ((vector::vector({dimension})) vector_cosine_ops) WHERE dimension = {dimension}"""
 
 
-def prepare(connection: Connection, many: int | None) -> None:
-    """Make the table, and an HNSW index for each dimension of which there are more than ``many`` vectors.
+def prepare(connection: Connection, many: int | None, kept_bytes: int) -> None:
+    """Make the tables, and an HNSW index for each dimension of which there are more than ``many`` vectors.
+
+    No index is made for what a process keeps whole (``kept_bytes``): to make one takes minutes for 100,000.
 
     A role that may not make indexes leaves that to ``zeus db upgrade``; without one, all vectors are compared.
 
@@ -52,14 +69,20 @@ def prepare(connection: Connection, many: int | None) -> None:
         many: None for no index.
 
     Raises:
-        MissingError: the extension is missing or too old.
+        MissingError: the extension is missing or too old, or the tables are of an older version and somebody else's.
     """
-    version, usable, available, rows, owned = connection.exec_driver_sql(_STATE).one()
+    version, usable, available, rows, owned, counted = connection.exec_driver_sql(_STATE).one()
     _require(version, usable=usable, available=available)
-    if rows is None:
+    if rows is not None and not counted and not owned:
+        raise MissingError(
+            "the vector store pgvector cannot be used: its tables are an older version's",
+            remedy="Run `zeus db upgrade` once, as the role that owns the tables.",
+        )
+    if rows is None or not counted:
         for statement in _TABLE:
             connection.exec_driver_sql(statement)
         secure_rows(connection, "memory_vector_pg")
+    if rows is None:
         return
     if many is None or 0 <= rows <= many:
         return
@@ -67,13 +90,15 @@ def prepare(connection: Connection, many: int | None) -> None:
     wanted = [
         dimension
         for dimension, number in connection.exec_driver_sql(_COUNTED)
-        if number > many and dimension <= INDEXABLE and dimension not in found
+        if number > max(many, kept_bytes // (6 * dimension))
+        and dimension <= INDEXABLE
+        and dimension not in found
     ]
     if wanted and not owned:
         _log.warning("many vectors have no HNSW index yet: run `zeus db upgrade` as the owner of the tables")
         return
     for dimension in wanted:
-        # 100,000 vectors of 256 dimensions take about a minute on one core, a third of it with this memory.
+        # With this memory the graph of 100,000 vectors of 256 dimensions is built without writing to disk.
         connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         connection.exec_driver_sql("SET LOCAL maintenance_work_mem = '256MB'")
         connection.exec_driver_sql(_INDEX.format(dimension=int(dimension)))

@@ -4,8 +4,9 @@ The collection ``memory`` is the table ``memory_vector_pg``. Beside each vector 
 it, so the reach is a condition of the query that compares, and one index serves both. A vector has length 1, so the
 inner product is its cosine.
 
-Exact as long as all vectors in reach are compared. With HNSW (``options.exact``) a few of the nearest may be missing
-from their place: each of them still comes, later than it should.
+What is asked again is compared in the process (``copies``), exactly, as far as ``kept_mb`` reaches; the rest by the
+server: exact as long as all vectors in reach are compared. With HNSW (``options.exact``) a few of the nearest may be
+missing from their place: each of them still comes, later than it should.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_plugins.vector_stores.pgvector.copies import Copies, Found, count_change, places_of
 from zeus_plugins.vector_stores.pgvector.options import Options
 from zeus_plugins.vector_stores.pgvector.schema import indexed_dimensions, prepare
 from zeus_runtime import Build, Entry, MissingError, VectorQuery, VectorStore
@@ -35,11 +37,11 @@ RECOUNT: Final = 256
 
 _PUT: Final = """
 INSERT INTO memory_vector_pg
-  (id, scope, scope_id, model, dimension, memory_type, visibility, created_by, vector)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s::text::vector)
+  (id, scope, scope_id, model, dimension, memory_type, visibility, created_by, changed, vector)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s::text::vector)
 ON CONFLICT (id) DO UPDATE SET scope = excluded.scope, scope_id = excluded.scope_id, model = excluded.model,
   dimension = excluded.dimension, memory_type = excluded.memory_type, visibility = excluded.visibility,
-  created_by = excluded.created_by, vector = excluded.vector"""
+  created_by = excluded.created_by, changed = excluded.changed, vector = excluded.vector"""
 _REMOVE: Final = "DELETE FROM memory_vector_pg WHERE id = ANY(%s)"
 _QUERY: Final = "%(vector)s::text::vector"
 _COMPARED: Final = f"SELECT id, -(vector <#> {_QUERY}) AS cosine FROM memory_vector_pg WHERE "
@@ -68,6 +70,8 @@ class PgVectorStore(VectorStore):
         self._counted: dict[tuple[object, ...], tuple[int, bool]] = {}
         self._indexed: frozenset[int] = frozenset()
         self._cursors = count()
+        self._copies = Copies(self._options.kept_mb * 1_000_000 if self._options.exact != "never" else 0)
+        self._written_in: object = None
 
     def prepare(self, connection: Connection) -> None:
         if connection.dialect.name != "postgresql":
@@ -76,10 +80,14 @@ class PgVectorStore(VectorStore):
                 remedy="Set memory.vector_store to sqlite, or storage.url to a PostgreSQL database.",
             )
         many = {"always": None, "auto": self._options.exact_up_to, "never": 0}[self._options.exact]
-        prepare(connection, many)
+        prepare(connection, many, self._copies.most_bytes)
         self._indexed = indexed_dimensions(connection) if many is not None else frozenset()
 
     def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
+        if not entries:
+            return
+        self._written_in = connection.get_transaction()
+        changed = count_change(_raw(connection), places_of(entries))
         rows = [
             (
                 entry.item.id,
@@ -90,19 +98,23 @@ class PgVectorStore(VectorStore):
                 entry.item.memory_type,
                 entry.item.visibility,
                 entry.item.created_by,
+                changed[entry.item.scope, entry.item.scope_id],
                 _text(entry.vector),
             )
             for entry in entries
         ]
-        if rows:
-            with _raw(connection).cursor() as cursor:
-                cursor.executemany(_PUT, rows)
+        with _raw(connection).cursor() as cursor:
+            cursor.executemany(_PUT, rows)
 
     def remove(self, connection: Connection, ids: Collection[str]) -> None:
         if ids:
+            self._written_in = connection.get_transaction()
             _raw(connection).execute(_REMOVE, [list(ids)])
 
     def nearest(self, connection: Connection, query: VectorQuery) -> Iterator[tuple[str, float]]:
+        if (copies := self._copies_of(connection, query)) is not None:
+            yield from copies.nearest()
+            return
         reach, values = _within(query)
         if reach is None:
             return
@@ -121,6 +133,8 @@ class PgVectorStore(VectorStore):
                 yield found
 
     def cosines(self, connection: Connection, query: VectorQuery, ids: Collection[str]) -> dict[str, float]:
+        if ids and (copies := self._copies_of(connection, query)) is not None:
+            return copies.cosines(ids)
         reach, values = _within(query)
         if reach is None or not ids:
             return {}
@@ -131,6 +145,16 @@ class PgVectorStore(VectorStore):
 
     def ids(self, connection: Connection) -> set[str]:
         return {row[0] for row in _raw(connection).execute("SELECT id FROM memory_vector_pg")}
+
+    def close(self) -> None:
+        self._copies.clear()
+
+    def _copies_of(self, connection: Connection, query: VectorQuery) -> Found | None:
+        transaction = connection.get_transaction()
+        if self._written_in is not None and self._written_in is transaction:
+            return None  # what this transaction wrote may be rolled back: no copy may have it
+        self._written_in = None
+        return self._copies.of(_raw(connection), query, transaction)
 
     def _is_large(
         self, connection: Connection, query: VectorQuery, reach: str, values: Mapping[str, Any]
@@ -178,7 +202,10 @@ class PgVectorStore(VectorStore):
 
 
 _SPREAD: Final = 5_000
-"""HNSW looks at the more rows the smaller a share of the index is in reach; comparing looks at each in reach."""
+"""HNSW looks at the more rows the smaller a share of the index is in reach; comparing looks at each in reach.
+
+An estimate, not a measurement: it decides about time, never about the result of comparing.
+"""
 
 
 def _exact(connection: Connection, reach: str, values: Mapping[str, Any]) -> Iterator[tuple[str, float]]:

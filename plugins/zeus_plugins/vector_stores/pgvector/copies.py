@@ -1,0 +1,230 @@
+"""Vectors of places that are asked again, kept in the process and compared there.
+
+To compare one vector costs the server several times what it costs here, and each block of answers is a round trip. So
+a place's vectors are read once and brought up to date before each question by what changed since, by whichever
+process: whoever writes a place's vectors counts that in the place's row, which he holds until his transaction ends, so
+that counts become visible in their order.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from zeus_plugins.vector_stores.sqlite.shelf import Shelf
+from zeus_runtime import Embedding, Reach, VectorQuery
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from zeus_runtime import Entry
+
+Place: TypeAlias = tuple[str, str]
+"""Scope and ``scope_id``."""
+_Key: TypeAlias = tuple[str, str, str, Embedding]
+
+PATIENCE: Final = 2
+"""A place's vectors are read at its so manieth question: one question is cheaper asked of the server."""
+_RECOUNT: Final = 256
+_HEADS: Final = 1.5
+"""What a copy takes beside the vectors: heads, ids and room to grow."""
+
+_COUNT: Final = """
+INSERT INTO memory_vector_pg_place AS place (scope, scope_id, changes, removals) VALUES (%s, %s, 1, 0)
+ON CONFLICT (scope, scope_id) DO UPDATE SET changes = place.changes + 1 RETURNING changes"""
+_COUNTS: Final = """
+SELECT scope, scope_id, changes, removals FROM memory_vector_pg_place
+WHERE (scope, scope_id) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
+_OF: Final = (
+    "FROM memory_vector_pg WHERE scope = %(scope)s AND scope_id = %(scope_id)s AND model = %(model)s"
+    " AND dimension = %(dimension)s"
+)
+_HOW_MANY: Final = f"SELECT count(*) {_OF}"
+_READ: Final = f"""
+SELECT id, memory_type, visibility, created_by, vector_send(vector) {_OF} AND changed > %(since)s"""
+_IDS: Final = f"SELECT id {_OF}"
+
+
+def count_change(raw: Any, places: Collection[Place]) -> dict[Place, int]:
+    """Count one change of each place; nobody else changes these until the transaction ends.
+
+    What is removed is counted by the server (``schema``).
+    """
+    return {place: raw.execute(_COUNT, place).fetchone()[0] for place in sorted(set(places))}
+
+
+class Copies:
+    """The places that were asked for, the last used ones kept. For one thread at a time.
+
+    Args:
+        most_bytes: of all copies together; 0 for none.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        self._copies: OrderedDict[_Key, _Copy] = OrderedDict()
+        self._asked: dict[_Key, int] = {}
+        self._fresh_in: object = None
+        self._fresh: set[_Key] = set()
+        self._numbers: dict[str, int] = {}
+
+    def clear(self) -> None:
+        """Give back all memory."""
+        self._copies.clear()
+        self._asked.clear()
+        self._fresh_in = None
+
+    def of(self, raw: Any, query: VectorQuery, transaction: object) -> Found | None:
+        """The copies of all that is in reach, as they are in this transaction; None if the server is to be asked.
+
+        Args:
+            raw: psycopg's connection.
+            transaction: in which it is asked; a copy is brought up to date once in each.
+        """
+        if not self.most_bytes or not query.reach:
+            return None
+        if transaction is None or transaction is not self._fresh_in:
+            self._fresh_in = transaction
+            self._fresh.clear()
+        # A project's rows may differ by who asks (row-level security), so each member has a copy.
+        keys = {(part.scope, part.scope_id, query.user_id, query.embedding): part for part in query.reach}
+        if not all(self._is_wanted(raw, key) for key in keys):
+            return None
+        self._refresh(raw, [key for key in keys if key not in self._fresh])
+        self._fresh |= keys.keys()
+        found = [(self._copies[key].shelf, self._visible(key, part, query)) for key, part in keys.items()]
+        self._make_room(len(keys))
+        return Found(found, query)
+
+    def _is_wanted(self, raw: Any, key: _Key) -> bool:
+        if key in self._copies:
+            return True
+        if key in self._fresh:
+            return False
+        self._fresh.add(key)
+        if len(self._asked) > 10_000:
+            self._asked.clear()
+        asked = self._asked[key] = self._asked.get(key, 0) + 1
+        if asked < PATIENCE or (asked - PATIENCE) % _RECOUNT:
+            return False
+        many = raw.execute(_HOW_MANY, _values(key)).fetchone()[0]
+        if many * key[3].dimension * 4 * _HEADS > self.most_bytes:
+            return False
+        self._copies[key] = _Copy(key[3].dimension)
+        self._fresh.discard(key)
+        return True
+
+    def _refresh(self, raw: Any, keys: Sequence[_Key]) -> None:
+        if not keys:
+            return
+        places = list(zip(*{key[:2] for key in keys}, strict=True))
+        counts = {row[:2]: row[2:] for row in raw.execute(_COUNTS, [list(each) for each in places])}
+        for key in keys:
+            self._copies.move_to_end(key)
+            try:
+                self._copies[key].refresh(raw, key, counts.get(key[:2], (0, 0)), self._number)
+            except BaseException:
+                del self._copies[key]  # half of what changed may be in it
+                raise
+
+    def _make_room(self, in_use: int) -> None:
+        kept = sum(copy.shelf.size for copy in self._copies.values())
+        while len(self._copies) > in_use and kept > self.most_bytes:
+            kept -= self._copies.popitem(last=False)[1].shelf.size
+
+    def _number(self, word: str) -> int:
+        return self._numbers.setdefault(word, len(self._numbers))
+
+    def _visible(self, key: _Key, part: Reach, query: VectorQuery) -> NDArray[np.bool_]:
+        shelf = self._copies[key].shelf
+        types, visibilities, owners = shelf.figures
+        allowed = np.zeros(len(shelf), np.bool_)
+        for grant in part.grants:
+            numbers = [self._number(each) for each in grant.visibilities]
+            known = np.zeros(len(self._numbers), np.bool_)
+            known[numbers] = True
+            covered = known[visibilities]
+            if grant.own:
+                covered &= owners == self._number(query.user_id)
+            allowed |= covered
+        if query.memory_type is not None:
+            allowed &= types == self._number(query.memory_type)
+        return np.asarray(allowed & shelf.there)
+
+
+class Found:
+    """The copies of a reach, with what of them is visible."""
+
+    def __init__(self, shelves: Sequence[tuple[Shelf, NDArray[np.bool_]]], query: VectorQuery) -> None:
+        self._shelves = shelves
+        self._query = query
+
+    def nearest(self) -> Iterator[tuple[str, float]]:
+        """As ``VectorStore.nearest``; exact."""
+        found = [
+            shelf.nearest(self._query.vector, visible, self._query.at_least)
+            for shelf, visible in self._shelves
+        ]
+        return heapq.merge(*found, key=lambda each: -each[1])
+
+    def cosines(self, ids: Collection[str]) -> dict[str, float]:
+        """As ``VectorStore.cosines``."""
+        wanted, found = list(ids), dict[str, float]()
+        for shelf, visible in self._shelves:
+            found |= shelf.cosines(wanted, self._query.vector, visible)
+        return found
+
+
+class _Copy:
+    """A place's vectors of one model, and up to which change it has them."""
+
+    def __init__(self, dimension: int) -> None:
+        self._dimension = dimension
+        self._begin()
+
+    def _begin(self) -> None:
+        self.shelf = Shelf(self._dimension)
+        self._ids: set[str] = set()
+        self._changes, self._removals = -1, 0
+
+    def refresh(self, raw: Any, key: _Key, counts: tuple[int, int], number: _Number) -> None:
+        changes, removals = counts
+        if changes == self._changes:
+            return
+        if changes < self._changes or removals < self._removals or self.shelf.is_worn:
+            self._begin()  # a database that was restored, or too many empty slots
+        values = _values(key)
+        rows = raw.execute(_READ, {**values, "since": self._changes}, binary=True).fetchall()
+        if rows:
+            ids, types, visibilities, owners, blobs = zip(*rows, strict=True)
+            kind = np.dtype([("head", ">i2", 2), ("vector", ">f4", self._dimension)])
+            vectors = np.frombuffer(b"".join(blobs), kind)["vector"].astype(np.float32)
+            figures = [[number(each) for each in column] for column in (types, visibilities, owners)]
+            self.shelf.add(ids, vectors, figures)
+            self._ids.update(ids)
+        if removals != self._removals:
+            there = {row[0] for row in raw.execute(_IDS, values)}
+            for item_id in self._ids - there:
+                self.shelf.take_away(item_id)
+            self._ids &= there
+        self._changes, self._removals = changes, removals
+
+
+def _values(key: _Key) -> dict[str, Any]:
+    scope, scope_id, _, embedding = key
+    return {"scope": scope, "scope_id": scope_id, "model": embedding.model, "dimension": embedding.dimension}
+
+
+def places_of(entries: Sequence[Entry]) -> list[Place]:
+    """Where the items of the entries are."""
+    return [(entry.item.scope, entry.item.scope_id) for entry in entries]
+
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    _Number = Callable[[str], int]
