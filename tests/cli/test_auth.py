@@ -81,7 +81,9 @@ def test_an_account_is_authorised_shown_used_and_taken_back(
     )
     assert "not authorised" in zeus("auth", "status").out
     login = zeus("auth", "login", "far")
-    assert (login.exit_code, login.out) == (0, "far is authorised; it has 3 tools for this account\n"), login.err
+    assert (login.exit_code, login.out) == (0, "far is authorised; it has 3 tools for this account\n"), (
+        login.err
+    )
     assert "open this address to authorise 'far':\n  http://127.0.0.1:" in login.err
     assert "Zeus is authorised. You can close the window." in browser[0]
     status = json.loads(zeus("auth", "status", "--json").out)
