@@ -219,6 +219,10 @@ class Link:
         self._wake(gone=True)
 
     def _wake(self, *, gone: bool = False, stale: bool = False) -> None:
+        if gone and self.state == "connected":
+            # Calls from now on wait for what comes, not for this connection's slow end.
+            self._client = None
+            self._set("connecting", "its process ended")
         self._gone = self._gone or gone
         self._stale = self._stale or stale
         self._woken.set()
