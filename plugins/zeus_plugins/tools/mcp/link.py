@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from zeus_runtime import ConnectionState, Tell, ToolRun, WorkspaceFiles
 
 _LONGEST_WAIT_SECONDS: Final = 60.0
+_STEADY_SECONDS: Final = 300.0
+"""A server that was up for so long has not been restarted in a row."""
 _CLOSING_SECONDS: Final = 10.0
 
 
@@ -64,7 +66,8 @@ class Link:
 
     Attributes:
         state, why: how it is, and why it is not connected.
-        offer: what the server has; nothing while it is not connected.
+        offer: what the server has; what it had while it is being started again, so that the model's list of tools does
+            not change with every restart.
     """
 
     def __init__(self, server: Server, ground: Ground, changed: Callable[[], None]) -> None:
@@ -78,6 +81,7 @@ class Link:
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
         self._settled = asyncio.Event()
+        self._up = asyncio.Event()
         self._woken = asyncio.Event()
         self._scope: Any = None
         self._closing = asyncio.Event()
@@ -98,11 +102,12 @@ class Link:
             tell: for what the user should know.
         """
         self._tell = tell
+        self._settled.clear()
         self._set("connecting")
         self._task = asyncio.create_task(self._live(), name=f"mcp {self.server.name}")
         seconds = self.server.spec.start_timeout_seconds
         await quiet(seconds, self._settled)
-        if self.state == "connecting":
+        if not self._settled.is_set():
             self._tell(
                 "mcp_late",
                 f"The MCP server {self.server.name!r} has not started within {seconds:g} seconds; its tools join when"
@@ -189,8 +194,8 @@ class Link:
 
     async def _connected(self) -> Client | None:
         """The client; while the server is being started, wait as long as a run waits for it."""
-        if self._client is None and self.state == "connecting":
-            await quiet(self.server.spec.start_timeout_seconds, self._settled)
+        if self.state == "connecting":
+            await quiet(self.server.spec.start_timeout_seconds, self._up)
         return self._client
 
     def _failed(self, error: Exception, more: str = "") -> ToolResult:
@@ -214,19 +219,24 @@ class Link:
         self._wake(gone=True)
 
     def _wake(self, *, gone: bool = False, stale: bool = False) -> None:
+        if gone and self.state == "connected":
+            # Calls from now on wait for what comes, not for this connection's slow end.
+            self._client = None
+            self._set("connecting", "its process ended")
         self._gone = self._gone or gone
         self._stale = self._stale or stale
         self._woken.set()
 
     def _set(self, state: ConnectionState, why: str = "", offer: Offer | None = None) -> None:
         self.state, self.why = state, why
+        if state == "connecting":
+            self._up.clear()
+            return
         self.offer = offer or Offer()
         if state == "unauthorized":
             self._refused_at = self._ground.written(self.server)
-        if state == "connecting":
-            self._settled.clear()
-        else:
-            self._settled.set()
+        self._settled.set()
+        self._up.set()
         self._changed()
 
     async def _live(self) -> None:
@@ -235,6 +245,7 @@ class Link:
         _quieten()
         while not self._closing.is_set():
             self._set("connecting", self.why)
+            begun = asyncio.get_running_loop().time()
             self._gone = self._stale = False
             self._woken.clear()
             failure: BaseException | None = None
@@ -244,6 +255,8 @@ class Link:
                 except Exception as error:  # noqa: BLE001 - a server may fail in any way; it takes nothing along
                     failure = error
             self._client = None
+            if asyncio.get_running_loop().time() - begun > _STEADY_SECONDS:
+                self._failures = 0
             if self._closing.is_set() or self.state == "unauthorized":
                 break
             if not await self._again(failure):
@@ -337,7 +350,8 @@ class Link:
             )
             return False
         wait = min(_LONGEST_WAIT_SECONDS, options.restart_seconds * 2 ** (self._failures - 1))
-        self._set("failed", why)
+        self._set("connecting", why)
+        self._settled.set()
         self._tell(
             "mcp_lost",
             f"The MCP server {name!r} is not there: {why}. It is started again in {wait:g} seconds"

@@ -167,17 +167,14 @@ async def test_a_server_that_does_not_start_takes_nothing_along(tmp_path: Path) 
 
 async def test_a_server_that_died_is_started_again(tmp_path: Path) -> None:
 
-    async def back() -> None:
-        await until(lambda: calls_of(tmp_path, "initialize"), lambda found: len(found) == 2)
-        await until(lambda: states(running), lambda found: found[0] == "connected")
-
-    model = Patient(
-        script(calling(call("small__die", "1")), calling(call("small__say", "2", text="back")), "done"), back
-    )
+    model = script(calling(call("small__die", "1")), calling(call("small__say", "2", text="back")), "done")
     async with agent(tmp_path, model, {"small": server()}) as running:
         events = await play(running, "go")
     assert "Whether the call took effect is unknown" in results(events)["1"]
-    assert results(events)["2"] == "said: back"
+    assert results(events)["2"] == "said: back", "the call waited for it"
+    assert len(seen(tmp_path, "initialize")) == 2
+    first, *_, last = model.requests
+    assert first.tools == last.tools, "a restart changes nothing of the prefix"
     assert {"mcp_lost", "mcp_restarted"} <= set(notices(events))
 
 

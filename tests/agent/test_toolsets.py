@@ -1,0 +1,145 @@
+"""Toolsets: tools of a plugin that are there only while something outside is open."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import call, calling, play, script, write_agent
+from zeus_runtime import Agent, ConfigError, MissingError
+from zeus_runtime.events import Event, Notice
+
+LAMP = '''
+from dataclasses import dataclass
+from pathlib import Path
+
+from zeus_runtime import Component, Connection, MissingError, Toolset, hookimpl, tool
+
+
+@tool(access="read")
+async def look() -> str:
+    """Look at the lamp."""
+    return "it is on"
+
+
+@tool(access="read")
+async def dim() -> str:
+    """Dim the lamp."""
+    return "dimmed"
+
+
+class Lamp(Toolset):
+    def __init__(self, folder):
+        self.folder = folder
+        self.given = ()
+
+    async def open(self, tell):
+        if (self.folder / "broken").exists():
+            raise MissingError("the lamp has no bulb", remedy="Put one in.")
+        self.note("opened")
+        tell("lamp", "The lamp was dusty.")
+        self.given = (look,)
+
+    async def aclose(self):
+        self.note("closed")
+
+    async def resume(self):
+        self.given = (look, dim)
+
+    def may_have(self, name):
+        return name in ("look", "dim")
+
+    def tools(self):
+        return self.given
+
+    def sections(self):
+        return {"connector": "There is a lamp."} if self.given else {}
+
+    def status(self):
+        return (Connection("lamp", "desktop", "connected" if self.given else "closed", tools=len(self.given)),)
+
+    def note(self, what):
+        with (self.folder / "log.txt").open("a") as file:
+            file.write(what + "\\n")
+
+
+@hookimpl
+def register_tools():
+    return [Component("lamp", create=lambda options, build: Lamp(build.directory))]
+'''
+
+
+def agent(folder: Path, model: Any, tools: str = "[lamp]", yaml: str = "") -> Agent:
+    return Agent.from_config(
+        write_agent(folder, yaml, plugin=LAMP, tools=tools), directory=folder, model=model
+    )
+
+
+def log(folder: Path) -> list[str]:
+    file = folder / "log.txt"
+    return file.read_text().split() if file.exists() else []
+
+
+def told(events: Sequence[Event]) -> list[str]:
+    return [event.message for event in events if isinstance(event, Notice)]
+
+
+async def test_a_toolset_is_opened_by_the_first_run_and_shared_by_all(tmp_path: Path) -> None:
+    model = script(calling(call("look", "1")), "done")
+    async with agent(tmp_path, model) as running:
+        assert log(tmp_path) == []
+        await running.sessions()
+        assert log(tmp_path) == [], "looking at sessions opens nothing"
+        first, second = await asyncio.gather(play(running, "a"), play(running, "b"))
+        assert log(tmp_path) == ["opened"]
+    assert log(tmp_path) == ["opened", "closed"]
+    assert [first[-1].type, second[-1].type] == ["complete", "complete"]
+    assert told(first) + told(second) == ["The lamp was dusty."], (
+        "what is told before a run begins is told once"
+    )
+
+
+async def test_its_tools_and_section_are_in_the_request(tmp_path: Path) -> None:
+    model = script("done")
+    async with agent(tmp_path, model) as running:
+        await play(running, "a")
+    (request,) = model.requests
+    assert [tool.name for tool in request.tools] == ["look"]
+    assert "### look" in request.system
+    assert request.system.rstrip().endswith("There is a lamp.")
+    assert request.system.index("There is a lamp.") > request.stable_system_length
+
+
+async def test_a_further_run_finds_what_could_be_opened_since(tmp_path: Path) -> None:
+    model = script("done", "again")
+    async with agent(tmp_path, model) as running:
+        events = await play(running, "a")
+        await play(running, "b", events[-1].session)  # type: ignore[union-attr]
+    assert [[tool.name for tool in request.tools] for request in model.requests] == [
+        ["look"],
+        ["look", "dim"],
+    ]
+
+
+async def test_a_toolset_that_lacks_something_of_ours_says_so_and_can_be_opened_later(tmp_path: Path) -> None:
+    (tmp_path / "broken").touch()
+    async with agent(tmp_path, script("done")) as running:
+        with pytest.raises(MissingError, match="the lamp has no bulb"):
+            await play(running, "a")
+        (tmp_path / "broken").unlink()
+        assert (await play(running, "a"))[-1].type == "complete"
+
+
+def test_the_same_toolset_twice_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'lamp' is listed twice"):
+        agent(tmp_path, script(), "[lamp, lamp]")
+
+
+def test_options_may_name_its_tools_and_no_others(tmp_path: Path) -> None:
+    agent(tmp_path, script(), yaml="middlewares: [{eviction: {exclude: [dim]}}]")
+    with pytest.raises(ConfigError, match="'din' is no tool of this agent"):
+        agent(tmp_path, script(), yaml="middlewares: [{eviction: {exclude: [din]}}]")
