@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.outfitting import fresh_outfit
+from zeus_runtime.agent.redaction import redacted
 from zeus_runtime.agent.session import Session
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.errors import UsageError
@@ -81,7 +82,6 @@ class Ground:
         log, database: where messages are.
         saver, graph: where checkpoints are, and what steps.
         model_of: the model of a plan, opened once.
-        masked: an event with the secrets of a config masked.
     """
 
     log: ThreadLog
@@ -89,7 +89,6 @@ class Ground:
     saver: BaseCheckpointSaver[Any]
     graph: CompiledStateGraph[Any, Any, Any, Any]
     model_of: Callable[[Plan], Model]
-    masked: Callable[[Event, PlannedAgent], Event]
 
 
 @dataclass(frozen=True)
@@ -183,7 +182,7 @@ class Delegating:
         endings: list[RunCompleted | RunFailed] = []
 
         def emit(event: Event) -> None:
-            shown = ground.masked(event, planned)
+            shown = redacted(event, planned.checked.document.redactor)
             if isinstance(shown, RunCompleted | RunFailed):
                 endings.append(shown)
             if isinstance(shown, ApprovalRequested | ApprovalDecided | SubAgentEvent):
