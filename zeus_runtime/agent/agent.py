@@ -6,17 +6,18 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.delegating import Delegating, Ground
 from zeus_runtime.agent.keeping import Keeper, Pruned
-from zeus_runtime.agent.opening import OpenToolsets
-from zeus_runtime.agent.outfitting import fresh_outfit, open_model
+from zeus_runtime.agent.live import Live, open_live
+from zeus_runtime.agent.outfitting import fresh_outfit
 from zeus_runtime.agent.plan import Plan, make_plan
+from zeus_runtime.agent.redaction import redacted
 from zeus_runtime.agent.references import COMPONENT, Reference, gather
 from zeus_runtime.agent.session import Compaction, Session, interrupted, new_session_id
 from zeus_runtime.errors import RunError, UsageError
@@ -25,15 +26,11 @@ from zeus_runtime.plugins import Observers
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
-    from langgraph.checkpoint.base import BaseCheckpointSaver
-    from langgraph.graph.state import CompiledStateGraph
 
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.outfit import Outfit
-    from zeus_runtime.agent.subagents import PlannedAgent
     from zeus_runtime.config.model import Mode, Retention
     from zeus_runtime.models.interface import Model
-    from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import SessionInfo, Thread, ThreadLog
     from zeus_runtime.tools import Connection, Tool, Toolset
     from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
@@ -72,7 +69,7 @@ class Agent:
         self._checked = checked
         self._plan = plan
         self._given_model = model
-        self._live: _Live | None = None
+        self._live: Live | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._opening = asyncio.Lock()
         self._stack = AsyncExitStack()
@@ -457,7 +454,7 @@ class Agent:
             gather, prompt, [build.directory / each for each in attachments], build.workspace
         )
 
-    def _session(self, live: _Live, thread: Thread) -> Session:
+    def _session(self, live: Live, thread: Thread) -> Session:
         config = self._plan.config
 
         async def upkeep() -> None:
@@ -468,7 +465,7 @@ class Agent:
         )
 
     async def _outfit(
-        self, live: _Live, session: str, emit: Callable[[Event], None], channel: ApprovalChannel | None
+        self, live: Live, session: str, emit: Callable[[Event], None], channel: ApprovalChannel | None
     ) -> Outfit:
         redact = self._checked.document.redactor.json
         desk = Desk(live.log, user=self._plan.config.user, redact=redact, emit=emit, channel=channel)
@@ -479,14 +476,13 @@ class Agent:
             live.graph,
             lambda plan: self._heard(live.model_of(plan)),
             live.toolsets_of,
-            masked,
         )
         delegate = Delegating(ground, self._plan, session, desk)
         opened = await live.toolsets_of(self._plan).opened()
         model = self._heard(live.model_of(self._plan))
         return fresh_outfit(self._plan, model, session, desk, delegate, opened)
 
-    def _keeper(self, live: _Live) -> Keeper:
+    def _keeper(self, live: Live) -> Keeper:
         plan = self._plan.build
         forget = (plan.sandboxes.remove,) if plan.sandboxes is not None else ()
         return Keeper(live.log, live.saver, self._running.__contains__, plan.workspace, forget)
@@ -503,7 +499,7 @@ class Agent:
         redactor = self._checked.document.redactor
 
         def emit(event: Event) -> None:
-            shown = redacted(event, redactor.json) if redactor.secrets else event
+            shown = redacted(event, redactor)
             put(shown)
             for notice in observers.notify(shown):
                 put(notice)
@@ -516,7 +512,7 @@ class Agent:
                 f"the session {session} is running", remedy="Wait for it, cancel it, or use another session."
             )
 
-    async def _open(self) -> _Live:
+    async def _open(self) -> Live:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._opening = loop, asyncio.Lock()
@@ -526,7 +522,7 @@ class Agent:
                 await self._stack.aclose()
                 self._live = None
             if self._live is None:
-                self._live = await _open(self._plan, self._given_model, self._stack)
+                self._live = await open_live(self._plan, self._given_model, self._stack)
             return self._live
 
 
@@ -551,83 +547,7 @@ def _refuse_broken_text(prompt: str) -> None:
         ) from None
 
 
-@dataclass(frozen=True)
-class _Live:
-    """What an agent holds open."""
-
-    database: Database
-    log: ThreadLog
-    saver: BaseCheckpointSaver[Any]
-    graph: CompiledStateGraph[Any, Any, Any, Any]
-    models: dict[int, Model]
-    toolsets: list[OpenToolsets]
-    given_model: Model | None
-    loop: asyncio.AbstractEventLoop
-
-    def model_of(self, plan: Plan) -> Model:
-        """The model of the agent or of one of its sub-agents, opened once."""
-        if self.given_model is not None:
-            return self.given_model
-        if id(plan) not in self.models:
-            self.models[id(plan)] = open_model(plan)
-        return self.models[id(plan)]
-
-    def toolsets_of(self, plan: Plan) -> OpenToolsets:
-        """The toolsets of the agent or of one of its sub-agents; those with the same ones share them."""
-        for each in self.toolsets:
-            if each.serves(plan):
-                return each
-        self.toolsets.append(OpenToolsets(plan))
-        return self.toolsets[-1]
-
-    async def close_toolsets(self) -> None:
-        """Close what is open of them."""
-        await asyncio.gather(*(each.aclose() for each in self.toolsets))
-
-
-async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> _Live:
-    from zeus_runtime.agent.graph import build_graph
-    from zeus_runtime.store.database import Database
-    from zeus_runtime.store.thread_log import ThreadLog
-
-    database = Database(plan.config.storage.url, directory=plan.build.directory)
-    stack.push_async_callback(database.close)
-    for each in plans(plan):
-        if each.build.memory is not None:
-            stack.push_async_callback(each.build.memory.aclose)
-        if each.build.sandboxes is not None:
-            stack.push_async_callback(each.build.sandboxes.aclose)
-        if each.build.knowledge is not None:
-            stack.push_async_callback(each.build.knowledge.aclose)
-    log = ThreadLog(database)
-    await log.create_tables()
-    saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))
-    live = _Live(database, log, saver, build_graph(saver), {}, [], model, asyncio.get_running_loop())
-    live.model_of(plan)
-    stack.push_async_callback(live.close_toolsets)
-    return live
-
-
-def plans(plan: Plan) -> Iterator[Plan]:
-    """A plan and those of its sub-agents."""
-    yield plan
-    for each in plan.agents.values():
-        yield from plans(each.plan)
-
-
-def masked(event: Event, planned: PlannedAgent) -> Event:
-    """``event`` without the secrets of a sub-agent's config."""
-    redactor = planned.checked.document.redactor
-    return redacted(event, redactor.json) if redactor.secrets else event
-
-
 def _cancel_once(task: asyncio.Task[None]) -> None:
     # A second cancel would end the graph's own cleaning up, and leave its tasks behind.
     if not task.cancelling():
         task.cancel()
-
-
-def redacted(event: Event, redact: Callable[[Any], Any]) -> Event:
-    """``event`` with every known secret masked."""
-    changes = {name: redact(value) for name, value in vars(event).items() if isinstance(value, str | dict)}
-    return replace(event, **changes)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.outfitting import fresh_outfit
+from zeus_runtime.agent.redaction import redacted
 from zeus_runtime.agent.session import Session
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.errors import UsageError
@@ -83,7 +84,6 @@ class Ground:
         saver, graph: where checkpoints are, and what steps.
         model_of: the model of a plan, opened once.
         toolsets_of: the toolsets of a plan.
-        masked: an event with the secrets of a config masked.
     """
 
     log: ThreadLog
@@ -92,7 +92,6 @@ class Ground:
     graph: CompiledStateGraph[Any, Any, Any, Any]
     model_of: Callable[[Plan], Model]
     toolsets_of: Callable[[Plan], OpenToolsets]
-    masked: Callable[[Event, PlannedAgent], Event]
 
 
 @dataclass(frozen=True)
@@ -186,7 +185,7 @@ class Delegating:
         endings: list[RunCompleted | RunFailed] = []
 
         def emit(event: Event) -> None:
-            shown = ground.masked(event, planned)
+            shown = redacted(event, planned.checked.document.redactor)
             if isinstance(shown, RunCompleted | RunFailed):
                 endings.append(shown)
             if isinstance(shown, ApprovalRequested | ApprovalDecided | SubAgentEvent):

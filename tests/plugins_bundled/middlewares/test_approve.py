@@ -442,3 +442,61 @@ def test_rules_that_could_never_fit_are_refused(
     with pytest.raises(ConfigError) as refused:
         agent(folder, script("x"), **options)
     assert problem in str(refused.value)
+
+
+ASKING_PLUGIN = '''
+from zeus_runtime import ApprovalRequest, Component, Middleware, ToolResult, hookimpl, tool
+
+SCHEMA = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+@tool(access="read")
+async def interview(run) -> str:
+    """Ask the user two things."""
+    told = []
+    for number, question in enumerate(["first name", "last name"]):
+        request = ApprovalRequest(
+            tool="interview", arguments={}, place=f"{run.place}.{number}", reason=question, schema=SCHEMA
+        )
+        decision = await run.approvals.ask(request)
+        told.append(decision.arguments["name"] if decision.answer == "approve" else "(declined)")
+    return " ".join(told)
+
+
+class Careless(Middleware):
+    """Makes a result of whatever goes wrong below it."""
+
+    async def wrap_tool_call(self, call, call_next):
+        try:
+            return await call_next(call)
+        except Exception as error:
+            return ToolResult(f"swallowed {error!r}")
+
+
+@hookimpl
+def register_tools():
+    return [Component("probe", create=lambda options, build: [interview])]
+
+
+@hookimpl
+def register_middlewares():
+    return [Component("careless", create=lambda options, build: Careless())]
+'''
+
+
+async def test_a_tool_asks_by_the_same_way_and_no_careless_middleware_swallows_it(folder: Path) -> None:
+    config = write_agent(folder, "middlewares: [careless, approve]\n", plugin=ASKING_PLUGIN)
+    model = script(calling(call("interview", "c1")), "done")
+    async with Agent.from_config(config, directory=folder, model=model) as living:
+        ending = (await play(living, "go"))[-1]
+        assert isinstance(ending, RunFailed)
+        (first,) = ending.details["pending"]
+        assert (first["tool_name"], first["reason"]) == ("interview", "first name")
+        await living.decide(ending.session, {first["id"]: Decision("approve", arguments={"name": "Ada"})})
+        again = (await events_of(living.resume(ending.session)))[-1]
+        assert isinstance(again, RunFailed)
+        (second,) = again.details["pending"]
+        assert second["reason"] == "last name"
+        await living.decide(ending.session, {second["id"]: Decision("reject")})
+        events = await events_of(living.resume(ending.session))
+    assert of(events, ToolCallResult)[0].content == "Ada (declined)"

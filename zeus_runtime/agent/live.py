@@ -1,0 +1,90 @@
+"""What an agent holds open, for all its runs and its sub-agents'."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.agent.opening import OpenToolsets
+from zeus_runtime.agent.outfitting import open_model
+
+if TYPE_CHECKING:
+    from langgraph.checkpoint.base import BaseCheckpointSaver
+    from langgraph.graph.state import CompiledStateGraph
+
+    from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.models.interface import Model
+    from zeus_runtime.store.database import Database
+    from zeus_runtime.store.thread_log import ThreadLog
+
+
+@dataclass(frozen=True)
+class Live:
+    """What an agent holds open."""
+
+    database: Database
+    log: ThreadLog
+    saver: BaseCheckpointSaver[Any]
+    graph: CompiledStateGraph[Any, Any, Any, Any]
+    models: dict[int, Model]
+    toolsets: list[OpenToolsets]
+    given_model: Model | None
+    loop: asyncio.AbstractEventLoop
+
+    def model_of(self, plan: Plan) -> Model:
+        """The model of the agent or of one of its sub-agents, opened once."""
+        if self.given_model is not None:
+            return self.given_model
+        if id(plan) not in self.models:
+            self.models[id(plan)] = open_model(plan)
+        return self.models[id(plan)]
+
+    def toolsets_of(self, plan: Plan) -> OpenToolsets:
+        """The toolsets of the agent or of one of its sub-agents; those with the same ones share them."""
+        for each in self.toolsets:
+            if each.serves(plan):
+                return each
+        self.toolsets.append(OpenToolsets(plan))
+        return self.toolsets[-1]
+
+    async def close_toolsets(self) -> None:
+        """Close what is open of them."""
+        await asyncio.gather(*(each.aclose() for each in self.toolsets))
+
+
+async def open_live(plan: Plan, model: Model | None, stack: AsyncExitStack) -> Live:
+    """Open what ``plan`` and its sub-agents work with; ``stack`` closes it.
+
+    Args:
+        model: instead of all their own.
+    """
+    from zeus_runtime.agent.graph import build_graph
+    from zeus_runtime.store.database import Database
+    from zeus_runtime.store.thread_log import ThreadLog
+
+    database = Database(plan.config.storage.url, directory=plan.build.directory)
+    stack.push_async_callback(database.close)
+    for each in plans(plan):
+        if each.build.memory is not None:
+            stack.push_async_callback(each.build.memory.aclose)
+        if each.build.sandboxes is not None:
+            stack.push_async_callback(each.build.sandboxes.aclose)
+        if each.build.knowledge is not None:
+            stack.push_async_callback(each.build.knowledge.aclose)
+    log = ThreadLog(database)
+    await log.create_tables()
+    saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))
+    live = Live(database, log, saver, build_graph(saver), {}, [], model, asyncio.get_running_loop())
+    live.model_of(plan)
+    stack.push_async_callback(live.close_toolsets)
+    return live
+
+
+def plans(plan: Plan) -> Iterator[Plan]:
+    """A plan and those of its sub-agents."""
+    yield plan
+    for each in plan.agents.values():
+        yield from plans(each.plan)
