@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -239,5 +242,52 @@ async def test_how_a_base_is_cut_stays(tmp_path: Path, docs: Path) -> None:
         await service.add("handbook", [docs], cutting=Cutting(64, 8))
         with pytest.raises(UsageError, match="cut to 64"):
             await service.add("handbook", [docs], cutting=Cutting(128, 8))
+
+
+async def test_a_folder_that_is_not_there_takes_nothing_with_it(tmp_path: Path, docs: Path) -> None:
+    async with knowledge("sqlite:///.zeus/zeus.db", tmp_path) as service:
+        await service.add("handbook", [docs])
         shutil.rmtree(docs)
-        assert (await service.add("handbook", [])).removed == 4
+        done = await service.add("handbook", [])
+        assert (done.removed, [path for path, _ in done.failed]) == (0, [str(docs)])
+        assert (await service.search("sirens", names=["handbook"])).hits
+        assert await service.remove("handbook", [docs]) == 4
+
+
+KILLED = """
+import asyncio, os, signal, sys
+from pathlib import Path
+from tests.support.knowledge import Counting, knowledge
+
+class Dying(Counting):
+    async def embed(self, texts, *, purpose):
+        if len(self.texts) + len(texts) > int(sys.argv[2]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return await super().embed(texts, purpose=purpose)
+
+async def main():
+    folder = Path(sys.argv[1])
+    async with knowledge("sqlite:///.zeus/zeus.db", folder, embedder=Dying()) as service:
+        await service.add("big", [folder / "docs"])
+
+asyncio.run(main())
+"""
+
+
+def killed_after(folder: Path, texts: int) -> int:
+    command = [sys.executable, "-c", KILLED, str(folder), str(texts)]
+    return subprocess.run(command, cwd=Path(__file__).parents[2], check=False).returncode
+
+
+async def test_a_killed_ingest_is_gone_on_with(tmp_path: Path) -> None:
+    for number in range(3):
+        text = "\n\n".join(
+            f"# Part {number}.{part}\n\nWhat {part} of {number} says." for part in range(BATCH)
+        )
+        write(tmp_path / "docs", f"{number}.md", text)
+    assert killed_after(tmp_path, 2 * BATCH + 1) == -signal.SIGKILL
+    async with knowledge("sqlite:///.zeus/zeus.db", tmp_path, embedder=(model := Counting())) as service:
+        done = await service.add("big", [])
+        assert (done.unchanged + done.added, len(model.texts)) == (3, BATCH)
+        (base,) = await service.bases()
+        assert base.chunks == 3 * BATCH

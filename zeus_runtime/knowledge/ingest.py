@@ -8,6 +8,7 @@ chunks, are used again.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -138,9 +139,16 @@ class _Ingest:
                 await self._write(waiting)
                 waiting = []
         await self._write(waiting)
+        # A folder that is not there may be on a disk that is not there: what came from it stays.
+        absent = await asyncio.to_thread(_absent, list(self._sources))
+        missing = {self._sources[path] for path in absent}
+        self._done.failed += [
+            (path, "it is not there; what came from it stays until it is removed from the base")
+            for path in absent
+        ]
         there = {str(found.path) for found in files}
-        gone = [each for each in known.values() if each.path not in there]
-        gone += [each for each in self._partial.values() if each.path not in there]
+        kept = [*known.values(), *self._partial.values()]
+        gone = [each for each in kept if each.path not in there and each.source not in missing]
         await self._forget(gone)
         self._done.removed = sum(each.path in known for each in gone)
         self._files = (len(files), len(files))
@@ -328,6 +336,10 @@ class _Ingest:
 
     def _touch(self, connection: Connection) -> None:
         records.touched(connection, self._base.key, self._now_ns() // 1_000_000)
+
+
+def _absent(paths: Sequence[str]) -> list[str]:
+    return [path for path in paths if not os.path.lexists(path)]
 
 
 def _row(number: int, chunk: Chunk, vector: bytes) -> NewChunk:

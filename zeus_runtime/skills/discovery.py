@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from zeus_runtime.skills.front_matter import Warned, read_skill_text
+if TYPE_CHECKING:
+    from zeus_runtime.skills.front_matter import Warned
 
 PROJECT_FOLDERS: Final = (".agents/skills", ".zeus/skills", ".claude/skills")
 """Looked for in the project's folder and the workspace's, in this order, before the Homes."""
@@ -204,6 +205,8 @@ def _parsed(root: Root, folder: Path, state: os.stat_result) -> Skill:
         return _unusable(root, folder, f"{FILE} is no regular file")
     if state.st_size > MAX_FILE_BYTES:
         return _unusable(root, folder, f"{FILE} is larger than {MAX_FILE_BYTES:,} bytes")
+    from zeus_runtime.skills.front_matter import Warned, read_skill_text
+
     text = read_skill_text(file.read_bytes())
     warnings = list(text.warnings)
     if text.name and text.name != folder.name:
@@ -220,4 +223,6 @@ def _parsed(root: Root, folder: Path, state: os.stat_result) -> Skill:
 
 
 def _unusable(root: Root, folder: Path, why: str) -> Skill:
+    from zeus_runtime.skills.front_matter import Warned
+
     return Skill(folder.name, "", folder, root, "unusable", warnings=(Warned(1, 1, why),))

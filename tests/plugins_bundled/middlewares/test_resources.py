@@ -101,7 +101,9 @@ async def test_the_newest_files_get_the_room_and_the_rest_are_named(tmp_path: Pa
             session = events[-1].session  # type: ignore[union-attr]
     system = model.requests[-1].system
     assert system.count("content 4") == 150
-    assert 'path="0.txt">not shown for lack of room: 150 lines; read_file /0.txt<' in system
+    for older in range(4):
+        assert system.count(f"content {older}") < 150
+        assert f"read_file /{older}.txt" in system
 
 
 async def test_pictures_and_other_bytes_are_named(tmp_path: Path) -> None:

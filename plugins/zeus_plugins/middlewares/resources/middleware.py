@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.middlewares.resources.options import Options
-from zeus_runtime import Middleware, Section, SourcedText, WorkspaceError, ZeusError, convert_file, printable
+from zeus_runtime import Middleware, Section, SourcedText, WorkspaceError, ZeusError, printable
 
 if TYPE_CHECKING:
     from zeus_runtime import Build, Reference, Turn
@@ -88,6 +88,8 @@ class ReferencedFiles(Middleware):
         return SourcedText("\n\n".join([head, *kept, *note]), sources[:_MOST_SOURCES])
 
     def _shown(self, each: Reference, room: int, count: Callable[[str], int]) -> str:
+        from zeus_runtime import convert_file
+
         name = printable(each.path)
         if each.problem:
             return f'<file path="{name}">not shown: {printable(each.problem)}</file>'

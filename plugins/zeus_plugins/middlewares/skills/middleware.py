@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.middlewares.skills.options import Options
-from zeus_plugins.middlewares.skills.tools import skill_tools
 from zeus_runtime import (
     CallModel,
     Middleware,
@@ -18,9 +17,7 @@ from zeus_runtime import (
     Section,
     View,
     arrivals,
-    find_skills,
     has_skills,
-    skill_listing,
     skill_roots,
 )
 
@@ -54,6 +51,8 @@ class SkillLibrary(Middleware):
     def tools(self) -> Sequence[Tool]:
         if not has_skills(self._roots, trust_project=self._options.trust_project):
             return ()
+        from zeus_plugins.middlewares.skills.tools import skill_tools
+
         return skill_tools(
             self._find,
             self._count,
@@ -65,6 +64,8 @@ class SkillLibrary(Middleware):
     async def sections(self, turn: Turn) -> Mapping[Section, str]:
         offered = self._find().offered
         if offered != self._listed[0]:
+            from zeus_runtime import skill_listing
+
             text = skill_listing(offered, max_tokens=self._options.max_tokens, count=self._count)
             self._listed = (offered, text)
         return {Section.SKILLS: self._listed[1]} if self._listed[1] else {}
@@ -102,6 +103,8 @@ class SkillLibrary(Middleware):
         yield pin
 
     def _find(self) -> Skills:
+        from zeus_runtime import find_skills
+
         found, self._known = find_skills(
             self._roots, trust_project=self._options.trust_project, known=self._known
         )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final
 
 from zeus_plugins.tools.knowledge.options import Options
-from zeus_runtime import Minimum, Tool, ToolResult, convert_file, printable, tool
+from zeus_runtime import Minimum, Tool, ToolResult, printable, tool
 
 if TYPE_CHECKING:
     from zeus_runtime import Build, KnowledgeService, WorkspaceFiles
@@ -98,6 +98,8 @@ def _parse(options: Options, workspace: WorkspaceFiles) -> Tool:
             path: The file's path in the workspace, such as /docs/report.pdf.
             page: Which page of the text, from 1.
         """
+        from zeus_runtime import convert_file
+
         converted = convert_file(path.rpartition("/")[2], workspace.read(path, max_bytes=MAX_BYTES))
         text = converted.text
         pages = max(1, -(-len(text) // options.page_chars))
