@@ -98,7 +98,7 @@ def prepare(connection: Connection, many: int | None, kept_bytes: int) -> None:
         _log.warning("many vectors have no HNSW index yet: run `zeus db upgrade` as the owner of the tables")
         return
     for dimension in wanted:
-        # With this memory the graph of 100,000 vectors of 256 dimensions is built without writing to disk.
+        # Its graph is built in memory as far as this goes; a larger one takes longer.
         connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         connection.exec_driver_sql("SET LOCAL maintenance_work_mem = '256MB'")
         connection.exec_driver_sql(_INDEX.format(dimension=int(dimension)))
