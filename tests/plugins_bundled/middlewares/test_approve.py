@@ -500,3 +500,13 @@ async def test_a_tool_asks_by_the_same_way_and_no_careless_middleware_swallows_i
         await living.decide(ending.session, {second["id"]: Decision("reject")})
         events = await events_of(living.resume(ending.session))
     assert of(events, ToolCallResult)[0].content == "Ada (declined)"
+
+
+def test_rules_may_name_tools_that_a_server_brings_when_the_agent_runs(tmp_path: Path) -> None:
+    def config(rules: str) -> Path:
+        servers = "mcpServers: {small: {command: python}}"
+        return write_agent(tmp_path, f"{servers}\nmiddlewares: [{{approve: {{{rules}}}}}]\n")
+
+    Agent.from_config(config('ask: ["small__*", "small__[sw]ay", small__say]'), directory=tmp_path)
+    with pytest.raises(ConfigError, match=r"named like 'other__\*'"):
+        Agent.from_config(config('ask: ["other__*"]'), directory=tmp_path)
