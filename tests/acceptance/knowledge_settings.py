@@ -46,8 +46,8 @@ async def pages(scene: Scene) -> bool:
     return "page 1 of 2" in played.results[0]
 
 
+LINKED = (Flip("knowledge", ["handbook"], offered, False, True, {"tools": ["knowledge"]}),)
 KNOWLEDGE = (
-    Flip("knowledge", ["handbook"], offered, False, True, {"tools": ["knowledge"]}),
     Flip("tool:knowledge.top_k", 2, passages(), 5, 2, GIVEN),
     Flip("tool:knowledge.max_top_k", 1, passages(20), 20, 1, GIVEN),
     Flip("tool:knowledge.page_chars", 500, pages, False, True, GIVEN),

@@ -40,7 +40,7 @@ from tests.acceptance.context_settings import (
 )
 from tests.acceptance.context_settings import messages_sent as messages_of_turns
 from tests.acceptance.embedding_settings import EMBEDDINGS
-from tests.acceptance.knowledge_settings import KNOWLEDGE
+from tests.acceptance.knowledge_settings import KNOWLEDGE, LINKED
 from tests.acceptance.mcp_settings import OPTIONS, SERVERS
 from tests.acceptance.memory_settings import (
     DRAWN,
@@ -754,6 +754,7 @@ CORE = (
     Flip("plugins.files", ["probe.py"], problems, ("unknown-component",), (), {"tools": ["gauge"]}),
     Flip("homes", ["extra"], fallback, 64_000, 5_000, {"model": "acme-1"}),
     *AGENTS,
+    *LINKED,
     Flip("metadata", {"owner": "Iris"}, seen("metadata"), {}, {"owner": "Iris"}, PROBED),
     *SERVERS,
 )

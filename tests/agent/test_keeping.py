@@ -450,7 +450,7 @@ async def test_nothing_that_runs_is_pruned(tmp_path: Path, database_url: str) ->
             assert len(await agent.sessions()) == 3
             pruned = await agent.prune(retention)
             give_back()
-        assert (pruned.archived, pruned.deleted, pruned.running) == ([idle], (), [running])
+        assert (pruned.archived, pruned.deleted, pruned.running) == ([idle], [], [running])
         assert [each.session for each in await agent.sessions()] == [last, running]
         pruned = await agent.prune(Retention(max_sessions=1, archive=False))
         assert pruned.deleted == [running]

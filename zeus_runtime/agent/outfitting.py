@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -99,7 +99,10 @@ def equipment_of(plan: Plan, opened: Mapping[str, Toolset]) -> Equipment:
     for planned in plan.tools:
         if planned.kind == "tool":
             fixed.setdefault(planned.component, []).append(planned.tool)
-    return Equipment([opened.get(each.name) or fixed.get(each.name, []) for each in plan.toolsets])
+    parts: list[Sequence[Tool] | Toolset] = [
+        opened.get(each.name) or fixed.pop(each.name, []) for each in plan.toolsets
+    ]
+    return Equipment([*parts, *fixed.values()])
 
 
 def output_reserve_tokens(plan: Plan) -> int:

@@ -9,11 +9,29 @@ from langgraph.types import Command, interrupt
 from pydantic import BaseModel, Field
 
 from zeus_runtime import from_langchain_tool
-from zeus_runtime.agent.run import ToolRunView
+from zeus_runtime.agent.approvals import Desk
+from zeus_runtime.agent.tool_run import ToolRunView
 from zeus_runtime.bridges.langchain import UnsupportedError
 from zeus_runtime.tools import Tool, ToolResult, invoke, validate_arguments
 
-RUN = ToolRunView("session_1", "call_7", "agent", "run_1", "hello", {})
+
+async def nobody(*_work: Any) -> ToolResult:
+    raise AssertionError("these tools give no work away")
+
+
+RUN = ToolRunView(
+    session="session_1",
+    tool="any",
+    call_id="call_7",
+    mode="agent",
+    run_id="run_1",
+    user_text="hello",
+    place=2,
+    approvals=Desk(),
+    _state={},
+    _send=nobody,
+    _progress=lambda _message, _done, _total: None,
+)
 
 
 async def called(given: Tool, **arguments: Any) -> ToolResult:
