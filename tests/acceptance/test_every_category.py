@@ -166,11 +166,7 @@ def test_a_run_through_every_category_is_killed_twice_and_ends_as_if_it_had_not_
     shown = zeus(folder, "sessions", "export", session, "--format", "json")
     out, err = shown.communicate()
     assert shown.returncode == 0, err
-    results = {
-        each["tool_call_id"]: each["content"]
-        for each in print(out[:3000]) or messages(out)
-        if each["role"] == "tool"
-    }
+    results = {each["tool_call_id"]: each["content"] for each in messages(out) if each["role"] == "tool"}
     assert "Use nouns." in results["call_0"]
     assert results["call_1"] == "said: hello"
     assert results["call_2"].startswith("I looked.")
@@ -180,5 +176,4 @@ def test_a_run_through_every_category_is_killed_twice_and_ends_as_if_it_had_not_
 
 
 def messages(exported: str) -> list[dict[str, Any]]:
-    found = json.loads(exported)
-    return found["messages"] if isinstance(found, dict) else found
+    return [each["payload"] for each in json.loads(exported)["messages"]]

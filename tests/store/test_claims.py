@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.agents import call, calling, events_of, play, script, write_agent
+from tests.support.agents import PositionModel, call, calling, events_of, play, script, write_agent
 from tests.support.databases import storage
-from zeus_runtime import Agent
+from zeus_runtime import Agent, ModelPiece, ModelRequest
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.store.claims import claim
 
 HOLDER = """
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from zeus_runtime.store.claims import claim
 assert claim(Path(sys.argv[1])) is not None
@@ -53,12 +56,27 @@ def test_another_process_holds_it_until_it_is_killed(tmp_path: Path) -> None:
     give_back()
 
 
+class Held:
+    """A model that answers when ``gate`` opens."""
+
+    name = "held"
+
+    def __init__(self, model: PositionModel, gate: asyncio.Event) -> None:
+        self._model, self._gate = model, gate
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        await self._gate.wait()
+        async for piece in self._model.stream(request):
+            yield piece
+
+
 async def test_a_session_that_runs_elsewhere_is_left_alone(tmp_path: Path, database_url: str) -> None:
     config = write_agent(tmp_path, storage(database_url))
     answers = (calling(call("echo", "a", text="x")), "done", "next")
+    gate = asyncio.Event()
     async with (
         Agent.from_config(config, directory=tmp_path, model=script(*answers)) as here,
-        Agent.from_config(config, directory=tmp_path, model=script(*answers)) as elsewhere,
+        Agent.from_config(config, directory=tmp_path, model=Held(script(*answers), gate)) as elsewhere,
     ):
         stream = elsewhere.stream("go")
         session = (await anext(stream)).session  # type: ignore[union-attr]
@@ -67,6 +85,7 @@ async def test_a_session_that_runs_elsewhere_is_left_alone(tmp_path: Path, datab
                 await attempt
         with pytest.raises(UsageError, match="is running elsewhere"):
             await events_of(here.resume(session))
+        gate.set()
         assert isinstance((await events_of(stream))[-1], RunCompleted)
         assert isinstance((await play(here, "and now", session))[-1], RunCompleted)
     assert not list((tmp_path / ".zeus").glob("*.lock"))

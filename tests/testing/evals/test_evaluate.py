@@ -171,6 +171,7 @@ async def test_the_default_preset_passes_each_policy_alone_and_all_together(tmp_
     assert {each.evaluation for each in report.checks} == set(asked)
     assert {each.subject for each in report.checks} == {
         "all",
+        "skills",
         "eviction",
         "dedupe",
         "truncation",
