@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -61,10 +62,14 @@ def postgres_saver() -> Any:
     return PostgresSaver
 
 
-CUT = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-    " WHERE application_name = 'zeus' AND datname = current_database()"
-)
+OURS = "FROM pg_stat_activity WHERE application_name = 'zeus' AND datname = current_database()"
+
+
+def cut(url: str) -> None:
+    """End the server's side of every connection, and wait until it has."""
+    execute(url, f"SELECT pg_terminate_backend(pid) {OURS}")
+    while execute(url, f"SELECT 1 {OURS}"):
+        time.sleep(0.002)
 
 
 async def test_the_postgres_saver_opens_a_dropped_connection_again(postgres_url: str) -> None:
@@ -73,7 +78,7 @@ async def test_the_postgres_saver_opens_a_dropped_connection_again(postgres_url:
         await saver.setup()
         for number in range(3):
             await saver.aput(PLACE, {**empty_checkpoint(), "id": str(number)}, CheckpointMetadata(), {})
-            execute(postgres_url, CUT)
+            cut(postgres_url)
         assert [found.checkpoint["id"] async for found in saver.alist(PLACE)] == ["2", "1", "0"]
         await saver.aprune(["session_1"])
         assert [found.checkpoint["id"] async for found in saver.alist(PLACE)] == ["2"]

@@ -98,10 +98,11 @@ class Container:
         finally:
             if process.returncode is None:
                 process.kill()
-                await process.wait()
+                await self._ask(commands.removed(name), must=False)
+                # Read to the end: a client whose output nobody reads is never seen to end.
+                await process.communicate()
         seconds = monotonic() - started
         if killed_by is not None:
-            await self._ask(commands.removed(name), must=False)
             return Outcome(
                 137, killed_by, bytes(kept), seconds, ("its files of this run: it was ended with them",)
             )
