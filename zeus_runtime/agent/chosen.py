@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from zeus_runtime.agent.plan import planned_component
+from zeus_runtime.agent.components import planned_component
 from zeus_runtime.config import ConfigError, Secret
 from zeus_runtime.errors import MissingError, OptionsError, ZeusError
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.build import Build
     from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.plan import Plan, PlannedComponent
+    from zeus_runtime.agent.components import PlannedComponent
+    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.config import Ref
     from zeus_runtime.memory.embedding import Embedder
 

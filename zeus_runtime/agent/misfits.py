@@ -12,7 +12,7 @@ from zeus_runtime.models.profiles import suggest
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.plan import PlannedComponent
+    from zeus_runtime.agent.components import PlannedComponent
     from zeus_runtime.config import Config, Diagnostic
     from zeus_runtime.context.size import Size
     from zeus_runtime.models.profiles import ModelProfile

@@ -5,14 +5,23 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.agent.build import Build
+from zeus_runtime.agent.components import PlannedComponent, as_json, planned_component, planned_components
 from zeus_runtime.agent.misfits import misfits
 from zeus_runtime.agent.sandboxes import Sandboxes
 from zeus_runtime.agent.servers import refuse_servers
+from zeus_runtime.agent.services import (
+    PlannedMemory,
+    knowledge_service,
+    memory_service,
+    opened_model,
+    planned_memory,
+    sandbox_backend,
+)
 from zeus_runtime.config import ConfigError, Diagnostic
 from zeus_runtime.config.mcp import Connectors
 from zeus_runtime.errors import UnavailableError
@@ -25,48 +34,13 @@ from zeus_runtime.tools.routes import WorkspaceConfigError
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.subagents import Above, PlannedAgent
-    from zeus_runtime.config import Config, Ref
+    from zeus_runtime.config import Config
     from zeus_runtime.config.model import Mode
-    from zeus_runtime.config.nodes import Path
     from zeus_runtime.context.fixed import ToolCounts
     from zeus_runtime.context.tokens import Counter
     from zeus_runtime.events import Notice
-    from zeus_runtime.knowledge.service import KnowledgeService
-    from zeus_runtime.memory.embedding import Embedder
-    from zeus_runtime.memory.service import MemoryService
-    from zeus_runtime.models.interface import Model
-    from zeus_runtime.plugins import Kind, Plugin, Registered
+    from zeus_runtime.plugins import Kind, Plugin
     from zeus_runtime.tools.modes import Showing
-    from zeus_runtime.tools.sandbox import SandboxBackend
-
-
-@dataclass(frozen=True)
-class PlannedComponent:
-    """One component as it will be created.
-
-    Args:
-        kind: what it is.
-        name: its name in YAML.
-        path: where in the config it stands.
-        options: its options as JSON, defaults filled in; secrets do not print.
-        plugin: who brings it.
-        registered: the component itself.
-        value: the typed options.
-    """
-
-    kind: Kind
-    name: str
-    path: Path
-    options: Mapping[str, Any]
-    plugin: Plugin
-    registered: Registered = field(repr=False)
-    value: Any = field(repr=False, default=None)
-
-    def create(self, build: Build) -> Any:
-        """Call the component's ``create``."""
-        from zeus_runtime.plugins import load_create
-
-        return load_create(self.registered)(self.value, build)
 
 
 @dataclass(frozen=True)
@@ -93,14 +67,6 @@ class PlannedOff:
     component: str
     plugin: Plugin
     reason: str
-
-
-@dataclass(frozen=True)
-class PlannedMemory:
-    """What long-term memory works with."""
-
-    embeddings: PlannedComponent
-    vector_store: PlannedComponent
 
 
 @dataclass(frozen=True)
@@ -188,17 +154,17 @@ def make_plan(
         profile_of=lambda name: lookup(name, overrides=config.profiles, homes=checked.homes),
     )
     bare = build
-    memory = _memory(checked)
+    memory = planned_memory(checked)
     build = replace(
         build,
-        open_model=lambda ref: _opened(checked, bare, ref),
-        memory=None if memory is None else _service(checked, memory, bare),
+        open_model=lambda ref: opened_model(checked, bare, ref),
+        memory=None if memory is None else memory_service(checked, memory, bare),
         open_component=lambda kind, ref: planned_component(checked, kind, ref, ("tools",)).create(bare),
-        sandboxes=Sandboxes(lambda ref: _sandbox(checked, bare, ref)),
+        sandboxes=Sandboxes(lambda ref: sandbox_backend(checked, bare, ref)),
         knowledge=knowledge_service(checked, bare) if config.knowledge else None,
     )
-    toolsets = (*_implied(checked), *_components(checked, "tool", config.tools, "tools"))
-    middlewares = _components(checked, "middleware", config.middlewares, "middlewares")
+    toolsets = (*_implied(checked), *planned_components(checked, "tool", config.tools, "tools"))
+    middlewares = planned_components(checked, "middleware", config.middlewares, "middlewares")
     counter = (
         None
         if config.counter is None
@@ -269,127 +235,10 @@ def _routes(routes: Mapping[str, str]) -> Mapping[str, str]:
     return {**routes, **missing}
 
 
-def _opened(checked: Checked, build: Build, ref: str | Ref) -> Model:
-    from zeus_runtime.config import Ref
-    from zeus_runtime.models.retry import with_retry
-
-    chosen = Ref("litellm", {"model": ref}) if isinstance(ref, str) else ref
-    model: Model = planned_component(checked, "model", chosen, ("middlewares",)).create(build)
-    return with_retry(model, build.config.retry)
-
-
-def _sandbox(checked: Checked, build: Build, ref: Ref) -> SandboxBackend:
-    made: SandboxBackend = planned_component(checked, "sandbox", ref, ("tools",)).create(build)
-    return made
-
-
 def _off_notice(off: PlannedOff) -> Notice:
     from zeus_runtime.events import Notice
 
     return Notice("tools_off", f"The tools of {off.component} are off: {off.reason}")
-
-
-def _memory(checked: Checked) -> PlannedMemory | None:
-    config = checked.config.memory
-    if config is None:
-        return None
-    from zeus_runtime.config import Ref
-    from zeus_runtime.memory.choice import create_embeddings
-
-    chosen = create_embeddings(config.user, choices={}, configured=config.embeddings, environ=checked.environ)
-    return PlannedMemory(
-        planned_component(checked, "embedding", chosen, ("memory", "embeddings")),
-        planned_component(
-            checked,
-            "vector_store",
-            config.vector_store or Ref(_vectors_beside(checked.config.storage.url)),
-            ("memory", "vector_store"),
-        ),
-    )
-
-
-def _vectors_beside(url: str) -> str:
-    """The vector store that writes in the transactions of this database."""
-    return "pgvector" if url.startswith("postgres") else "sqlite"
-
-
-def _service(checked: Checked, planned: PlannedMemory, build: Build) -> MemoryService:
-    from zeus_runtime.memory.items import Caller, MemorySettingError, MemorySettings
-    from zeus_runtime.memory.opened import MemorySource
-    from zeus_runtime.memory.service import MemoryService
-
-    def open_chosen(user: str, choice: Ref) -> Embedder:
-        from zeus_runtime.agent.chosen import chosen_embedder
-
-        return chosen_embedder(checked, user, choice, build)
-
-    config = checked.config
-    assert config.memory is not None
-    try:
-        settings = MemorySettings(**vars(config.memory.thresholds))
-    except MemorySettingError as error:
-        where = ("memory", "thresholds", error.where or "")
-        raise ConfigError([checked.diagnostic(error.code, error.message, where, hint=error.remedy)]) from None
-    source = MemorySource(
-        config.storage.url,
-        checked.directory,
-        open_vectors=lambda: planned.vector_store.create(build),
-        open_embedder=lambda: planned.embeddings.create(build),
-        open_chosen=open_chosen,
-        settings=settings.overridden(checked.environ),
-    )
-    project = config.memory.project
-    return MemoryService(source, Caller(config.memory.user, project, config.memory.role if project else None))
-
-
-def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
-    """The knowledge bases of the config's user and project; embedded as its memories would be."""
-    from zeus_runtime.config.model import Memory
-    from zeus_runtime.knowledge.service import KnowledgeService
-    from zeus_runtime.memory.choice import create_embeddings
-    from zeus_runtime.memory.items import Caller
-
-    config = checked.config
-    memory = config.memory or Memory()
-    ref = create_embeddings(memory.user, choices={}, configured=memory.embeddings, environ=checked.environ)
-    planned = planned_component(checked, "embedding", ref, ("memory", "embeddings"))
-    return KnowledgeService(
-        config.storage.url,
-        checked.directory,
-        open_embedder=lambda: planned.create(build),
-        caller=Caller(memory.user, memory.project, memory.role if memory.project else None),
-        linked=config.knowledge,
-    )
-
-
-def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> PlannedComponent:
-    """The component that ``ref`` at ``path`` names, with its options typed and defaults filled in."""
-    from zeus_runtime.config.construct import BuildError, build
-    from zeus_runtime.plugins import load_options
-
-    registered = checked.registry.get(kind, ref.name)
-    options_type = load_options(registered)
-    if options_type is None:
-        return PlannedComponent(kind, ref.name, path, {}, registered.plugin, registered)
-    try:
-        value = build(options_type, dict(ref.options))
-    except BuildError as error:
-        where = (*path, ref.name, *error.path)
-        raise ConfigError([checked.diagnostic("wrong-value", error.message, where)]) from None
-    shown = checked.document.redactor.json(_as_json(value))
-    return PlannedComponent(kind, ref.name, path, shown, registered.plugin, registered, value)
-
-
-def _as_json(value: Any) -> Any:
-    if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: _as_json(getattr(value, each.name)) for each in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): _as_json(each) for key, each in value.items()}
-    if isinstance(value, tuple | list):
-        return [_as_json(each) for each in value]
-    if hasattr(value, "model_dump"):
-        return value.model_dump(mode="json")
-    return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
 def _implied(checked: Checked) -> tuple[PlannedComponent, ...]:
@@ -403,10 +252,6 @@ def _implied(checked: Checked) -> tuple[PlannedComponent, ...]:
     if any(ref.name == "mcp" for ref in config.tools):
         return ()
     return (planned_component(checked, "tool", Ref("mcp"), ("mcpServers",)),)
-
-
-def _components(checked: Checked, kind: Kind, refs: Sequence[Ref], key: str) -> tuple[PlannedComponent, ...]:
-    return tuple(planned_component(checked, kind, ref, (key, index)) for index, ref in enumerate(refs))
 
 
 def _workspace(checked: Checked) -> WorkspaceFiles:
@@ -527,24 +372,24 @@ def _digest(plan: Plan) -> str:
         and [
             [plan.memory.embeddings.name, plan.memory.embeddings.options],
             [plan.memory.vector_store.name, plan.memory.vector_store.options],
-            _as_json(plan.config.memory),
+            as_json(plan.config.memory),
         ],
         "mode": plan.mode,
-        "mcp": [_as_json(plan.config.mcp_servers), _as_json(plan.config.connectors)],
+        "mcp": [as_json(plan.config.mcp_servers), as_json(plan.config.connectors)],
         "opens": [[each.name, each.options] for each in plan.opens],
         "tools": [
             [tool.tool.name, tool.tool.description, tool.tool.parameters, tool.showing] for tool in plan.tools
         ],
         "middlewares": [[each.name, each.options] for each in plan.middlewares],
         "stable": plan.stable,
-        "prompt": _as_json(plan.config.prompt),
+        "prompt": as_json(plan.config.prompt),
         **({"knowledge": list(plan.config.knowledge)} if plan.config.knowledge else {}),
-        "workspace": _as_json(plan.config.workspace),
-        "limits": _as_json(plan.config.limits),
-        "retry": _as_json(plan.config.retry),
+        "workspace": as_json(plan.config.workspace),
+        "limits": as_json(plan.config.limits),
+        "retry": as_json(plan.config.retry),
         "window": plan.profile.max_input_tokens,
         **(
-            {"agents": {name: [each.plan.digest, _as_json(each.spec)] for name, each in plan.agents.items()}}
+            {"agents": {name: [each.plan.digest, as_json(each.spec)] for name, each in plan.agents.items()}}
             if plan.agents
             else {}
         ),

@@ -205,7 +205,8 @@ def _with_service(
 ) -> T:
     import asyncio
 
-    from zeus_runtime.agent.plan import knowledge_service, make_plan
+    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.agent.services import knowledge_service
     from zeus_runtime.cli.start import prepared
 
     checked, _ = read_owner(process, config, env=env, sets=sets)

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.chosen import EmbeddingsInUse
-    from zeus_runtime.agent.plan import Plan, PlannedComponent
+    from zeus_runtime.agent.components import PlannedComponent
+    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plugins import Plugin
     from zeus_runtime.tools import Connection

@@ -10,7 +10,9 @@ from zeus_runtime.config.nodes import Mark, Path, show_path
 from zeus_runtime.config.ref import Ref
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.plan import Plan, PlannedComponent, PlannedMemory
+    from zeus_runtime.agent.components import PlannedComponent
+    from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.agent.services import PlannedMemory
     from zeus_runtime.config import Document
 
 

@@ -1,0 +1,118 @@
+"""What components share while they are created: memory, knowledge bases, further models, sandboxes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from zeus_runtime.agent.components import PlannedComponent, planned_component
+from zeus_runtime.config import ConfigError
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.build import Build
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.config import Ref
+    from zeus_runtime.knowledge.service import KnowledgeService
+    from zeus_runtime.memory.embedding import Embedder
+    from zeus_runtime.memory.service import MemoryService
+    from zeus_runtime.models.interface import Model
+    from zeus_runtime.tools.sandbox import SandboxBackend
+
+
+@dataclass(frozen=True)
+class PlannedMemory:
+    """What long-term memory works with."""
+
+    embeddings: PlannedComponent
+    vector_store: PlannedComponent
+
+
+def planned_memory(checked: Checked) -> PlannedMemory | None:
+    """What long-term memory works with, as the config says; None where it has none."""
+    config = checked.config.memory
+    if config is None:
+        return None
+    from zeus_runtime.config import Ref
+    from zeus_runtime.memory.choice import create_embeddings
+
+    chosen = create_embeddings(config.user, choices={}, configured=config.embeddings, environ=checked.environ)
+    return PlannedMemory(
+        planned_component(checked, "embedding", chosen, ("memory", "embeddings")),
+        planned_component(
+            checked,
+            "vector_store",
+            config.vector_store or Ref(_vectors_beside(checked.config.storage.url)),
+            ("memory", "vector_store"),
+        ),
+    )
+
+
+def _vectors_beside(url: str) -> str:
+    """The vector store that writes in the transactions of this database."""
+    return "pgvector" if url.startswith("postgres") else "sqlite"
+
+
+def memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> MemoryService:
+    """Long-term memory on behalf of the config's user and project; it opens itself at first use."""
+    from zeus_runtime.memory.items import Caller, MemorySettingError, MemorySettings
+    from zeus_runtime.memory.opened import MemorySource
+    from zeus_runtime.memory.service import MemoryService
+
+    def open_chosen(user: str, choice: Ref) -> Embedder:
+        from zeus_runtime.agent.chosen import chosen_embedder
+
+        return chosen_embedder(checked, user, choice, build)
+
+    config = checked.config
+    assert config.memory is not None
+    try:
+        settings = MemorySettings(**vars(config.memory.thresholds))
+    except MemorySettingError as error:
+        where = ("memory", "thresholds", error.where or "")
+        raise ConfigError([checked.diagnostic(error.code, error.message, where, hint=error.remedy)]) from None
+    source = MemorySource(
+        config.storage.url,
+        checked.directory,
+        open_vectors=lambda: planned.vector_store.create(build),
+        open_embedder=lambda: planned.embeddings.create(build),
+        open_chosen=open_chosen,
+        settings=settings.overridden(checked.environ),
+    )
+    project = config.memory.project
+    return MemoryService(source, Caller(config.memory.user, project, config.memory.role if project else None))
+
+
+def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
+    """The knowledge bases of the config's user and project; embedded as its memories would be."""
+    from zeus_runtime.config.model import Memory
+    from zeus_runtime.knowledge.service import KnowledgeService
+    from zeus_runtime.memory.choice import create_embeddings
+    from zeus_runtime.memory.items import Caller
+
+    config = checked.config
+    memory = config.memory or Memory()
+    ref = create_embeddings(memory.user, choices={}, configured=memory.embeddings, environ=checked.environ)
+    planned = planned_component(checked, "embedding", ref, ("memory", "embeddings"))
+    return KnowledgeService(
+        config.storage.url,
+        checked.directory,
+        open_embedder=lambda: planned.create(build),
+        caller=Caller(memory.user, memory.project, memory.role if memory.project else None),
+        linked=config.knowledge,
+    )
+
+
+def opened_model(checked: Checked, build: Build, ref: str | Ref) -> Model:
+    """Another model from its name or Ref, with retry around it."""
+    from zeus_runtime.config import Ref
+    from zeus_runtime.models.retry import with_retry
+
+    chosen = Ref("litellm", {"model": ref}) if isinstance(ref, str) else ref
+    model: Model = planned_component(checked, "model", chosen, ("middlewares",)).create(build)
+    return with_retry(model, build.config.retry)
+
+
+def sandbox_backend(checked: Checked, build: Build, ref: Ref) -> SandboxBackend:
+    """The sandbox backend that a tool's option names."""
+    made: SandboxBackend = planned_component(checked, "sandbox", ref, ("tools",)).create(build)
+    return made
