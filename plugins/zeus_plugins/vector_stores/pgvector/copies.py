@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from zeus_plugins.vector_stores.sqlite.shelf import Shelf
+from zeus_plugins.vector_stores.sqlite.visible import Numbers, covered
 from zeus_runtime import Embedding, Reach, VectorQuery
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Copies:
         self._asked: dict[_Key, int] = {}
         self._fresh_in: object = None
         self._fresh: set[_Key] = set()
-        self._numbers: dict[str, int] = {}
+        self._numbers = Numbers()
 
     def clear(self) -> None:
         """Give back all memory."""
@@ -126,7 +127,7 @@ class Copies:
         for key in keys:
             self._copies.move_to_end(key)
             try:
-                self._copies[key].refresh(raw, key, counts.get(key[:2], (0, 0)), self._number)
+                self._copies[key].refresh(raw, key, counts.get(key[:2], (0, 0)), self._numbers.of)
             except BaseException:
                 del self._copies[key]  # half of what changed may be in it
                 raise
@@ -136,24 +137,9 @@ class Copies:
         while len(self._copies) > in_use and kept > self.most_bytes:
             kept -= self._copies.popitem(last=False)[1].shelf.size
 
-    def _number(self, word: str) -> int:
-        return self._numbers.setdefault(word, len(self._numbers))
-
     def _visible(self, key: _Key, part: Reach, query: VectorQuery) -> NDArray[np.bool_]:
         shelf = self._copies[key].shelf
-        types, visibilities, owners = shelf.figures
-        allowed = np.zeros(len(shelf), np.bool_)
-        for grant in part.grants:
-            numbers = [self._number(each) for each in grant.visibilities]
-            known = np.zeros(len(self._numbers), np.bool_)
-            known[numbers] = True
-            covered = known[visibilities]
-            if grant.own:
-                covered &= owners == self._number(query.user_id)
-            allowed |= covered
-        if query.memory_type is not None:
-            allowed &= types == self._number(query.memory_type)
-        return np.asarray(allowed & shelf.there)
+        return np.asarray(covered(shelf.figures, part, query, self._numbers) & shelf.there)
 
 
 class Found:

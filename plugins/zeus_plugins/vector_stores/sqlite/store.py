@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from zeus_plugins.vector_stores.sqlite.shelf import Shelf
+from zeus_plugins.vector_stores.sqlite.visible import Numbers, covered
 from zeus_runtime import Build, Embedding, Entry, MissingError, Reach, VectorQuery, VectorStore
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class SqliteVectorStore(VectorStore):
 
     def __init__(self) -> None:
         self._copies: OrderedDict[tuple[str, str, Embedding], _Copy] = OrderedDict()
-        self._words: dict[str, int] = {}
+        self._numbers = Numbers()
         self._written_in: object = None
         self._read_in: object = None
         self._fresh: set[tuple[str, str, Embedding]] = set()
@@ -128,13 +129,13 @@ class SqliteVectorStore(VectorStore):
         if self._written_in is not None and self._written_in is connection.get_transaction():
             # What this transaction wrote may be rolled back: it is seen, and not kept.
             copy = _Copy(part, embedding)
-            copy.refresh(connection, self._number)
+            copy.refresh(connection, self._numbers.of)
             return copy
         if key in self._fresh and key in self._copies and self._same_state(connection):
             return self._copies[key]
         copy = self._copies.pop(key) if key in self._copies else _Copy(part, embedding)
         before = copy.shelf.size
-        copy.refresh(connection, self._number)
+        copy.refresh(connection, self._numbers.of)
         self._copies[key] = copy
         if copy.shelf.size > before:
             self._make_room()
@@ -154,27 +155,12 @@ class SqliteVectorStore(VectorStore):
         while len(self._copies) > 1 and kept > _BYTES_KEPT:
             kept -= self._copies.popitem(last=False)[1].shelf.size
 
-    def _number(self, word: str) -> int:
-        return self._words.setdefault(word, len(self._words))
-
     def _visible(self, shelf: Shelf, part: Reach, query: VectorQuery) -> NDArray[np.bool_]:
         key = (part.grants, query.user_id, query.memory_type)
         return shelf.visible(key, lambda start: self._covered(shelf, part, query, start))
 
     def _covered(self, shelf: Shelf, part: Reach, query: VectorQuery, start: int) -> NDArray[np.bool_]:
-        types, visibilities, owners = (column[start:] for column in shelf.figures)
-        allowed = np.zeros(len(types), np.bool_)
-        for grant in part.grants:
-            numbers = [self._number(each) for each in grant.visibilities]
-            known = np.zeros(len(self._words), np.bool_)
-            known[numbers] = True
-            covered = known[visibilities]
-            if grant.own:
-                covered &= owners == self._number(query.user_id)
-            allowed |= covered
-        if query.memory_type is not None:
-            allowed &= types == self._number(query.memory_type)
-        return allowed
+        return covered([column[start:] for column in shelf.figures], part, query, self._numbers)
 
 
 class _Copy:
