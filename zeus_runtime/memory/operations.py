@@ -279,28 +279,31 @@ class Operations:
         found = self._lexicon.find(
             connection, words, parts, caller.user_id, now_ms=records.to_ms(self.time())
         )
-        same = {item.id: item for item in records.same_words(connection, content, parts, caller.user_id)}
         lexical: dict[str, float] = {}
         for part in found:
             slots = part.best_by_words(self._settings.related_words, _NEIGHBOURS)
             lexical |= {part.shelf.id(slot): float(part.lexical[slot]) for slot in slots}
         cosines: dict[str, float] = {}
+        query = None
         if embedded is not None:
             least = self._settings.related_from(embedded.calibration)
             query = VectorQuery(embedded.vector, embedded.embedding, parts, caller.user_id, at_least=least)
             cosines = dict(islice(self._vectors.nearest(connection, query), _NEIGHBOURS))
-            unknown = (lexical.keys() | same.keys()) - cosines.keys()
+        near = lexical.keys() | cosines.keys()
+        items = {
+            item.id: (item, same)
+            for item, same in records.alike(connection, content, near, parts, caller.user_id)
+        }
+        if query is not None and (unknown := items.keys() - cosines.keys()):
             cosines |= self._vectors.cosines(connection, query, unknown)
         for part in found:
-            for item_id in cosines.keys() | same.keys():
+            for item_id in items.keys() - lexical.keys():
                 slot = part.shelf.slot(item_id)
-                if slot is not None and item_id not in lexical:
+                if slot is not None:
                     lexical[item_id] = float(part.lexical[slot])
-        wanted = (lexical.keys() | cosines.keys()) - same.keys()
-        items = same | records.by_ids(connection, wanted, parts, caller.user_id)
         return [
-            Neighbour(item, cosines.get(item.id), lexical.get(item.id), editable=may(caller, "edit", item))
-            for item in items.values()
+            Neighbour(item, cosines.get(key), lexical.get(key), may(caller, "edit", item), same)
+            for key, (item, same) in items.items()
             if item.status == "active"
         ]
 

@@ -7,7 +7,6 @@ of a place holds its row (``lock_place``), so that looking for neighbours and in
 from __future__ import annotations
 
 import hashlib
-import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
@@ -21,9 +20,10 @@ from zeus_runtime.memory.normalise import duplicate_key
 from zeus_runtime.memory.permissions import Operation, Reach, reach
 from zeus_runtime.memory.retrieval.lexical import indexed_words, word_column
 from zeus_runtime.store.memory_tables import EXTRACTION, GONE, HISTORY, ITEM, PLACE, secures_deletes
+from zeus_runtime.store.prepared import Prepared, sqlite_driver
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Connection, Row, Select
+    from sqlalchemy import ColumnElement, Connection, Select
 
 Action: TypeAlias = Literal["stored", "updated", "superseded", "archived", "restored", "imported", "deleted"]
 
@@ -77,7 +77,7 @@ def begin_write(connection: Connection) -> None:
 
     What is deleted is overwritten with zeros.
     """
-    raw = _sqlite(connection)
+    raw = sqlite_driver(connection)
     if raw is not None:
         raw.execute("PRAGMA secure_delete=ON")
         if not raw.in_transaction:
@@ -86,14 +86,9 @@ def begin_write(connection: Connection) -> None:
 
 def begin_read(connection: Connection) -> None:
     """See one state of the database in all statements that follow (SQLite)."""
-    raw = _sqlite(connection)
+    raw = sqlite_driver(connection)
     if raw is not None and not raw.in_transaction:
         raw.execute("BEGIN")
-
-
-def _sqlite(connection: Connection) -> sqlite3.Connection | None:
-    raw: object = connection.connection.dbapi_connection
-    return raw if isinstance(raw, sqlite3.Connection) else None
 
 
 def lock(connection: Connection, name: str) -> None:
@@ -106,14 +101,15 @@ def lock(connection: Connection, name: str) -> None:
 def lock_place(connection: Connection, scope: Scope, scope_id: str) -> Place:
     """The place's row, made if it is new; nobody else changes items of it until the transaction ends."""
     which = {"scope": scope, "scope_id": scope_id}
-    row = connection.execute(_PLACE, which).first()
-    if row is None:
+    found = _PLACE.rows(connection, which)
+    if not found:
         connection.execute(_NEW_PLACE, which)
-        row = connection.execute(_PLACE, which).one()
-    return Place(row[0], row[1])
+        found = _PLACE.rows(connection, which)
+    ((key, changes),) = found
+    return Place(key, changes)
 
 
-_PLACE = (
+_PLACE: Final = Prepared(
     select(PLACE.c.key, PLACE.c.changes)
     .where(PLACE.c.scope == bindparam("scope"), PLACE.c.scope_id == bindparam("scope_id"))
     .with_for_update()
@@ -122,12 +118,14 @@ _NEW_PLACE = text(
     "INSERT INTO memory_place (scope, scope_id, changes) VALUES (:scope, :scope_id, 0)"
     " ON CONFLICT (scope, scope_id) DO NOTHING"
 )
-_COUNT_CHANGE = update(PLACE).where(PLACE.c.key == bindparam("place")).values(changes=bindparam("now"))
+_COUNT_CHANGE: Final = Prepared(
+    update(PLACE).where(PLACE.c.key == bindparam("place")).values(changes=bindparam("now"))
+)
 
 
 def changed(connection: Connection, place: Place) -> Place:
     """Count one more change of the place, for the items that are written next."""
-    connection.execute(_COUNT_CHANGE, {"place": place.key, "now": place.changes + 1})
+    _COUNT_CHANGE.run(connection, {"place": place.key, "now": place.changes + 1})
     return Place(place.key, place.changes + 1)
 
 
@@ -156,7 +154,7 @@ def places(connection: Connection, parts: Sequence[Reach]) -> list[int]:
 
 def write(connection: Connection, item: MemoryItem, place: Place) -> None:
     """Insert ``item``, as of the place's last change."""
-    connection.execute(_INSERT_ITEM, _values(item, place, connection.dialect.name))
+    _INSERT_ITEM.run(connection, _values(item, place, connection.dialect.name))
 
 
 def rewrite(connection: Connection, item: MemoryItem, place: Place) -> None:
@@ -165,7 +163,11 @@ def rewrite(connection: Connection, item: MemoryItem, place: Place) -> None:
     connection.execute(update(ITEM).where(ITEM.c.id == item.id).values(values))
 
 
-_INSERT_ITEM = insert(ITEM)
+_INSERT_ITEM: Final = Prepared(
+    insert(ITEM)
+    .values({name: bindparam(name) for name in ITEM.columns.keys() if name != "key"})  # noqa: SIM118
+    .inline()
+)
 
 
 def _values(item: MemoryItem, place: Place, dialect: str) -> dict[str, Any]:
@@ -201,36 +203,44 @@ def _time(milliseconds: int | None) -> datetime | None:
     return None if milliseconds is None else from_ms(milliseconds)
 
 
-_READ: Final = tuple(
-    ITEM.c[name]
-    for name in (
-        *sorted(_SAME),
-        "valid_from_ms",
-        "valid_until_ms",
-        "embedding_model",
-        "embedding_dimension",
-        "created_ms",
-        "updated_ms",
-        "last_used_ms",
-    )
+_READ: Final = (
+    ITEM.c.id,
+    ITEM.c.content,
+    ITEM.c.memory_type,
+    ITEM.c.scope,
+    ITEM.c.scope_id,
+    ITEM.c.created_by,
+    ITEM.c.source,
+    ITEM.c.confidence,
+    ITEM.c.created_ms,
+    ITEM.c.updated_ms,
+    ITEM.c.last_used_ms,
+    ITEM.c.source_id,
+    ITEM.c.visibility,
+    ITEM.c.status,
+    ITEM.c.subject,
+    ITEM.c.valid_from_ms,
+    ITEM.c.valid_until_ms,
+    ITEM.c.superseded_by,
+    ITEM.c.trust,
+    ITEM.c.embedding_model,
+    ITEM.c.embedding_dimension,
+    ITEM.c.version,
 )
+"""In the order of the fields of ``MemoryItem``, the embedding as its two parts."""
 
-_READ_NAMES: Final = tuple(column.name for column in _READ)
+
+def item_of(row: Sequence[Any]) -> MemoryItem:
+    """The item of a row of ``_READ``."""
+    (*first, created, updated, used), middle, (since, until) = row[:11], row[11:15], row[15:17]
+    model, dimension = row[19:21]
+    times = (from_ms(created), from_ms(updated), _time(used))
+    embedding = None if model is None else _embedding(model, dimension)
+    last = (_time(since), _time(until), *row[17:19], embedding, row[21])
+    return MemoryItem(*(*first, *times, *middle, *last))
 
 
-def item_of(row: Row[Any]) -> MemoryItem:
-    """The item of a row of ``items``' query."""
-    values = dict(zip(_READ_NAMES, row, strict=True))
-    model = values["embedding_model"]
-    return MemoryItem(
-        **{name: values[name] for name in _SAME},
-        created_at=from_ms(values["created_ms"]),
-        updated_at=from_ms(values["updated_ms"]),
-        last_used_at=_time(values["last_used_ms"]),
-        valid_from=_time(values["valid_from_ms"]),
-        valid_until=_time(values["valid_until_ms"]),
-        embedding=None if model is None else Embedding(model, values["embedding_dimension"]),
-    )
+_embedding: Final = lru_cache(64)(Embedding)
 
 
 def items(
@@ -249,15 +259,27 @@ def by_ids(
     found: dict[str, MemoryItem] = {}
     wanted = list(ids)
     if 0 < len(wanted) <= _FEW:
-        # A list of any length is written into the statement anew each time, which takes longer than the query.
-        few = {f"id{number}": wanted[min(number, len(wanted) - 1)] for number in range(_FEW)}
-        rows = connection.execute(_by_few_ids(tuple(parts), user_id), few)
-        return {row.id: item_of(row) for row in rows}
+        rows = _few(tuple(parts), user_id).rows(connection, {**_listed(wanted), "digest": ""})
+        return {row[0]: item_of(row) for row in rows}
     query = _by_ids(tuple(parts), user_id)
     for start in range(0, len(wanted), _MOST_PARAMETERS):
         some = {"ids": wanted[start : start + _MOST_PARAMETERS]}
-        found |= {row.id: item_of(row) for row in connection.execute(query, some)}
+        found |= {row[0]: item_of(row) for row in connection.execute(query, some)}
     return found
+
+
+def alike(
+    connection: Connection, content: str, ids: Collection[str], parts: Sequence[Reach], user_id: str
+) -> list[tuple[MemoryItem, bool]]:
+    """Items within the reach: those of ``ids`` (a dozen or so), and active ones that say the same as ``content``.
+
+    Returns:
+        each with whether it says the same: it differs in nothing but case, spacing and closing punctuation.
+    """
+    wanted, same = list(ids), digest(content)
+    rows = _few(tuple(parts), user_id).rows(connection, {**_listed(wanted[:_FEW]), "digest": same})
+    found = [(item_of(row), row[-1] == same) for row in rows]
+    return found + [(item, False) for item in by_ids(connection, wanted[_FEW:], parts, user_id).values()]
 
 
 @lru_cache(64)
@@ -267,12 +289,18 @@ def _by_ids(parts: tuple[Reach, ...], user_id: str) -> Select[Any]:
 
 
 @lru_cache(64)
-def _by_few_ids(parts: tuple[Reach, ...], user_id: str) -> Select[Any]:
-    wanted = ITEM.c.id.in_([bindparam(f"id{number}") for number in range(_FEW)])
-    return select(*_READ).where(wanted, reach_filter(parts, user_id))
+def _few(parts: tuple[Reach, ...], user_id: str) -> Prepared:
+    """A list of any length is written into a statement anew each time, which takes longer than the query."""
+    ids = ITEM.c.id.in_([bindparam(f"id{number}") for number in range(_FEW)])
+    same = and_(ITEM.c.digest == bindparam("digest"), ITEM.c.status == "active")
+    return Prepared(select(*_READ, ITEM.c.digest).where(or_(ids, same), reach_filter(parts, user_id)))
 
 
-_FEW: Final = 8
+def _listed(ids: Sequence[str]) -> dict[str, str]:
+    return {f"id{number}": ids[number] if number < len(ids) else "" for number in range(_FEW)}
+
+
+_FEW: Final = 12
 _MOST_PARAMETERS: Final = 500
 
 
@@ -300,21 +328,6 @@ def listed(
     )
     query = query.order_by(ITEM.c.updated_ms.desc(), ITEM.c.key.desc()).offset(offset)
     return [item_of(row) for row in connection.execute(query if limit is None else query.limit(limit))]
-
-
-def same_words(
-    connection: Connection, content: str, parts: Sequence[Reach], user_id: str
-) -> list[MemoryItem]:
-    """Active items within the reach that say the same but for case, spacing and closing punctuation."""
-    query = _same_words(tuple(parts), user_id)
-    return [item_of(row) for row in connection.execute(query, {"digest": digest(content)})]
-
-
-@lru_cache(64)
-def _same_words(parts: tuple[Reach, ...], user_id: str) -> Select[Any]:
-    return select(*_READ).where(
-        ITEM.c.digest == bindparam("digest"), ITEM.c.status == "active", reach_filter(parts, user_id)
-    )
 
 
 def superseded_by(connection: Connection, ids: Collection[str]) -> list[MemoryItem]:
@@ -381,11 +394,17 @@ def record(connection: Connection, action: Action, by: str, at: datetime, *chang
         }
         for item in changes
     ]
-    if rows:
-        connection.execute(_INSERT_HISTORY, rows)
+    if len(rows) == 1:
+        _INSERT_HISTORY.run(connection, rows[0])
+    elif rows:
+        connection.execute(insert(HISTORY), rows)
 
 
-_INSERT_HISTORY = insert(HISTORY)
+_INSERT_HISTORY: Final = Prepared(
+    insert(HISTORY)
+    .values({name: bindparam(name) for name in ("item", "version", "action", "by", "at_ms", "content")})
+    .inline()
+)
 
 
 def history(connection: Connection, item_id: str) -> list[Change]:

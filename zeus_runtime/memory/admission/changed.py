@@ -65,8 +65,14 @@ def compare(new: str, old: str, *, near: bool) -> Change:
     Args:
         near: whether the embedding model takes them for the same. Without it only what stands in the texts counts.
     """
-    if same_words(new, old):
-        return Change("duplicate", "same words")
+    return SAME_WORDS if same_words(new, old) else compare_other(new, old, near=near)
+
+
+SAME_WORDS: Final = Change("duplicate", "same words")
+
+
+def compare_other(new: str, old: str, *, near: bool) -> Change:
+    """``compare`` for texts that do not have the same words."""
     ours, theirs = _aligned(state(new), state(old))
     return _told(ours, theirs, near=near) or _compared(ours, theirs, near=near)
 

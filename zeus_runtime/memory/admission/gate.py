@@ -109,12 +109,14 @@ class Neighbour:
         cosine: with the new text; None where one of the two has no vector of this model.
         lexical: ``fusion.lexical_similarity`` with the new text as the query; None where it was not found by words.
         editable: whether the caller may edit it; what they may not edit cannot be superseded by them.
+        same: whether it has the words of the new text (``changed.same_words``), where that is known already.
     """
 
     item: MemoryItem
     cosine: float | None = None
     lexical: float | None = None
     editable: bool = True
+    same: bool | None = None
 
 
 def validate(
@@ -270,13 +272,13 @@ def _compared(
         return []
     from zeus_runtime.memory.admission.changed import same_words
 
-    same = [same_words(content, each.item.content) for each in known]
+    same = [same_words(content, each.item.content) if each.same is None else each.same for each in known]
     decisions: list[Duplicate | Superseded] = []
     for wanted in (True, False):
         for each, is_same in zip(known, same, strict=True):
             if is_same is not wanted or not (is_same or _related(each, settings, calibration)):
                 continue
-            decision = _beside(content, each, settings, calibration, trust, subject)
+            decision = _beside(content, each, settings, calibration, trust, subject, same=is_same)
             if decision is None:
                 continue
             if is_same and not decisions and isinstance(decision, Duplicate):
@@ -306,14 +308,16 @@ def _beside(
     calibration: Calibration | None,
     trust: Trust,
     subject: str | None,
+    *,
+    same: bool,
 ) -> Duplicate | Superseded | None:
-    from zeus_runtime.memory.admission.changed import compare, same_words
+    from zeus_runtime.memory.admission.changed import SAME_WORDS, compare_other, same_words
 
     item = neighbour.item
     if subject and item.subject and not same_words(subject, item.subject):
         return None
     near = neighbour.cosine is not None and neighbour.cosine >= settings.duplicate_from(calibration)
-    change = compare(content, item.content, near=near)
+    change = SAME_WORDS if same else compare_other(content, item.content, near=near)
     more = _TRUST[trust] - _TRUST[item.trust]
     if change.decision == "duplicate" and more <= 0:
         return Duplicate(item, change.reason)

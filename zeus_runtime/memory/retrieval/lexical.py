@@ -23,6 +23,7 @@ from zeus_runtime.memory.permissions import Grant, Reach
 from zeus_runtime.memory.retrieval.fusion import K1, B, query_tokens, search_tokens
 from zeus_runtime.memory.retrieval.ranking import SCOPE_PRIORITY
 from zeus_runtime.store.memory_tables import GONE, ITEM, PLACE
+from zeus_runtime.store.prepared import Prepared
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -225,10 +226,10 @@ class Shelf:
 
     def _catch_up(self, connection: Connection) -> None:
         since = {"place": self._place, "since": self._changes}
-        rows = connection.execute(_CHANGED, since).all()
-        for key in (*connection.execute(_GONE, since).scalars(), *(row[0] for row in rows)):
-            self._take_away(key)
-        found = [tuple(row) for row in rows if row.status == "active" and row.trust != "quarantined"]
+        rows = _CHANGED.rows(connection, since)
+        for row in (*_GONE.rows(connection, since), *rows):
+            self._take_away(row[0])
+        found = [tuple(row) for row in rows if row[-3] == "active" and row[-2] != "quarantined"]
         first = self._taken
         self._append([row[: len(_COLUMNS)] for row in found])
         self._add_entries(first, [row[-1] for row in found])
@@ -337,8 +338,10 @@ class Shelf:
         )
 
 
-_PLACE: Final = select(PLACE.c.key, PLACE.c.changes).where(
-    PLACE.c.scope == bindparam("scope"), PLACE.c.scope_id == bindparam("scope_id")
+_PLACE: Final = Prepared(
+    select(PLACE.c.key, PLACE.c.changes).where(
+        PLACE.c.scope == bindparam("scope"), PLACE.c.scope_id == bindparam("scope_id")
+    )
 )
 _PLACES: Final = """
 SELECT scope, scope_id, key, changes FROM memory_place
@@ -353,19 +356,18 @@ def _places(connection: Connection, reach: Sequence[Reach]) -> dict[tuple[str, s
         return {(scope, of): (key, changes) for scope, of, key, changes in raw.execute(_PLACES, wanted)}
     found: dict[tuple[str, str], tuple[int, int]] = {}
     for part in reach:
-        row = connection.execute(_PLACE, {"scope": part.scope, "scope_id": part.scope_id}).first()
-        if row is not None:
-            found[part.scope, part.scope_id] = (int(row[0]), int(row[1]))
+        for key, changes in _PLACE.rows(connection, {"scope": part.scope, "scope_id": part.scope_id}):
+            found[part.scope, part.scope_id] = (key, changes)
     return found
 
 
-_CHANGED: Final = (
+_CHANGED: Final = Prepared(
     select(*_COLUMNS, ITEM.c.status, ITEM.c.trust, ITEM.c.content)
     .where(ITEM.c.place == bindparam("place"), ITEM.c.changed > bindparam("since"))
     .order_by(ITEM.c.key)
 )
-_GONE: Final = select(GONE.c.item).where(
-    GONE.c.place == bindparam("place"), GONE.c.changed > bindparam("since")
+_GONE: Final = Prepared(
+    select(GONE.c.item).where(GONE.c.place == bindparam("place"), GONE.c.changed > bindparam("since"))
 )
 _SOMETHING: Final = 1e-12
 _ALWAYS: Final = (-(2**62), 2**62)
