@@ -25,6 +25,8 @@ def normalise(text: str) -> str:
     instructions from a reader or tear a secret into parts that no pattern knows; they go, as do control characters
     and lone surrogates. Line breaks stay. ``normalise(normalise(text)) == normalise(text)``.
     """
+    if text.isascii() and text.isprintable() and "  " not in text and text == text.strip():
+        return text
     for _ in range(4):
         once = _once(text)
         if once == text:

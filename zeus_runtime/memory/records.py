@@ -159,20 +159,19 @@ def write(connection: Connection, item: MemoryItem, place: Place) -> None:
 
 def rewrite(connection: Connection, item: MemoryItem, place: Place) -> None:
     """Put ``item`` in the place of its former version."""
-    values = _values(item, place, connection.dialect.name)
-    connection.execute(update(ITEM).where(ITEM.c.id == item.id).values(values))
+    _UPDATE_ITEM.run(connection, {"which": item.id, **_values(item, place, connection.dialect.name)})
 
 
-_INSERT_ITEM: Final = Prepared(
-    insert(ITEM)
-    .values({name: bindparam(name) for name in ITEM.columns.keys() if name != "key"})  # noqa: SIM118
-    .inline()
-)
+_COLUMNS: Final[dict[str, Any]] = {
+    column.name: bindparam(column.name) for column in ITEM.columns if column.name != "key"
+}
+_INSERT_ITEM: Final = Prepared(insert(ITEM).values(_COLUMNS).inline())
+_UPDATE_ITEM: Final = Prepared(update(ITEM).where(ITEM.c.id == bindparam("which")).values(_COLUMNS))
 
 
 def _values(item: MemoryItem, place: Place, dialect: str) -> dict[str, Any]:
     searched = item.status == "active" and item.trust != "quarantined"
-    words = indexed_words(item.content) if searched else []
+    words = indexed_words(item.content) if searched else ()
     return {
         **{name: getattr(item, name) for name in _SAME},
         "place": place.key,
@@ -190,6 +189,7 @@ def _values(item: MemoryItem, place: Place, dialect: str) -> dict[str, Any]:
     }
 
 
+@lru_cache(64)
 def digest(content: str) -> str:
     """Equal for texts that ``duplicate_key`` takes for the same."""
     return hashlib.sha256(duplicate_key(content).encode()).hexdigest()[:32]
