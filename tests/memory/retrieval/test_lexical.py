@@ -120,11 +120,17 @@ def test_scores_follow_from_what_the_caller_may_see_alone(connection: Connection
             assert found(connection, lexicon, query, caller) == pytest.approx(expected(items, query, caller))
 
 
-def test_what_is_held_in_memory_follows_every_change(connection: Connection) -> None:
-    choose = random.Random(5)
+@pytest.mark.parametrize("words_kept", [3, 4_096])
+@pytest.mark.parametrize("looked_up", [0, 12, 10_000])
+def test_what_is_held_in_memory_follows_every_change(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, looked_up: int, words_kept: int
+) -> None:
+    monkeypatch.setattr("zeus_runtime.memory.retrieval.lexical._LOOKED_UP", looked_up)
+    monkeypatch.setattr("zeus_runtime.memory.retrieval.lexical._WORDS_KEPT", words_kept)
+    choose = random.Random(5 + looked_up)
     lexicon, late = Lexicon(), Lexicon()
     items: dict[int, MemoryItem] = {}
-    for turn in range(100):
+    for turn in range(60):
         number = choose.randrange(30)
         content = " ".join(choose.choices(WORDS, k=choose.randrange(1, 7)))
         known = items.get(number)
@@ -140,9 +146,25 @@ def test_what_is_held_in_memory_follows_every_change(connection: Connection) -> 
         query = " ".join(choose.choices(WORDS, k=2))
         there = list(items.values())
         assert found(connection, lexicon, query) == pytest.approx(expected(there, query))
-        if turn % 40 == 39:
+        if turn % 25 == 24:
             assert found(connection, late, query) == pytest.approx(expected(there, query))
     connection.exec_driver_sql("INSERT INTO memory_words(memory_words, rank) VALUES ('integrity-check', 1)")
+
+
+def test_a_word_that_was_read_before_a_change_is_not_found_where_it_stood(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zeus_runtime.memory.retrieval.lexical._LOOKED_UP", 0)
+    lexicon = Lexicon()
+    items = [item(1, "green tea"), item(2, "black tea"), item(3, "coffee")]
+    write(connection, *items)
+    assert found(connection, lexicon, "coffee").keys() == {"m3"}
+    items[0] = records.new_version(items[0], NOW, content="oat milk")
+    write(connection, items[0])
+    remove(connection, items.pop(1))
+    write(connection, items[-1])
+    for query in ("tea", "green tea", "milk", "coffee tea", "black"):
+        assert found(connection, lexicon, query) == pytest.approx(expected(items, query))
 
 
 def test_a_place_that_changed_much_is_read_anew(

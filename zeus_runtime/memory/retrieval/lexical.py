@@ -190,6 +190,7 @@ class Shelf:
         self._kept = 0
         self._looked_up = 0
         self._unread: dict[str, str] | None = None
+        self._unread_of = 0
 
     def __len__(self) -> int:
         return self._taken
@@ -245,7 +246,6 @@ class Shelf:
     def _take_away(self, key: int) -> None:
         item_id = self._by_key.pop(key, None)
         if item_id is not None:
-            self._look_up_singly()
             slot = self._slots.pop(item_id)
             self._figures["there"][slot] = False
             self._gone += 1
@@ -315,7 +315,7 @@ class Shelf:
             for word, often in Counter(indexed_words(content)).items():
                 known = self._entries.get(word)
                 if known is None and self._unread is not None:
-                    known = self._keep(word, _counted(self._unread.pop(word, "")))
+                    known = self._keep(word, self._read_now(word))
                 if known is not None:
                     self._kept += 1
                     known.add(slot, often)
@@ -324,35 +324,39 @@ class Shelf:
         """Word to the slots that have it; some may be of items that are gone."""
         unknown = [word for word in words if word not in self._entries]
         if unknown and self._place is not None:
-            for word, found in self._read_entries(connection, self._place, unknown).items():
-                self._keep(word, found)
+            self._read_entries(connection, self._place, unknown)
         known = {word: self._entries.get(word, _NONE) for word in words}
         for word in known.keys() & self._entries.keys():
             self._entries.move_to_end(word)
         while len(self._entries) > _WORDS_KEPT or (self._kept > _ENTRIES_KEPT and len(self._entries) > 1):
             self._kept -= len(self._entries.popitem(last=False)[1])
-            self._look_up_singly()
+            self._unread, self._looked_up = None, 0
         return known
 
-    def _read_entries(self, connection: Connection, place: int, words: Sequence[str]) -> dict[str, _Found]:
+    def _read_entries(self, connection: Connection, place: int, words: Sequence[str]) -> None:
         """From the index word by word at first; from then on all words of a small place are at hand, unread."""
         self._looked_up += len(words)
         if self._unread is None and self._looked_up > _LOOKED_UP and len(self) <= _SMALL:
-            self._unread = _all_entries(connection, place)
-        if self._unread is None:
-            return _entries(connection, place, words)
-        return {word: _counted(self._unread.pop(word, "")) for word in words}
+            self._unread, self._unread_of = _all_entries(connection, place), self._taken
+        if self._unread is not None:
+            for word in words:
+                self._keep(word, self._read_now(word))
+            return
+        for word, found in _entries(connection, place, words).items():
+            self._keep(word, self._found(*found, self._taken))
 
-    def _look_up_singly(self) -> None:
-        """What is unread speaks of the items as they were, and not of words that were forgotten since."""
-        self._unread, self._looked_up = None, 0
+    def _read_now(self, word: str) -> Entries:
+        """What is unread speaks of the items as they were: those that changed since have got their entries."""
+        assert self._unread is not None
+        return self._found(*_counted(self._unread.pop(word, "")), self._unread_of)
 
-    def _keep(self, word: str, found: _Found) -> Entries:
-        entries = self._entries[word] = self._found(*found)
+    def _keep(self, word: str, entries: Entries) -> Entries:
+        self._entries[word] = entries
         self._kept += len(entries)
         return entries
 
-    def _found(self, keys: NDArray[np.int64], counts: NDArray[np.float64]) -> Entries:
+    def _found(self, keys: NDArray[np.int64], counts: NDArray[np.float64], of: int) -> Entries:
+        """The entries of an index that knew the first ``of`` slots."""
         if self._ascending:
             own = self.figure("key")
             slots = np.minimum(np.searchsorted(own, keys), max(0, self._taken - 1))
@@ -360,6 +364,7 @@ class Shelf:
             return Entries(slots[same], counts[same])
         wanted = ((self._by_key.get(int(key)), often) for key, often in zip(keys, counts, strict=True))
         known = [(self._slots[item_id], often) for item_id, often in wanted if item_id is not None]
+        known = [(slot, often) for slot, often in known if slot < of]
         return Entries(
             np.array([slot for slot, _ in known], np.int64),
             np.array([often for _, often in known], np.float64),
