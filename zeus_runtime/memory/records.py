@@ -231,15 +231,18 @@ _READ: Final = (
 
 
 def item_of(row: Sequence[Any]) -> MemoryItem:
-    """The item of a row of ``_READ``."""
+    """The item of a row of ``_READ``, which was an item when it was written: it is not checked again."""
     (*first, created, updated, used), middle, (since, until) = row[:11], row[11:15], row[15:17]
     model, dimension = row[19:21]
     times = (from_ms(created), from_ms(updated), _time(used))
     embedding = None if model is None else _embedding(model, dimension)
     last = (_time(since), _time(until), *row[17:19], embedding, row[21])
-    return MemoryItem(*(*first, *times, *middle, *last))
+    item = object.__new__(MemoryItem)
+    vars(item).update(zip(_FIELDS, (*first, *times, *middle, *last), strict=True))
+    return item
 
 
+_FIELDS: Final = tuple(each.name for each in fields(MemoryItem))
 _embedding: Final = lru_cache(64)(Embedding)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -98,7 +97,7 @@ def _aligned(ours: Statement, theirs: Statement) -> tuple[Statement, Statement]:
     words = [
         word if word.key in shared else _renamed(word, alike.get(_start(word), ())) for word in ours.words
     ]
-    return replace(ours, words=tuple(words)), theirs
+    return ours._replace(words=tuple(words)), theirs
 
 
 _LEAST: Final = 4

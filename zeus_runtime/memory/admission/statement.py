@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -64,8 +63,7 @@ class Word(NamedTuple):
     place: int
 
 
-@dataclass(frozen=True)
-class Statement:
+class Statement(NamedTuple):
     """A text taken apart.
 
     Args:
