@@ -1,9 +1,9 @@
-"""Zeus's memory beside mem0 and LangGraph's stores: ``python -m benchmarks.memory_peers [ITEMS …]``.
+"""Zeus's memory beside mem0 and LangGraph's stores: ``python -m benchmarks.memory_peers [ITEMS SCOPES]``.
 
-The same sentences and the same vectors, made beforehand, in one scope, each in a process of its own. mem0 runs without
-its language model (``infer=False``), spaCy's and fastembed's; LangGraph's stores compare vectors only. The stores are
-filled in blocks; then searches and adds are timed one by one.
-``python -m benchmarks.memory_peers NAME ITEMS FOLDER`` measures one and prints one JSON line.
+The same sentences and the same vectors, made beforehand, dealt out to so many users, each product in a process of its
+own. mem0 runs without its language model (``infer=False``), spaCy's and fastembed's; LangGraph's stores compare vectors
+only. The stores are filled in blocks; then searches and adds are timed one by one, up to 100 of them or 20 s of CPU.
+``python -m benchmarks.memory_peers NAME ITEMS SCOPES FOLDER`` measures one and prints one JSON line.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from typing import Any, Protocol
 
 from langchain_core.embeddings import Embeddings
 
-from benchmarks.memory import _WHAT, _WHO, Prepared, fill, sentences
+from benchmarks.memory import _WHAT, _WHO, Prepared, fill, sentences, user
 
 os.environ["MEM0_TELEMETRY"] = "false"
 os.environ["ANONYMIZED_TELEMETRY"] = "false"
 
 NAMES = ("zeus", "mem0_chroma", "mem0_qdrant", "langgraph_memory", "langgraph_sqlite")
 TIMED = 100
-_USER = "user_0"
 _BLOCK = 1_000
+_LONGEST = 20
+_LEAST = 5
 
 
 class Looked(Embeddings):
@@ -177,33 +178,35 @@ def _questions(count: int) -> list[str]:
     return [f"What does {choose.choice(_WHO).lower()} think of {choose.choice(_WHAT)}?" for _ in range(count)]
 
 
-async def _timed(call: Callable[[str], Awaitable[object]], texts: Sequence[str]) -> float:
-    """Median milliseconds of CPU."""
-    found = []
+async def _timed(call: Callable[[str, str], Awaitable[object]], texts: Sequence[str], scopes: int) -> Any:
+    """Milliseconds of CPU, the median and the time that 95 % keep within, of one call for each text and user."""
+    choose, found = random.Random(7), []
     for text in texts:
+        who = user(choose.randrange(scopes), scopes)
         start = time.process_time()
-        await call(text)
-        found.append(time.process_time() - start)
-    return statistics.median(found) * 1_000
+        await call(who, text)
+        found.append((time.process_time() - start) * 1_000)
+        if len(found) >= _LEAST and sum(found) > _LONGEST * 1_000:
+            break
+    return statistics.median(found), sorted(found)[int(len(found) * 0.95)]
 
 
-async def one(name: str, count: int, folder: Path) -> dict[str, Any]:
+async def one(name: str, count: int, scopes: int, folder: Path) -> dict[str, Any]:
     """Fill it, then time adds and searches."""
     from zeus_plugins.embeddings.static.embedder import StaticEmbedder
 
     texts, new, questions = sentences(count), sentences(TIMED, seed=99), _questions(TIMED)
     start = time.process_time()
     if name == "zeus":
-        filled = await fill(folder, texts)
+        filled = await fill(folder, texts, scopes)
         await filled.embedder.prepare(new)
         await filled.embedder.prepare(questions, purpose="query")
-        memory = filled.of(_USER)
 
-        async def add(text: str) -> object:
-            return await memory.add_explicit_memory(text)
+        async def add(who: str, text: str) -> object:
+            return await filled.of(who).add_explicit_memory(text)
 
-        async def search(text: str) -> object:
-            return await memory.search_memories(text)
+        async def search(who: str, text: str) -> object:
+            return await filled.of(who).search_memories(text)
 
         close = None
     else:
@@ -212,52 +215,63 @@ async def one(name: str, count: int, folder: Path) -> dict[str, Any]:
         kind, _, where = name.partition("_")
         store: Store = (Mem0 if kind == "mem0" else LangGraph)(where, folder, known)
         start = time.process_time()
-        for block in range(0, count, _BLOCK):
-            store.fill(_USER, texts[block : block + _BLOCK])
+        for number in range(scopes):
+            own = texts[number::scopes]
+            for block in range(0, len(own), _BLOCK):
+                store.fill(user(number, scopes), own[block : block + _BLOCK])
 
-        async def add(text: str) -> object:
-            store.add(_USER, text)
+        async def add(who: str, text: str) -> object:
+            store.add(who, text)
             return None
 
-        async def search(text: str) -> object:
-            return store.search(_USER, text, 5)
+        async def search(who: str, text: str) -> object:
+            return store.search(who, text, 5)
 
         close = store.close
     filling = time.process_time() - start
-    if not await search(questions[0]):
-        raise RuntimeError(f"{name} finds nothing")
-    figures = {"search_ms": await _timed(search, questions), "add_ms": await _timed(add, new)}
-    await (memory.aclose() if close is None else asyncio.to_thread(close))
+    for number in range(scopes):
+        if not await search(user(number, scopes), questions[0]):
+            raise RuntimeError(f"{name} finds nothing")
+    figures = {
+        "search_ms": await _timed(search, questions, scopes),
+        "add_ms": await _timed(add, new, scopes),
+    }
+    await (filled.memory.aclose() if close is None else asyncio.to_thread(close))
     return {"name": name, "items": count, "fill_s": filling, **figures}
 
 
-def _run(name: str, count: int) -> dict[str, Any]:
+def _run(name: str, count: int, scopes: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "benchmarks.memory_peers", name, str(count), folder]
+        command = [sys.executable, "-m", "benchmarks.memory_peers", name, str(count), str(scopes), folder]
         done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        return {"name": name, "items": 0, "error": done.stderr.strip().splitlines()[-1:]}
+        return {"name": name, "error": done.stderr.strip().splitlines()[-1:]}
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
 
 
 def main() -> None:
     if len(sys.argv) > 1 and sys.argv[1] in NAMES:
-        print(json.dumps(asyncio.run(one(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])))))
+        name, count, scopes, folder = sys.argv[1:5]
+        print(json.dumps(asyncio.run(one(name, int(count), int(scopes), Path(folder)))))
         return
-    for count in map(int, sys.argv[1:] or ("5000", "50000")):
+    given = [int(each) for each in sys.argv[1:]]
+    for count, scopes in [(given[0], given[1])] if len(given) > 1 else [(50_000, 50), (5_000, 1)]:
+        print(
+            f"{count:,} items in {scopes} scopes: milliseconds of CPU, median and 95 %, and times Zeus's median"
+        )
         base: dict[str, Any] = {}
         for name in NAMES:
-            found = _run(name, count)
+            found = _run(name, count, scopes)
             base = base or found
             if "error" in found:
                 print(f"{name:<20} {found['error']}")
                 continue
-            ratios = [found[key] / base[key] for key in ("search_ms", "add_ms")]
-            print(
-                f"{name:<20}{found['items']:>8,} items, CPU: filled in {found['fill_s']:7.1f} s, search"
-                f" {found['search_ms']:8.2f} ms ({ratios[0]:5.1f}), add {found['add_ms']:8.2f} ms ({ratios[1]:5.1f})"
+            figures = "".join(
+                f"  {what} {found[key][0]:9.2f} {found[key][1]:9.2f} ({found[key][0] / base[key][0]:7.3f})"
+                for what, key in (("search", "search_ms"), ("add", "add_ms"))
             )
+            print(f"{name:<18} filled in {found['fill_s']:6.1f} s{figures}", flush=True)
 
 
 if __name__ == "__main__":
