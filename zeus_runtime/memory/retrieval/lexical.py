@@ -167,6 +167,8 @@ class Shelf:
         self._clear()
 
     def _clear(self) -> None:
+        self.reading: object = object()
+        """Another one each time it is read anew: slots of before mean nothing then."""
         self._place: int | None = None
         self._changes = -1
         self._figures: dict[str, NDArray[Any]] = {name: np.zeros(0, kind) for name, kind in _FIGURES.items()}
@@ -192,6 +194,10 @@ class Shelf:
     def id(self, slot: int) -> str:
         """The item of a slot."""
         return self._ids[slot]
+
+    def ids(self, start: int) -> Sequence[str]:
+        """The items of the slots from ``start`` on."""
+        return self._ids[start:]
 
     def slot(self, item_id: str) -> int | None:
         """Where an item stands now."""

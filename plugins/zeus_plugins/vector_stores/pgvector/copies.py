@@ -17,7 +17,7 @@ import numpy as np
 
 from zeus_plugins.vector_stores.sqlite.shelf import Shelf
 from zeus_plugins.vector_stores.sqlite.visible import Numbers, covered
-from zeus_runtime import Embedding, Reach, VectorQuery
+from zeus_runtime import AtHand, Embedding, Reach, VectorQuery
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -139,7 +139,11 @@ class Copies:
 
     def _visible(self, key: _Key, part: Reach, query: VectorQuery) -> NDArray[np.bool_]:
         shelf = self._copies[key].shelf
-        return np.asarray(covered(shelf.figures, part, query, self._numbers) & shelf.there)
+
+        def within(start: int) -> NDArray[np.bool_]:
+            return covered([column[start:] for column in shelf.figures], part, query, self._numbers)
+
+        return shelf.visible((part.grants, query.user_id, query.memory_type), within)
 
 
 class Found:
@@ -148,6 +152,10 @@ class Found:
     def __init__(self, shelves: Sequence[tuple[Shelf, NDArray[np.bool_]]], query: VectorQuery) -> None:
         self._shelves = shelves
         self._query = query
+
+    def at_hand(self) -> list[AtHand]:
+        """As ``VectorStore.at_hand``."""
+        return [_Kept(shelf, visible, self._query) for shelf, visible in self._shelves]
 
     def nearest(self) -> Iterator[tuple[str, float]]:
         """As ``VectorStore.nearest``; exact."""
@@ -163,6 +171,27 @@ class Found:
         for shelf, visible in self._shelves:
             found |= shelf.cosines(wanted, self._query.vector, visible)
         return found
+
+
+class _Kept(AtHand):
+    """A copy, asked by slots."""
+
+    def __init__(self, shelf: Shelf, visible: NDArray[np.bool_], query: VectorQuery) -> None:
+        self.kept = shelf
+        self._shelf, self._visible, self._vector = shelf, visible, query.vector
+
+    def ids(self, start: int) -> Sequence[str]:
+        return self._shelf.ids(start)
+
+    def slots(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        return self._shelf.slots(ids)
+
+    def at_most(self) -> NDArray[np.float32]:
+        return np.where(self._visible, self._shelf.at_most(self._vector), np.float32(-np.inf))
+
+    def cosines(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
+        cosines = self._shelf.compared(slots, self._vector)
+        return np.where(self._visible[slots], cosines, np.float32(-np.inf))
 
 
 class _Copy:

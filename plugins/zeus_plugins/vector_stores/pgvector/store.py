@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_plugins.vector_stores.pgvector.copies import Copies, Found, count_change, places_of
 from zeus_plugins.vector_stores.pgvector.options import Options
 from zeus_plugins.vector_stores.pgvector.schema import indexed_dimensions, prepare
-from zeus_runtime import Build, Entry, MissingError, VectorQuery, VectorStore
+from zeus_runtime import AtHand, Build, Entry, MissingError, VectorQuery, VectorStore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -142,6 +142,10 @@ class PgVectorStore(VectorStore):
             f"{_COMPARED}{reach} AND id = ANY(%(ids)s)", {**values, "ids": list(ids)}
         )
         return dict(rows.fetchall())
+
+    def at_hand(self, connection: Connection, query: VectorQuery) -> Sequence[AtHand] | None:
+        copies = self._copies_of(connection, query)
+        return None if copies is None else copies.at_hand()
 
     def ids(self, connection: Connection) -> set[str]:
         return {row[0] for row in _raw(connection).execute("SELECT id FROM memory_vector_pg")}
