@@ -29,6 +29,7 @@ from zeus_runtime.store import schema
 from zeus_runtime.store.memory_tables import ITEM
 from zeus_runtime.store.row_security import act_for, act_for_upkeep
 from zeus_runtime.store.transactions import retry_while_locked
+from zeus_runtime.store.word_entries import prepare_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,6 +113,7 @@ class Operations:
             records.begin_write(connection)
             records.lock(connection, "tables")
             act_for_upkeep(connection)
+            self._lexicon.way = prepare_words(connection)
             self._vectors.prepare(connection)
 
         await schema.ready(self._database)

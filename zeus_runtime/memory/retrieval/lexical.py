@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -23,6 +23,7 @@ from zeus_runtime.memory.permissions import Grant, Reach
 from zeus_runtime.memory.retrieval.fusion import K1, B, query_tokens, search_tokens
 from zeus_runtime.memory.retrieval.ranking import SCOPE_PRIORITY
 from zeus_runtime.store.memory_tables import GONE, ITEM, PLACE
+from zeus_runtime.store.word_entries import Way, entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -163,7 +164,8 @@ class Shelf:
     A slot is never used again: an item that changed gets a new one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, way: Way = "of the place") -> None:
+        self._way = way
         self._clear()
 
     def _clear(self) -> None:
@@ -318,10 +320,10 @@ class Shelf:
         """Word to the slots that have it; some may be of items that are gone."""
         unknown = [word for word in words if word not in self._entries]
         if unknown and self._place is not None:
-            for word, (keys, counts) in _entries(connection, self._place, unknown).items():
-                found = self._found(keys, counts)
-                self._entries[word] = found
-                self._kept += len(found)
+            found = _entries(connection, self._place, unknown, self._way)
+            for word, (keys, counts) in found.items():
+                self._entries[word] = self._found(keys, counts)
+                self._kept += len(self._entries[word])
         known = {word: self._entries.get(word, _NONE) for word in words}
         for word in known.keys() & self._entries.keys():
             self._entries.move_to_end(word)
@@ -383,7 +385,7 @@ _NONE: Final = Entries(np.zeros(0, np.int64), np.zeros(0, np.float64))
 _Found: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.float64]]"
 
 
-def _entries(connection: Connection, place: int, words: Sequence[str]) -> dict[str, _Found]:
+def _entries(connection: Connection, place: int, words: Sequence[str], way: Way) -> dict[str, _Found]:
     """The items of a place that have each of ``words``, by key, and how often."""
     terms = {f"{place}_{word}": word for word in words}
     if connection.dialect.name == "sqlite":
@@ -393,15 +395,8 @@ def _entries(connection: Connection, place: int, words: Sequence[str]) -> dict[s
             word: _counted(driver.execute(_SQLITE, (term,)).fetchone()[0] or "")
             for term, word in terms.items()
         }
-    return _entries_on_postgres(connection, place, terms)
-
-
-def _entries_on_postgres(connection: Connection, place: int, terms: Mapping[str, str]) -> dict[str, _Found]:
-    """In one statement, and packed: a row for each entry of a common word would take longer than to find them."""
-    values = {"place": place, "terms": list(terms)}
-    found = dict.fromkeys(terms.values(), (_NO_KEYS, _NO_COUNTS))
-    raw: Any = connection.connection.dbapi_connection
-    for term, keys, counts in raw.execute(_POSTGRES, values, binary=True):
+    found = dict.fromkeys(words, (_NO_KEYS, _NO_COUNTS))
+    for term, (keys, counts) in entries(connection, place, list(terms), way).items():
         found[terms[term]] = (
             np.frombuffer(keys, ">i8").astype(np.int64),
             np.frombuffer(counts, ">i4").astype(np.float64),
@@ -422,14 +417,6 @@ _SQLITE: Final = "SELECT group_concat(doc) FROM memory_word WHERE term = ?"
 
 _NO_KEYS: Final = np.zeros(0, np.int64)
 _NO_COUNTS: Final = np.zeros(0, np.float64)
-_POSTGRES: Final = """
-SELECT term, string_agg(int8send(key), ''::bytea ORDER BY key), string_agg(int4send(often), ''::bytea ORDER BY key)
-FROM unnest(%(terms)s::text[]) AS term
-CROSS JOIN LATERAL (
-  SELECT key, CASE WHEN length(words) = word_count THEN 1
-    ELSE cardinality((SELECT positions FROM unnest(words) WHERE lexeme = term)) END AS often
-  FROM memory_item WHERE place = %(place)s AND words @@ format('%%L', term)::tsquery OFFSET 0
-) AS entry GROUP BY term"""
 
 
 @dataclass(frozen=True)
@@ -460,9 +447,13 @@ class Part:
 
 
 class Lexicon:
-    """The shelves that were asked for, the last used ones kept. For one thread at a time."""
+    """The shelves that were asked for, the last used ones kept. For one thread at a time.
+
+    ``way`` is how entries of words are asked for (PostgreSQL).
+    """
 
     def __init__(self) -> None:
+        self.way: Way = "of the place"
         self._shelves: OrderedDict[tuple[str, str, str], Shelf] = OrderedDict()
 
     def find(
@@ -501,7 +492,7 @@ class Lexicon:
     def _shelf(self, connection: Connection, part: Reach, user_id: str, now: tuple[int, int] | None) -> Shelf:
         # A project's rows may differ by who asks (row-level security), so each member has a copy.
         key = (part.scope, part.scope_id, user_id)
-        shelf = self._shelves.pop(key) if key in self._shelves else Shelf()
+        shelf = self._shelves.pop(key) if key in self._shelves else Shelf(self.way)
         shelf.refresh(connection, now)
         self._shelves[key] = shelf
         while len(self._shelves) > 1 and sum(map(len, self._shelves.values())) > _ITEMS_KEPT:
@@ -529,9 +520,9 @@ def _scores(
         having = sum(view.seen(each.slots) for each, (_, view) in zip(found, shelves, strict=True))
         weight = math.log(1 + (texts - having + 0.5) / (having + 0.5))
         best += weight
-        for entries, score, length in zip(found, scores, lengths, strict=True):
-            if len(entries):
-                score[entries.slots] += length.shares(entries, weight * (K1 + 1))
+        for having_it, score, length in zip(found, scores, lengths, strict=True):
+            if len(having_it):
+                score[having_it.slots] += length.shares(having_it, weight * (K1 + 1))
     for score in scores:
         score /= best
         np.minimum(score, 1.0, out=score)
