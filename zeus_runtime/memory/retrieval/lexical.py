@@ -21,6 +21,7 @@ from sqlalchemy import bindparam, select
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, MemoryType
 from zeus_runtime.memory.permissions import Grant, Reach
 from zeus_runtime.memory.retrieval.fusion import K1, B, query_tokens, search_tokens
+from zeus_runtime.memory.retrieval.packed_items import ALWAYS_MS, Columns, packed_items
 from zeus_runtime.memory.retrieval.ranking import SCOPE_PRIORITY
 from zeus_runtime.store.memory_tables import GONE, ITEM, PLACE
 from zeus_runtime.store.word_entries import Way, entries
@@ -226,6 +227,9 @@ class Shelf:
 
     def _read(self, connection: Connection, place: int) -> None:
         self._clear()
+        if connection.dialect.name == "postgresql":
+            self._append_columns(packed_items(connection, place))
+            return
         query = select(*_COLUMNS).where(
             ITEM.c.place == place, ITEM.c.status == "active", ITEM.c.trust != "quarantined"
         )
@@ -253,30 +257,47 @@ class Shelf:
     def _append(self, rows: Sequence[tuple[Any, ...]]) -> None:
         if not rows:
             return
-        start, end = self._taken, self._taken + len(rows)
+        keys, ids, confidences, words, froms, untils, owners, visibilities, types = zip(*rows, strict=True)
+        self._append_columns(
+            Columns(
+                keys,
+                ids,
+                confidences,
+                words,
+                [_ALWAYS[0] if time is None else time for time in froms],
+                [_ALWAYS[1] if time is None else time for time in untils],
+                owners,
+                [_VISIBILITY[each] for each in visibilities],
+                [_TYPE[each] for each in types],
+            )
+        )
+
+    def _append_columns(self, new: Columns) -> None:
+        if not len(new.ids):
+            return
+        start, end = self._taken, self._taken + len(new.ids)
         room = len(self._figures["key"])
         if end > room:
             room = max(end, room * 3 // 2 + 64) if start else end
             self._figures = {name: grown(column, start, room) for name, column in self._figures.items()}
-        keys, ids, confidences, words, froms, untils, owners, visibilities, types = zip(*rows, strict=True)
-        new: dict[str, Sequence[Any]] = {
-            "key": keys,
-            "confidence": confidences,
-            "words": words,
-            "valid_from": [_ALWAYS[0] if time is None else time for time in froms],
-            "valid_until": [_ALWAYS[1] if time is None else time for time in untils],
-            "owner": [self._owners.setdefault(owner, len(self._owners)) for owner in owners],
-            "visibility": [_VISIBILITY[each] for each in visibilities],
-            "memory_type": [_TYPE[each] for each in types],
-            "there": [True] * len(rows),
-        }
-        for name, values in new.items():
-            self._figures[name][start:end] = values
-        self._timed += sum(time is not None for time in (*froms, *untils))
-        self._ascending = self._ascending and (not start or int(self._figures["key"][start - 1]) < keys[0])
-        self._ids.extend(ids)
-        self._slots.update(zip(ids, range(start, end), strict=True))
-        self._by_key.update(zip(keys, ids, strict=True))
+        column = self._figures
+        column["key"][start:end] = new.keys
+        column["confidence"][start:end] = new.confidences
+        column["words"][start:end] = new.words
+        column["valid_from"][start:end] = new.valid_from
+        column["valid_until"][start:end] = new.valid_until
+        column["owner"][start:end] = [self._owners.setdefault(each, len(self._owners)) for each in new.owners]
+        column["visibility"][start:end] = new.visibilities
+        column["memory_type"][start:end] = new.types
+        column["there"][start:end] = True
+        self._timed += int(
+            np.count_nonzero(column["valid_from"][start:end] != _ALWAYS[0])
+            + np.count_nonzero(column["valid_until"][start:end] != _ALWAYS[1])
+        )
+        self._ascending = self._ascending and (not start or column["key"][start - 1] < column["key"][start])
+        self._ids.extend(new.ids)
+        self._slots.update(zip(new.ids, range(start, end), strict=True))
+        self._by_key.update(zip(column["key"][start:end].tolist(), new.ids, strict=True))
         self._taken = end
         for (grants, user_id), view in self._views.items():
             view.add(self._covered(grants, user_id, start), self._figures["words"][start:end])
@@ -376,7 +397,7 @@ _GONE: Final = select(GONE.c.item).where(
     GONE.c.place == bindparam("place"), GONE.c.changed > bindparam("since")
 )
 _SOMETHING: Final = 1e-12
-_ALWAYS: Final = (-(2**62), 2**62)
+_ALWAYS: Final = (-ALWAYS_MS, ALWAYS_MS)
 _VISIBILITY: Final = {name: number for number, name in enumerate(VISIBILITIES)}
 _TYPE: Final = {name: number for number, name in enumerate(MEMORY_TYPES)}
 _NONE: Final = Entries(np.zeros(0, np.int64), np.zeros(0, np.float64))

@@ -45,8 +45,12 @@ _OF: Final = (
     " AND dimension = %(dimension)s"
 )
 _HOW_MANY: Final = f"SELECT count(*) {_OF}"
+_BLOCK: Final = 8_192
+# Packed: to fetch a row for each vector takes longer than to read it.
 _READ: Final = f"""
-SELECT id, memory_type, visibility, created_by, vector_send(vector) {_OF} AND changed > %(since)s"""
+SELECT array_agg(id), array_agg(memory_type), array_agg(visibility), array_agg(created_by),
+  string_agg(vector_send(vector), '')
+FROM (SELECT *, (row_number() OVER () - 1) / {_BLOCK} AS block {_OF} AND changed > %(since)s) AS new GROUP BY block"""
 _IDS: Final = f"SELECT id {_OF}"
 
 
@@ -213,11 +217,10 @@ class _Copy:
         if changes < self._changes or removals < self._removals or self.shelf.is_worn:
             self._begin()  # a database that was restored, or too many empty slots
         values = _values(key)
-        rows = raw.execute(_READ, {**values, "since": self._changes}, binary=True).fetchall()
-        if rows:
-            ids, types, visibilities, owners, blobs = zip(*rows, strict=True)
-            kind = np.dtype([("head", ">i2", 2), ("vector", ">f4", self._dimension)])
-            vectors = np.frombuffer(b"".join(blobs), kind)["vector"].astype(np.float32)
+        kind = np.dtype([("head", ">i2", 2), ("vector", ">f4", self._dimension)])
+        blocks = raw.execute(_READ, {**values, "since": self._changes}, binary=True)
+        for ids, types, visibilities, owners, packed in blocks:
+            vectors = np.frombuffer(packed, kind)["vector"].astype(np.float32)
             figures = [[number(each) for each in column] for column in (types, visibilities, owners)]
             self.shelf.add(ids, vectors, figures)
             self._ids.update(ids)
