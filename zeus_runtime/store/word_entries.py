@@ -21,7 +21,7 @@ AS $$
     ELSE cardinality((SELECT positions FROM unnest(entry.words) WHERE lexeme = asked.term)) END
   FROM unnest(terms) AS asked(term) CROSS JOIN LATERAL (
     SELECT item.key, item.place, item.words, item.word_count FROM memory_item AS item
-    WHERE item.words @@ format('%L', asked.term)::tsquery OFFSET 0
+    WHERE item.words @@ quote_literal(asked.term)::tsquery OFFSET 0
   ) AS entry WHERE entry.place = wanted
 $$"""
 """OFFSET 0 keeps the planner from asking the place's own index too, which takes longer the larger the place is."""
@@ -41,7 +41,7 @@ _SEEN: Final = f"""(
 _OF_PLACE: Final = """unnest(%(terms)s::text[]) AS term CROSS JOIN LATERAL (
   SELECT key, CASE WHEN length(words) = word_count THEN 1
     ELSE cardinality((SELECT positions FROM unnest(words) WHERE lexeme = term)) END AS often
-  FROM memory_item WHERE place = %(place)s AND words @@ format('%%L', term)::tsquery OFFSET 0)"""
+  FROM memory_item WHERE place = %(place)s AND words @@ quote_literal(term)::tsquery OFFSET 0)"""
 
 Way: TypeAlias = Literal["of the place", "by function", "behind the wall"]
 """How entries are asked for: with the place's other index, by the function, or by it where rows are secured."""
