@@ -107,6 +107,7 @@ async def _upgrade(checked: Checked) -> str | None:
                 try:
                     if vectors.transactional:
                         await database.run(vectors.prepare)
+                        await database.outside(vectors.index)
                 finally:
                     vectors.close()
         return found

@@ -118,6 +118,7 @@ class Operations:
 
         await schema.ready(self._database)
         await self._database.run(lambda connection: retry_while_locked(lambda: prepare(connection)))
+        await self._database.outside(self._vectors.index)
         if not self._vectors.transactional:
             await self._reconcile()
 

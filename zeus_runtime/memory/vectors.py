@@ -99,6 +99,13 @@ class VectorStore(ABC):
             MissingError: an extension, a library or the right to make it is missing; says which.
         """
 
+    def index(self, connection: Connection) -> None:
+        """Make what takes long, such as an index, while others read and write; after ``prepare``, in no transaction.
+
+        Searches are answered without it.
+        """
+        return
+
     @abstractmethod
     def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
         """Keep the vectors, in place of those that the items had."""

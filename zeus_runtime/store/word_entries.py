@@ -7,11 +7,16 @@ index for keys, and the caller sees those of rows that are his.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from sqlalchemy.exc import DBAPIError
+
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+_log = logging.getLogger(__name__)
 
 _FUNCTION: Final = """
 CREATE OR REPLACE FUNCTION memory_items_with(wanted bigint, terms text[])
@@ -69,12 +74,27 @@ def prepare_words(connection: Connection) -> Way:
         return "of the place"
     owned, at_once, there, secured = state
     if owned and not at_once:
-        connection.exec_driver_sql(_AT_ONCE)
+        _find_new_words_at_once(connection)
     if owned and not there:
         connection.exec_driver_sql(_FUNCTION)
     if not (owned or there):
         return "of the place"
     return "behind the wall" if secured else "by function"
+
+
+def _find_new_words_at_once(connection: Connection) -> None:
+    """Where somebody writes all the while, the next one who opens memory will do it."""
+    try:
+        with connection.begin_nested():
+            connection.exec_driver_sql("SET LOCAL lock_timeout = '1s'")
+            connection.exec_driver_sql(_AT_ONCE)
+    except DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) != _LOCKED:
+            raise
+        _log.info("memory_item_words keeps its list of new words for now: its table is in use")
+
+
+_LOCKED: Final = "55P03"
 
 
 def entries(

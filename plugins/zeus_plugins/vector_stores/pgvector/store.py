@@ -17,8 +17,9 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.vector_stores.pgvector.copies import Copies, Found, count_change, places_of
+from zeus_plugins.vector_stores.pgvector.graphs import INDEXABLE, indexed_dimensions, make_graphs
 from zeus_plugins.vector_stores.pgvector.options import Options
-from zeus_plugins.vector_stores.pgvector.schema import indexed_dimensions, prepare
+from zeus_plugins.vector_stores.pgvector.schema import prepare
 from zeus_runtime import AtHand, Build, Entry, MissingError, VectorQuery, VectorStore
 
 if TYPE_CHECKING:
@@ -79,9 +80,12 @@ class PgVectorStore(VectorStore):
                 f"the vector store pgvector cannot be used on {connection.dialect.name}",
                 remedy="Set memory.vector_store to sqlite, or storage.url to a PostgreSQL database.",
             )
-        many = {"always": None, "auto": self._options.exact_up_to, "never": 0}[self._options.exact]
-        prepare(connection, many, self._copies.most_bytes)
-        self._indexed = indexed_dimensions(connection) if many is not None else frozenset()
+        prepare(connection)
+
+    def index(self, connection: Connection) -> None:
+        if self._options.exact != "always":
+            many = 0 if self._options.exact == "never" else self._options.exact_up_to
+            make_graphs(connection, many, self._copies.most_bytes)
 
     def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
         if not entries:
@@ -119,7 +123,7 @@ class PgVectorStore(VectorStore):
         if reach is None:
             return
         given: set[str] = set()
-        if query.embedding.dimension in self._indexed and self._is_large(connection, query, reach, values):
+        if self._is_large(connection, query, reach, values) and self._is_indexed(connection, query):
             for found in self._by_graph(connection, query, reach, values):
                 if found[1] < query.at_least:
                     return
@@ -164,8 +168,8 @@ class PgVectorStore(VectorStore):
         self, connection: Connection, query: VectorQuery, reach: str, values: Mapping[str, Any]
     ) -> bool:
         """Whether HNSW takes less than comparing all: there are many, and not too thinly spread over the index."""
-        if self._options.exact == "never":
-            return True
+        if self._options.exact != "auto":
+            return self._options.exact == "never"
         key = (
             reach,
             query.embedding,
@@ -182,6 +186,13 @@ class PgVectorStore(VectorStore):
             large = within > self._options.exact_up_to and within * within > _SPREAD * whole
         self._counted[key] = (asked + 1, large)
         return large
+
+    def _is_indexed(self, connection: Connection, query: VectorQuery) -> bool:
+        """Whether there is a whole index by now: another process may have made it."""
+        dimension = query.embedding.dimension
+        if dimension not in self._indexed and dimension <= INDEXABLE:
+            self._indexed = indexed_dimensions(connection)
+        return dimension in self._indexed
 
     def _by_graph(
         self, connection: Connection, query: VectorQuery, reach: str, values: Mapping[str, Any]
