@@ -36,7 +36,7 @@ _HEADS: Final = 1.5
 
 _COUNT: Final = """
 INSERT INTO memory_vector_pg_place AS place (scope, scope_id, changes, removals) VALUES (%s, %s, 1, 0)
-ON CONFLICT (scope, scope_id) DO UPDATE SET changes = place.changes + 1 RETURNING changes"""
+ON CONFLICT (scope, scope_id) DO UPDATE SET changes = place.changes + 1"""
 _COUNTS: Final = """
 SELECT scope, scope_id, changes, removals FROM memory_vector_pg_place
 WHERE (scope, scope_id) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
@@ -54,12 +54,12 @@ FROM (SELECT *, (row_number() OVER () - 1) / {_BLOCK} AS block {_OF} AND changed
 _IDS: Final = f"SELECT id {_OF}"
 
 
-def count_change(raw: Any, places: Collection[Place]) -> dict[Place, int]:
+def count_change(cursor: Any, places: Collection[Place]) -> None:
     """Count one change of each place; nobody else changes these until the transaction ends.
 
     What is removed is counted by the server (``schema``).
     """
-    return {place: raw.execute(_COUNT, place).fetchone()[0] for place in sorted(set(places))}
+    cursor.executemany(_COUNT, sorted(set(places)))
 
 
 class Copies:

@@ -36,13 +36,15 @@ _TABLE: Final = (
     "ALTER TABLE memory_vector_pg ALTER COLUMN vector SET STORAGE MAIN",
     """CREATE INDEX IF NOT EXISTS memory_vector_pg_of
       ON memory_vector_pg (scope, scope_id, model, dimension, visibility, created_by)""",
+    # What is new in a place, for the copies of it.
+    "CREATE INDEX IF NOT EXISTS memory_vector_pg_changed ON memory_vector_pg (scope, scope_id, changed)",
 )
 _STATE: Final = """
 SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'), to_regtype('vector') IS NOT NULL,
   EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector'),
   to_regclass('memory_vector_pg') IS NOT NULL,
   (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('memory_vector_pg')),
-  to_regclass('memory_vector_pg_place') IS NOT NULL"""
+  to_regclass('memory_vector_pg_place') IS NOT NULL, to_regclass('memory_vector_pg_changed') IS NOT NULL"""
 
 
 def prepare(connection: Connection) -> None:
@@ -51,14 +53,14 @@ def prepare(connection: Connection) -> None:
     Raises:
         MissingError: the extension is missing or too old, or the tables are of an older version and somebody else's.
     """
-    version, usable, available, there, owned, counted = connection.exec_driver_sql(_STATE).one()
+    version, usable, available, there, owned, counted, indexed = connection.exec_driver_sql(_STATE).one()
     _require(version, usable=usable, available=available)
     if there and not counted and not owned:
         raise MissingError(
             "the vector store pgvector cannot be used: its tables are an older version's",
             remedy="Run `zeus db upgrade` once, as the role that owns the tables.",
         )
-    if not there or not counted:
+    if not there or not counted or (owned and not indexed):
         for statement in _TABLE:
             connection.exec_driver_sql(statement)
         secure_rows(connection, "memory_vector_pg")

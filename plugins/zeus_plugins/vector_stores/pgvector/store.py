@@ -39,7 +39,8 @@ RECOUNT: Final = 256
 _PUT: Final = """
 INSERT INTO memory_vector_pg
   (id, scope, scope_id, model, dimension, memory_type, visibility, created_by, changed, vector)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s::text::vector)
+SELECT %s, scope, scope_id, %s, %s, %s, %s, %s, changes, %s::text::vector
+FROM memory_vector_pg_place WHERE scope = %s AND scope_id = %s
 ON CONFLICT (id) DO UPDATE SET scope = excluded.scope, scope_id = excluded.scope_id, model = excluded.model,
   dimension = excluded.dimension, memory_type = excluded.memory_type, visibility = excluded.visibility,
   created_by = excluded.created_by, changed = excluded.changed, vector = excluded.vector"""
@@ -91,23 +92,23 @@ class PgVectorStore(VectorStore):
         if not entries:
             return
         self._written_in = connection.get_transaction()
-        changed = count_change(_raw(connection), places_of(entries))
         rows = [
             (
                 entry.item.id,
-                entry.item.scope,
-                entry.item.scope_id,
                 entry.embedding.model,
                 entry.embedding.dimension,
                 entry.item.memory_type,
                 entry.item.visibility,
                 entry.item.created_by,
-                changed[entry.item.scope, entry.item.scope_id],
                 _text(entry.vector),
+                entry.item.scope,
+                entry.item.scope_id,
             )
             for entry in entries
         ]
-        with _raw(connection).cursor() as cursor:
+        raw = _raw(connection)
+        with raw.pipeline(), raw.cursor() as cursor:
+            count_change(cursor, places_of(entries))
             cursor.executemany(_PUT, rows)
 
     def remove(self, connection: Connection, ids: Collection[str]) -> None:
