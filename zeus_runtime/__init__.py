@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.permissions import Reach as Reach
     from zeus_runtime.memory.retrieval.ranking import Ranked as Ranked
     from zeus_runtime.memory.service import MemoryService as MemoryService
+    from zeus_runtime.memory.vectors import AtHand as AtHand
     from zeus_runtime.memory.vectors import Entry as Entry
     from zeus_runtime.memory.vectors import VectorQuery as VectorQuery
     from zeus_runtime.memory.vectors import VectorStore as VectorStore
@@ -191,6 +192,7 @@ _ROOMS = {
     "ApprovalRequest": "tools.approval",
     "Approvals": "tools.approval",
     "Archive": "context.archive",
+    "AtHand": "memory.vectors",
     "BROWSER_SERVER": "config.mcp",
     "Budget": "context",
     "Build": "agent.build",

@@ -28,12 +28,15 @@ def opened(folder: Path, url: str) -> MemoryService:
     return service(folder, Caller("ann"), settings=SETTINGS, url=url, open_vectors=vectors_of(url))
 
 
+def text_of(name: str, number: int) -> str:
+    return f"{name} notes number {number} word{number * 7919 % 1_000} {name}{number}"
+
+
 async def writer(folder: Path, url: str, name: str, first: int) -> None:
     """Save a text per line of standard output; delete every fifth one, and say so."""
     memory = opened(folder, url)
     for number in range(first, WRITES):
-        text = f"{name} notes number {number} word{number * 7919 % 1_000} {name}{number}"
-        saved = await memory.add_explicit_memory(text)
+        saved = await memory.add_explicit_memory(text_of(name, number))
         assert saved.item is not None
         print(f"kept {number} {saved.item.id}", flush=True)
         if number % 5 == 4:
@@ -48,7 +51,7 @@ class Writer:
 
     def __init__(self, folder: Path, url: str, name: str) -> None:
         self.folder, self.url, self.name = folder, url, name
-        self.kept: dict[str, str] = {}
+        self.kept: dict[str, int] = {}
         self.gone: set[str] = set()
         self.next = 0
         self.kills = 0
@@ -75,7 +78,7 @@ class Writer:
 
     def heard(self, words: list[str]) -> bool:
         if words[0] == "kept":
-            self.kept[words[2]] = f"{self.name}{words[1]}"
+            self.kept[words[2]] = int(words[1])
             self.next = int(words[1]) + 1
         elif words[0] == "gone":
             self.gone.add(words[2])
@@ -95,28 +98,31 @@ def test_no_acknowledged_memory_is_lost_and_no_deleted_one_is_found(
         thread.join()
     assert [writer.failure for writer in writers] == [None, None]
     assert [writer.kills for writer in writers] == [KILLS, KILLS]
-    kept = {**writers[0].kept, **writers[1].kept}
+    kept = {
+        memory_id: (writer.name, number) for writer in writers for memory_id, number in writer.kept.items()
+    }
     gone = writers[0].gone | writers[1].gone
     assert len(kept) > WRITES
     assert len(gone) > WRITES // 5
     asyncio.run(check(tmp_path, database_url, kept, gone))
 
 
-async def check(folder: Path, url: str, kept: dict[str, str], gone: set[str]) -> None:
+async def check(folder: Path, url: str, kept: dict[str, tuple[str, int]], gone: set[str]) -> None:
     memory = opened(folder, url)
     await memory.check()
     there = {item.id: item for item in await memory.list_memories(status=None)}
     assert not gone & there.keys()
     # Of a delete that was cut off nobody knows.
-    sure = {memory_id for memory_id, word in kept.items() if int(word.lstrip("leftrigh")) % 5 != 4}
+    sure = {memory_id for memory_id, (_, number) in kept.items() if number % 5 != 4}
     assert sure <= there.keys()
     assert len(there.keys() - kept.keys()) <= 2 * KILLS
-    for memory_id, word in kept.items():
+    for memory_id, (name, number) in kept.items():
         for mode in ("fused", "vector"):
-            found = [each.item.id for each in await memory.search_memories(word, k=1, mode=mode)]  # type: ignore[arg-type]
+            query = text_of(name, number)
+            found = [each.item.id for each in await memory.search_memories(query, k=1, mode=mode)]  # type: ignore[arg-type]
             if memory_id in gone:
                 assert memory_id not in found
-            elif mode == "fused" and memory_id in sure:
+            elif memory_id in sure:
                 assert found == [memory_id]
     await memory.aclose()
 

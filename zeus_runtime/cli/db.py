@@ -92,6 +92,7 @@ async def _upgrade(checked: Checked) -> str | None:
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.schema import upgrade as bring_up
+    from zeus_runtime.store.word_entries import prepare_words
 
     database = Database(checked.config.storage.url, directory=checked.directory)
     try:
@@ -101,10 +102,12 @@ async def _upgrade(checked: Checked) -> str | None:
             async with plan.checkpointer.create(plan.build):
                 pass
             if plan.memory is not None:
+                await database.run(prepare_words)
                 vectors = plan.memory.vector_store.create(plan.build)
                 try:
                     if vectors.transactional:
                         await database.run(vectors.prepare)
+                        await database.outside(vectors.index)
                 finally:
                     vectors.close()
         return found

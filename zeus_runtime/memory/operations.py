@@ -20,6 +20,7 @@ from zeus_runtime.memory.admission import gate
 from zeus_runtime.memory.admission.gate import Decision, Duplicate, Neighbour, Passed, Rejected, Superseded
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
 from zeus_runtime.memory.permissions import Operation, Reach, may, reach
+from zeus_runtime.memory.retrieval.at_hand import Links, best_at_hand
 from zeus_runtime.memory.retrieval.lexical import Lexicon, asked_words, indexed_words
 from zeus_runtime.memory.retrieval.ranking import Ranked, rank
 from zeus_runtime.memory.retrieval.search import BareCosine, Measure, best
@@ -28,6 +29,7 @@ from zeus_runtime.store import schema
 from zeus_runtime.store.memory_tables import ITEM
 from zeus_runtime.store.row_security import act_for, act_for_upkeep
 from zeus_runtime.store.transactions import retry_while_locked
+from zeus_runtime.store.word_entries import prepare_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -102,6 +104,7 @@ class Operations:
         self._now = now
         self._derived = derived
         self._lexicon = Lexicon()
+        self._links = Links()
         self._writes = 0
 
     async def open(self) -> None:
@@ -111,10 +114,12 @@ class Operations:
             records.begin_write(connection)
             records.lock(connection, "tables")
             act_for_upkeep(connection)
+            self._lexicon.way = prepare_words(connection)
             self._vectors.prepare(connection)
 
         await schema.ready(self._database)
         await self._database.run(lambda connection: retry_while_locked(lambda: prepare(connection)))
+        await self._database.outside(self._vectors.index)
         if not self._vectors.transactional:
             await self._reconcile()
 
@@ -328,13 +333,17 @@ class Operations:
             found = self._lexicon.find(
                 connection, words, parts, caller.user_id, now_ms=now_ms, memory_type=memory_type
             )
-            asked = None
+            asked, at_hand = None, None
             if embedded is not None:
                 about = VectorQuery(
                     embedded.vector, embedded.embedding, parts, caller.user_id, memory_type=memory_type
                 )
+                at_hand = self._vectors.at_hand(connection, about)
                 asked = _Asked(self._vectors, connection, about)
-            similar = dict(best(found, asked, measure, top_k))
+            if at_hand is None:
+                similar = dict(best(found, asked, measure, top_k))
+            else:
+                similar = dict(best_at_hand(found, at_hand, self._links, measure, top_k))
             items = records.by_ids(connection, similar.keys(), parts, caller.user_id)
             return rank(((item, similar[item.id]) for item in items.values()), top_k)
 

@@ -57,6 +57,31 @@ class VectorQuery:
     at_least: float = -1.0
 
 
+class AtHand(ABC):
+    """The vectors of one part of a query's reach, kept in the process, each in a slot that is never used again.
+
+    ``kept`` is what the slots belong to: where it is another object, they are other slots.
+    """
+
+    kept: object
+
+    @abstractmethod
+    def ids(self, start: int) -> Sequence[str]:
+        """The items of the slots from ``start`` on."""
+
+    @abstractmethod
+    def slots(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        """Where the vectors of these items are now; -1 where there is none."""
+
+    @abstractmethod
+    def at_most(self) -> NDArray[np.float32]:
+        """By slot, what the cosine cannot exceed, its rounding included; -inf for what is not within the query."""
+
+    @abstractmethod
+    def cosines(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
+        """The cosines themselves; -inf for what is not within the query."""
+
+
 class VectorStore(ABC):
     """Vectors of memory items. Methods run on the database's worker thread, inside a transaction of ``connection``.
 
@@ -73,6 +98,13 @@ class VectorStore(ABC):
         Raises:
             MissingError: an extension, a library or the right to make it is missing; says which.
         """
+
+    def index(self, connection: Connection) -> None:
+        """Make what takes long, such as an index, while others read and write; after ``prepare``, in no transaction.
+
+        Searches are answered without it.
+        """
+        return
 
     @abstractmethod
     def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
@@ -93,6 +125,10 @@ class VectorStore(ABC):
     @abstractmethod
     def cosines(self, connection: Connection, query: VectorQuery, ids: Collection[str]) -> dict[str, float]:
         """The cosines of these items alone; an item without a vector or out of reach is left out."""
+
+    def at_hand(self, connection: Connection, query: VectorQuery) -> Sequence[AtHand] | None:
+        """The vectors of each part of the reach if all are kept in the process, which spares asking one by one."""
+        return None
 
     @abstractmethod
     def ids(self, connection: Connection) -> set[str]:

@@ -178,16 +178,23 @@ class Database:
     async def checkpoint(self) -> None:
         """Move the write-ahead log into the database (SQLite; nothing elsewhere); the worker waits for the disk."""
         if self.file is not None:
-            await self._outside(lambda connection: _execute(connection, "PRAGMA wal_checkpoint(PASSIVE)"))
+            await self.outside(lambda connection: _execute(connection, "PRAGMA wal_checkpoint(PASSIVE)"))
 
     async def compact(self) -> None:
         """Give freed space back to the file system (SQLite; nothing elsewhere)."""
         if self.file is not None:
-            await self._outside(_compact)
+            await self.outside(_compact)
 
-    async def _outside(self, work: Callable[[Connection], None]) -> None:
+    async def outside(self, work: Callable[[Connection], None]) -> None:
+        """Run ``work`` on the worker thread in no transaction.
+
+        Raises:
+            RunError: the database cannot be reached, read or written.
+        """
         try:
             await self._transactions.outside(work)
+        except DBAPIError as error:
+            raise self._explained(error) from error
         except sqlite3.Error as error:
             raise self._failed(error) from error
 

@@ -105,7 +105,7 @@ class Server:
             committing = False
             try:
                 with connection.begin():
-                    result = work(connection)
+                    result = _as_sqlalchemy_has_it(connection, work)
                     committing = True
                 self._heard_at = time.monotonic()
                 return result
@@ -159,6 +159,20 @@ class Server:
         except _error_type():
             return False
         return True
+
+
+def _as_sqlalchemy_has_it(connection: Connection, work: Callable[[Connection], T]) -> T:
+    """``work``, whose errors are SQLAlchemy's also where it speaks to psycopg's own connection."""
+    try:
+        return work(connection)
+    except _error_type() as error:
+        raw: Any = connection.connection.dbapi_connection
+        lost = bool(raw.closed)
+        if lost:
+            connection.invalidate(error)
+        raise DBAPIError.instance(
+            None, None, error, _error_type(), connection_invalidated=lost, dialect=connection.dialect
+        ) from error
 
 
 def connection_may_be_gone(descriptor: int, heard_at: float) -> bool:

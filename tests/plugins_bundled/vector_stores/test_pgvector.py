@@ -104,6 +104,7 @@ def filled(postgres_url: str) -> Iterator[tuple[Connection, np.ndarray[Any, Any]
     with engine.connect() as connection:
         connection.execute(text("ANALYZE memory_vector_pg"))
         connection.commit()
+        PgVectorStore(Options(exact="never")).index(connection)
         with connection.begin():
             yield connection, vectors
     engine.dispose()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -22,9 +22,11 @@ from sqlalchemy import bindparam, select
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, MemoryType
 from zeus_runtime.memory.permissions import Grant, Reach
 from zeus_runtime.memory.retrieval.fusion import K1, B, query_tokens, search_tokens
+from zeus_runtime.memory.retrieval.packed_items import ALWAYS_MS, Columns, packed_items
 from zeus_runtime.memory.retrieval.ranking import SCOPE_PRIORITY
 from zeus_runtime.store.memory_tables import GONE, ITEM, PLACE
 from zeus_runtime.store.prepared import Prepared, sqlite_driver
+from zeus_runtime.store.word_entries import Way, entries
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -170,10 +172,13 @@ class Shelf:
     A slot is never used again: an item that changed gets a new one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, way: Way = "of the place") -> None:
+        self._way = way
         self._clear()
 
     def _clear(self) -> None:
+        self.reading: object = object()
+        """Another one each time it is read anew: slots of before mean nothing then."""
         self._place: int | None = None
         self._changes = -1
         self._figures: dict[str, NDArray[Any]] = {name: np.zeros(0, kind) for name, kind in _FIGURES.items()}
@@ -203,6 +208,10 @@ class Shelf:
         """The item of a slot."""
         return self._ids[slot]
 
+    def ids(self, start: int) -> Sequence[str]:
+        """The items of the slots from ``start`` on."""
+        return self._ids[start:]
+
     def slot(self, item_id: str) -> int | None:
         """Where an item stands now."""
         return self._slots.get(item_id)
@@ -228,6 +237,9 @@ class Shelf:
 
     def _read(self, connection: Connection, place: int) -> None:
         self._clear()
+        if connection.dialect.name == "postgresql":
+            self._append_columns(packed_items(connection, place))
+            return
         query = select(*_COLUMNS).where(
             ITEM.c.place == place, ITEM.c.status == "active", ITEM.c.trust != "quarantined"
         )
@@ -255,30 +267,47 @@ class Shelf:
     def _append(self, rows: Sequence[tuple[Any, ...]]) -> None:
         if not rows:
             return
-        start, end = self._taken, self._taken + len(rows)
+        keys, ids, confidences, words, froms, untils, owners, visibilities, types = zip(*rows, strict=True)
+        self._append_columns(
+            Columns(
+                keys,
+                ids,
+                confidences,
+                words,
+                [_ALWAYS[0] if time is None else time for time in froms],
+                [_ALWAYS[1] if time is None else time for time in untils],
+                owners,
+                [_VISIBILITY[each] for each in visibilities],
+                [_TYPE[each] for each in types],
+            )
+        )
+
+    def _append_columns(self, new: Columns) -> None:
+        if not len(new.ids):
+            return
+        start, end = self._taken, self._taken + len(new.ids)
         room = len(self._figures["key"])
         if end > room:
             room = max(end, room * 3 // 2 + 64) if start else end
             self._figures = {name: grown(column, start, room) for name, column in self._figures.items()}
-        keys, ids, confidences, words, froms, untils, owners, visibilities, types = zip(*rows, strict=True)
-        new: dict[str, Sequence[Any]] = {
-            "key": keys,
-            "confidence": confidences,
-            "words": words,
-            "valid_from": [_ALWAYS[0] if time is None else time for time in froms],
-            "valid_until": [_ALWAYS[1] if time is None else time for time in untils],
-            "owner": [self._owners.setdefault(owner, len(self._owners)) for owner in owners],
-            "visibility": [_VISIBILITY[each] for each in visibilities],
-            "memory_type": [_TYPE[each] for each in types],
-            "there": [True] * len(rows),
-        }
-        for name, values in new.items():
-            self._figures[name][start:end] = values
-        self._timed += sum(time is not None for time in (*froms, *untils))
-        self._ascending = self._ascending and (not start or int(self._figures["key"][start - 1]) < keys[0])
-        self._ids.extend(ids)
-        self._slots.update(zip(ids, range(start, end), strict=True))
-        self._by_key.update(zip(keys, ids, strict=True))
+        column = self._figures
+        column["key"][start:end] = new.keys
+        column["confidence"][start:end] = new.confidences
+        column["words"][start:end] = new.words
+        column["valid_from"][start:end] = new.valid_from
+        column["valid_until"][start:end] = new.valid_until
+        column["owner"][start:end] = [self._owners.setdefault(each, len(self._owners)) for each in new.owners]
+        column["visibility"][start:end] = new.visibilities
+        column["memory_type"][start:end] = new.types
+        column["there"][start:end] = True
+        self._timed += int(
+            np.count_nonzero(column["valid_from"][start:end] != _ALWAYS[0])
+            + np.count_nonzero(column["valid_until"][start:end] != _ALWAYS[1])
+        )
+        self._ascending = self._ascending and (not start or column["key"][start - 1] < column["key"][start])
+        self._ids.extend(new.ids)
+        self._slots.update(zip(new.ids, range(start, end), strict=True))
+        self._by_key.update(zip(column["key"][start:end].tolist(), new.ids, strict=True))
         self._taken = end
         for (grants, user_id), view in self._views.items():
             view.add(self._covered(grants, user_id, start), self._figures["words"][start:end])
@@ -342,7 +371,7 @@ class Shelf:
             for word in words:
                 self._keep(word, self._read_now(word))
             return
-        for word, found in _entries(connection, place, words).items():
+        for word, found in _entries(connection, place, words, self._way).items():
             self._keep(word, self._found(*found, self._taken))
 
     def _read_now(self, word: str) -> Entries:
@@ -403,7 +432,7 @@ _GONE: Final = Prepared(
     select(GONE.c.item).where(GONE.c.place == bindparam("place"), GONE.c.changed > bindparam("since"))
 )
 _SOMETHING: Final = 1e-12
-_ALWAYS: Final = (-(2**62), 2**62)
+_ALWAYS: Final = (-ALWAYS_MS, ALWAYS_MS)
 _VISIBILITY: Final = {name: number for number, name in enumerate(VISIBILITIES)}
 _TYPE: Final = {name: number for number, name in enumerate(MEMORY_TYPES)}
 _NONE: Final = Entries(np.zeros(0, np.int64), np.zeros(0, np.float64))
@@ -412,7 +441,7 @@ _NONE: Final = Entries(np.zeros(0, np.int64), np.zeros(0, np.float64))
 _Found: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.float64]]"
 
 
-def _entries(connection: Connection, place: int, words: Sequence[str]) -> dict[str, _Found]:
+def _entries(connection: Connection, place: int, words: Sequence[str], way: Way) -> dict[str, _Found]:
     """The items of a place that have each of ``words``, by key, and how often."""
     terms = {f"{place}_{word}": word for word in words}
     driver = sqlite_driver(connection)
@@ -421,7 +450,13 @@ def _entries(connection: Connection, place: int, words: Sequence[str]) -> dict[s
             word: _counted(driver.execute(_SQLITE, (term,)).fetchone()[0] or "")
             for term, word in terms.items()
         }
-    return _entries_on_postgres(connection, place, terms)
+    found = dict.fromkeys(words, (_NO_KEYS, _NO_COUNTS))
+    for term, (keys, counts) in entries(connection, place, list(terms), way).items():
+        found[terms[term]] = (
+            np.frombuffer(keys, ">i8").astype(np.int64),
+            np.frombuffer(counts, ">i4").astype(np.float64),
+        )
+    return found
 
 
 def _all_entries(connection: Connection, place: int) -> dict[str, str] | None:
@@ -432,19 +467,6 @@ def _all_entries(connection: Connection, place: int) -> dict[str, str] | None:
     start = f"{place}_"
     rows = driver.execute(_SQLITE_ALL, (start, f"{place}{_AFTER}"))
     return {term[len(start) :]: docs for term, docs in rows}
-
-
-def _entries_on_postgres(connection: Connection, place: int, terms: Mapping[str, str]) -> dict[str, _Found]:
-    """In one statement, and packed: a row for each entry of a common word would take longer than to find them."""
-    values = {"place": place, "terms": list(terms)}
-    found = dict.fromkeys(terms.values(), (_NO_KEYS, _NO_COUNTS))
-    raw: Any = connection.connection.dbapi_connection
-    for term, keys, counts in raw.execute(_POSTGRES, values, binary=True):
-        found[terms[term]] = (
-            np.frombuffer(keys, ">i8").astype(np.int64),
-            np.frombuffer(counts, ">i4").astype(np.float64),
-        )
-    return found
 
 
 def _counted(docs: str) -> _Found:
@@ -464,14 +486,6 @@ _AFTER: Final = chr(ord("_") + 1)
 
 _NO_KEYS: Final = np.zeros(0, np.int64)
 _NO_COUNTS: Final = np.zeros(0, np.float64)
-_POSTGRES: Final = """
-SELECT term, string_agg(int8send(key), ''::bytea ORDER BY key), string_agg(int4send(often), ''::bytea ORDER BY key)
-FROM unnest(%(terms)s::text[]) AS term
-CROSS JOIN LATERAL (
-  SELECT key, CASE WHEN length(words) = word_count THEN 1
-    ELSE cardinality((SELECT positions FROM unnest(words) WHERE lexeme = term)) END AS often
-  FROM memory_item WHERE place = %(place)s AND words @@ format('%%L', term)::tsquery OFFSET 0
-) AS entry GROUP BY term"""
 
 
 @dataclass(frozen=True)
@@ -502,9 +516,13 @@ class Part:
 
 
 class Lexicon:
-    """The shelves that were asked for, the last used ones kept. For one thread at a time."""
+    """The shelves that were asked for, the last used ones kept. For one thread at a time.
+
+    ``way`` is how entries of words are asked for (PostgreSQL).
+    """
 
     def __init__(self) -> None:
+        self.way: Way = "of the place"
         self._shelves: OrderedDict[tuple[str, str, str], Shelf] = OrderedDict()
 
     def find(
@@ -543,7 +561,7 @@ class Lexicon:
     def _shelf(self, connection: Connection, part: Reach, user_id: str, now: tuple[int, int] | None) -> Shelf:
         # A project's rows may differ by who asks (row-level security), so each member has a copy.
         key = (part.scope, part.scope_id, user_id)
-        shelf = self._shelves.pop(key) if key in self._shelves else Shelf()
+        shelf = self._shelves.pop(key) if key in self._shelves else Shelf(self.way)
         shelf.refresh(connection, now)
         self._shelves[key] = shelf
         while len(self._shelves) > 1 and sum(map(len, self._shelves.values())) > _ITEMS_KEPT:
@@ -571,9 +589,9 @@ def _scores(
         having = sum(view.seen(each.slots) for each, (_, view) in zip(found, shelves, strict=True))
         weight = math.log(1 + (texts - having + 0.5) / (having + 0.5))
         best += weight
-        for entries, score, length in zip(found, scores, lengths, strict=True):
-            if len(entries):
-                score[entries.slots] += length.shares(entries, weight * (K1 + 1))
+        for having_it, score, length in zip(found, scores, lengths, strict=True):
+            if len(having_it):
+                score[having_it.slots] += length.shares(having_it, weight * (K1 + 1))
     for score in scores:
         score /= best
         np.minimum(score, 1.0, out=score)

@@ -46,7 +46,7 @@ class Measure(Protocol):
     """How a cosine and a lexical score become one similarity. It grows with both."""
 
     def __call__(self, cosines: Numbers, lexical: Numbers) -> Numbers:
-        """Element by element; a cosine that is not there is NaN."""
+        """Element by element; a cosine that is not there is -inf."""
         ...
 
     def needed(self, similarity: Numbers, lexical: Numbers) -> Numbers:
@@ -66,7 +66,7 @@ class Fused:
     def __call__(self, cosines: Numbers, lexical: Numbers) -> Numbers:
         fusion = self.fusion
         share = (cosines - fusion.cosine_zero) / (fusion.cosine_one - fusion.cosine_zero)
-        dense = np.nan_to_num(np.clip(share, 0, 1)) * fusion.dense_trust
+        dense = np.clip(share, 0, 1) * fusion.dense_trust
         return np.asarray(1 - (1 - dense) * (1 - lexical * fusion.lexical_trust))
 
     def needed(self, similarity: Numbers, lexical: Numbers) -> Numbers:
@@ -91,7 +91,7 @@ class BareCosine:
     """The cosine and nothing else; what has no vector is not found."""
 
     def __call__(self, cosines: Numbers, lexical: Numbers) -> Numbers:
-        return np.where(np.isnan(cosines), -np.inf, cosines)
+        return cosines
 
     def needed(self, similarity: Numbers, lexical: Numbers) -> Numbers:
         return similarity
@@ -118,7 +118,7 @@ def best(parts: Sequence[Part], vectors: Vectors | None, measure: Measure, top_k
     everything = _Everything(parts)
     if not len(everything) or top_k == 0:
         return []
-    cosines = np.full(len(everything), np.nan)
+    cosines = np.full(len(everything), -np.inf)
     unknown = np.zeros(len(everything), np.bool_)
     if vectors is None:
         return everything.chosen(cosines, unknown, measure, top_k)
@@ -140,7 +140,7 @@ def best(parts: Sequence[Part], vectors: Vectors | None, measure: Measure, top_k
         if len(open_):
             ids = everything.ids(open_)
             found = vectors.cosines(ids)
-            cosines[open_] = [found.get(each, np.nan) for each in ids]
+            cosines[open_] = [found.get(each, -np.inf) for each in ids]
             unknown[open_] = False
         if np.isinf(beyond) and beyond > 0:
             return everything.chosen(cosines, unknown, measure, top_k)
@@ -207,10 +207,10 @@ class _Everything:
         """The slots that could be among the best: what the words alone give others, a cosine can only add to."""
         slots = np.flatnonzero(self.visible)
         lexical = self.lexical[slots]
-        surely = measure(np.full(len(slots), np.nan), lexical)
+        surely = measure(np.full(len(slots), -np.inf), lexical)
         sure = surely >= measure.floor
         base = self._base[slots]
-        self._surely = _kth(surely[sure] * SIMILARITY_WEIGHT + base[sure], top_k)
+        self._surely = kth(surely[sure] * SIMILARITY_WEIGHT + base[sure], top_k)
         needed = measure.needed(self._similarity(base, self._surely, measure), lexical)
         return slots[needed <= 1.0 + _NARROW]
 
@@ -229,7 +229,7 @@ class _Everything:
         most: int,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], float]:
         """Those of ``slots`` that need the least to be among the best; all that may; and what all others need."""
-        least = max(self._surely, _kth(self._scored(cosines, unknown, measure)[2], top_k))
+        least = max(self._surely, kth(self._scored(cosines, unknown, measure)[2], top_k))
         needed = measure.needed(self._similarity(self._base[slots], least, measure), self.lexical[slots])
         worth = needed <= at_most + _NARROW
         slots, needed = slots[worth], needed[worth]
@@ -242,7 +242,7 @@ class _Everything:
         self, cosines: Numbers, unknown: NDArray[np.bool_], measure: Measure, top_k: int | None
     ) -> list[Found]:
         slots, similarity, scores = self._scored(cosines, unknown, measure)
-        kept = scores >= _kth(scores, top_k)
+        kept = scores >= kth(scores, top_k)
         return [
             Found(item_id, share)
             for item_id, share in zip(self.ids(slots[kept]), similarity[kept].tolist(), strict=True)
@@ -258,7 +258,7 @@ class _Everything:
         return slots, similarity, similarity * SIMILARITY_WEIGHT + self._base[slots]
 
 
-def _kth(scores: Numbers, top_k: int | None) -> float:
+def kth(scores: Numbers, top_k: int | None) -> float:
     """The ``top_k``-th best score, a little less for rounding; -inf if there are not so many."""
     if top_k is None or len(scores) < top_k:
         return -np.inf

@@ -17,7 +17,7 @@ import numpy as np
 
 from zeus_plugins.vector_stores.sqlite.shelf import Shelf
 from zeus_plugins.vector_stores.sqlite.visible import Numbers, covered
-from zeus_runtime import Embedding, Reach, VectorQuery
+from zeus_runtime import AtHand, Embedding, Reach, VectorQuery
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +36,7 @@ _HEADS: Final = 1.5
 
 _COUNT: Final = """
 INSERT INTO memory_vector_pg_place AS place (scope, scope_id, changes, removals) VALUES (%s, %s, 1, 0)
-ON CONFLICT (scope, scope_id) DO UPDATE SET changes = place.changes + 1 RETURNING changes"""
+ON CONFLICT (scope, scope_id) DO UPDATE SET changes = place.changes + 1"""
 _COUNTS: Final = """
 SELECT scope, scope_id, changes, removals FROM memory_vector_pg_place
 WHERE (scope, scope_id) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
@@ -45,17 +45,21 @@ _OF: Final = (
     " AND dimension = %(dimension)s"
 )
 _HOW_MANY: Final = f"SELECT count(*) {_OF}"
+_BLOCK: Final = 8_192
+# Packed: to fetch a row for each vector takes longer than to read it.
 _READ: Final = f"""
-SELECT id, memory_type, visibility, created_by, vector_send(vector) {_OF} AND changed > %(since)s"""
+SELECT array_agg(id), array_agg(memory_type), array_agg(visibility), array_agg(created_by),
+  string_agg(vector_send(vector), '')
+FROM (SELECT *, (row_number() OVER () - 1) / {_BLOCK} AS block {_OF} AND changed > %(since)s) AS new GROUP BY block"""
 _IDS: Final = f"SELECT id {_OF}"
 
 
-def count_change(raw: Any, places: Collection[Place]) -> dict[Place, int]:
+def count_change(cursor: Any, places: Collection[Place]) -> None:
     """Count one change of each place; nobody else changes these until the transaction ends.
 
     What is removed is counted by the server (``schema``).
     """
-    return {place: raw.execute(_COUNT, place).fetchone()[0] for place in sorted(set(places))}
+    cursor.executemany(_COUNT, sorted(set(places)))
 
 
 class Copies:
@@ -139,7 +143,11 @@ class Copies:
 
     def _visible(self, key: _Key, part: Reach, query: VectorQuery) -> NDArray[np.bool_]:
         shelf = self._copies[key].shelf
-        return np.asarray(covered(shelf.figures, part, query, self._numbers) & shelf.there)
+
+        def within(start: int) -> NDArray[np.bool_]:
+            return covered([column[start:] for column in shelf.figures], part, query, self._numbers)
+
+        return shelf.visible((part.grants, query.user_id, query.memory_type), within)
 
 
 class Found:
@@ -148,6 +156,10 @@ class Found:
     def __init__(self, shelves: Sequence[tuple[Shelf, NDArray[np.bool_]]], query: VectorQuery) -> None:
         self._shelves = shelves
         self._query = query
+
+    def at_hand(self) -> list[AtHand]:
+        """As ``VectorStore.at_hand``."""
+        return [_Kept(shelf, visible, self._query) for shelf, visible in self._shelves]
 
     def nearest(self) -> Iterator[tuple[str, float]]:
         """As ``VectorStore.nearest``; exact."""
@@ -163,6 +175,27 @@ class Found:
         for shelf, visible in self._shelves:
             found |= shelf.cosines(wanted, self._query.vector, visible)
         return found
+
+
+class _Kept(AtHand):
+    """A copy, asked by slots."""
+
+    def __init__(self, shelf: Shelf, visible: NDArray[np.bool_], query: VectorQuery) -> None:
+        self.kept = shelf
+        self._shelf, self._visible, self._vector = shelf, visible, query.vector
+
+    def ids(self, start: int) -> Sequence[str]:
+        return self._shelf.ids(start)
+
+    def slots(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        return self._shelf.slots(ids)
+
+    def at_most(self) -> NDArray[np.float32]:
+        return np.where(self._visible, self._shelf.at_most(self._vector), np.float32(-np.inf))
+
+    def cosines(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
+        cosines = self._shelf.compared(slots, self._vector)
+        return np.where(self._visible[slots], cosines, np.float32(-np.inf))
 
 
 class _Copy:
@@ -184,11 +217,10 @@ class _Copy:
         if changes < self._changes or removals < self._removals or self.shelf.is_worn:
             self._begin()  # a database that was restored, or too many empty slots
         values = _values(key)
-        rows = raw.execute(_READ, {**values, "since": self._changes}, binary=True).fetchall()
-        if rows:
-            ids, types, visibilities, owners, blobs = zip(*rows, strict=True)
-            kind = np.dtype([("head", ">i2", 2), ("vector", ">f4", self._dimension)])
-            vectors = np.frombuffer(b"".join(blobs), kind)["vector"].astype(np.float32)
+        kind = np.dtype([("head", ">i2", 2), ("vector", ">f4", self._dimension)])
+        blocks = raw.execute(_READ, {**values, "since": self._changes}, binary=True)
+        for ids, types, visibilities, owners, packed in blocks:
+            vectors = np.frombuffer(packed, kind)["vector"].astype(np.float32)
             figures = [[number(each) for each in column] for column in (types, visibilities, owners)]
             self.shelf.add(ids, vectors, figures)
             self._ids.update(ids)

@@ -1,8 +1,7 @@
-"""The table of the vectors, its indexes and its row-level security."""
+"""The table of the vectors and its row-level security."""
 
 from __future__ import annotations
 
-import logging
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -11,10 +10,6 @@ from zeus_runtime import MissingError, secure_rows
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-_log = logging.getLogger(__name__)
-
-INDEXABLE: Final = 2_000
-"""Dimensions that HNSW takes; longer vectors are always compared one by one."""
 _OLDEST: Final = (0, 8)
 """The first pgvector that goes on searching where a condition leaves too little (iterative scan)."""
 
@@ -41,73 +36,34 @@ _TABLE: Final = (
     "ALTER TABLE memory_vector_pg ALTER COLUMN vector SET STORAGE MAIN",
     """CREATE INDEX IF NOT EXISTS memory_vector_pg_of
       ON memory_vector_pg (scope, scope_id, model, dimension, visibility, created_by)""",
+    # What is new in a place, for the copies of it.
+    "CREATE INDEX IF NOT EXISTS memory_vector_pg_changed ON memory_vector_pg (scope, scope_id, changed)",
 )
 _STATE: Final = """
 SELECT (SELECT extversion FROM pg_extension WHERE extname = 'vector'), to_regtype('vector') IS NOT NULL,
   EXISTS (SELECT FROM pg_available_extensions WHERE name = 'vector'),
-  (SELECT reltuples FROM pg_class WHERE oid = to_regclass('memory_vector_pg')),
+  to_regclass('memory_vector_pg') IS NOT NULL,
   (SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('memory_vector_pg')),
-  to_regclass('memory_vector_pg_place') IS NOT NULL"""
-_INDEXES: Final = """
-SELECT relname FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-WHERE indrelid = to_regclass('memory_vector_pg') AND indisvalid"""
-_NAME: Final = re.compile(r"memory_vector_pg_hnsw_(\d+)")
-_COUNTED: Final = "SELECT dimension, count(*) FROM memory_vector_pg GROUP BY dimension"
-_INDEX: Final = """
-CREATE INDEX IF NOT EXISTS memory_vector_pg_hnsw_{dimension} ON memory_vector_pg
-USING hnsw ((vector::vector({dimension})) vector_cosine_ops) WHERE dimension = {dimension}"""
+  to_regclass('memory_vector_pg_place') IS NOT NULL, to_regclass('memory_vector_pg_changed') IS NOT NULL"""
 
 
-def prepare(connection: Connection, many: int | None, kept_bytes: int) -> None:
-    """Make the tables, and an HNSW index for each dimension of which there are more than ``many`` vectors.
-
-    No index is made for what a process keeps whole (``kept_bytes``): to make one takes minutes for 100,000.
-
-    A role that may not make indexes leaves that to ``zeus db upgrade``; without one, all vectors are compared.
-
-    Args:
-        many: None for no index.
+def prepare(connection: Connection) -> None:
+    """Make the tables.
 
     Raises:
         MissingError: the extension is missing or too old, or the tables are of an older version and somebody else's.
     """
-    version, usable, available, rows, owned, counted = connection.exec_driver_sql(_STATE).one()
+    version, usable, available, there, owned, counted, indexed = connection.exec_driver_sql(_STATE).one()
     _require(version, usable=usable, available=available)
-    if rows is not None and not counted and not owned:
+    if there and not counted and not owned:
         raise MissingError(
             "the vector store pgvector cannot be used: its tables are an older version's",
             remedy="Run `zeus db upgrade` once, as the role that owns the tables.",
         )
-    if rows is None or not counted:
+    if not there or not counted or (owned and not indexed):
         for statement in _TABLE:
             connection.exec_driver_sql(statement)
         secure_rows(connection, "memory_vector_pg")
-    if rows is None:
-        return
-    if many is None or 0 <= rows <= many:
-        return
-    found = indexed_dimensions(connection)
-    wanted = [
-        dimension
-        for dimension, number in connection.exec_driver_sql(_COUNTED)
-        if number > max(many, kept_bytes // (6 * dimension))
-        and dimension <= INDEXABLE
-        and dimension not in found
-    ]
-    if wanted and not owned:
-        _log.warning("many vectors have no HNSW index yet: run `zeus db upgrade` as the owner of the tables")
-        return
-    for dimension in wanted:
-        # Its graph is built in memory as far as this goes; a larger one takes longer.
-        connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-        connection.exec_driver_sql("SET LOCAL maintenance_work_mem = '256MB'")
-        connection.exec_driver_sql(_INDEX.format(dimension=int(dimension)))
-
-
-def indexed_dimensions(connection: Connection) -> frozenset[int]:
-    """Dimensions for which there is an HNSW index."""
-    names = (_NAME.fullmatch(row[0]) for row in connection.exec_driver_sql(_INDEXES))
-    return frozenset(int(name[1]) for name in names if name)
 
 
 def _require(version: str | None, *, usable: bool, available: bool) -> None:

@@ -17,9 +17,10 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.vector_stores.pgvector.copies import Copies, Found, count_change, places_of
+from zeus_plugins.vector_stores.pgvector.graphs import INDEXABLE, indexed_dimensions, make_graphs
 from zeus_plugins.vector_stores.pgvector.options import Options
-from zeus_plugins.vector_stores.pgvector.schema import indexed_dimensions, prepare
-from zeus_runtime import Build, Entry, MissingError, VectorQuery, VectorStore
+from zeus_plugins.vector_stores.pgvector.schema import prepare
+from zeus_runtime import AtHand, Build, Entry, MissingError, VectorQuery, VectorStore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,7 +39,8 @@ RECOUNT: Final = 256
 _PUT: Final = """
 INSERT INTO memory_vector_pg
   (id, scope, scope_id, model, dimension, memory_type, visibility, created_by, changed, vector)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s::text::vector)
+SELECT %s, scope, scope_id, %s, %s, %s, %s, %s, changes, %s::text::vector
+FROM memory_vector_pg_place WHERE scope = %s AND scope_id = %s
 ON CONFLICT (id) DO UPDATE SET scope = excluded.scope, scope_id = excluded.scope_id, model = excluded.model,
   dimension = excluded.dimension, memory_type = excluded.memory_type, visibility = excluded.visibility,
   created_by = excluded.created_by, changed = excluded.changed, vector = excluded.vector"""
@@ -79,31 +81,34 @@ class PgVectorStore(VectorStore):
                 f"the vector store pgvector cannot be used on {connection.dialect.name}",
                 remedy="Set memory.vector_store to sqlite, or storage.url to a PostgreSQL database.",
             )
-        many = {"always": None, "auto": self._options.exact_up_to, "never": 0}[self._options.exact]
-        prepare(connection, many, self._copies.most_bytes)
-        self._indexed = indexed_dimensions(connection) if many is not None else frozenset()
+        prepare(connection)
+
+    def index(self, connection: Connection) -> None:
+        if self._options.exact != "always":
+            many = 0 if self._options.exact == "never" else self._options.exact_up_to
+            make_graphs(connection, many, self._copies.most_bytes)
 
     def put(self, connection: Connection, entries: Sequence[Entry]) -> None:
         if not entries:
             return
         self._written_in = connection.get_transaction()
-        changed = count_change(_raw(connection), places_of(entries))
         rows = [
             (
                 entry.item.id,
-                entry.item.scope,
-                entry.item.scope_id,
                 entry.embedding.model,
                 entry.embedding.dimension,
                 entry.item.memory_type,
                 entry.item.visibility,
                 entry.item.created_by,
-                changed[entry.item.scope, entry.item.scope_id],
                 _text(entry.vector),
+                entry.item.scope,
+                entry.item.scope_id,
             )
             for entry in entries
         ]
-        with _raw(connection).cursor() as cursor:
+        raw = _raw(connection)
+        with raw.pipeline(), raw.cursor() as cursor:
+            count_change(cursor, places_of(entries))
             cursor.executemany(_PUT, rows)
 
     def remove(self, connection: Connection, ids: Collection[str]) -> None:
@@ -119,7 +124,7 @@ class PgVectorStore(VectorStore):
         if reach is None:
             return
         given: set[str] = set()
-        if query.embedding.dimension in self._indexed and self._is_large(connection, query, reach, values):
+        if self._is_large(connection, query, reach, values) and self._is_indexed(connection, query):
             for found in self._by_graph(connection, query, reach, values):
                 if found[1] < query.at_least:
                     return
@@ -143,6 +148,10 @@ class PgVectorStore(VectorStore):
         )
         return dict(rows.fetchall())
 
+    def at_hand(self, connection: Connection, query: VectorQuery) -> Sequence[AtHand] | None:
+        copies = self._copies_of(connection, query)
+        return None if copies is None else copies.at_hand()
+
     def ids(self, connection: Connection) -> set[str]:
         return {row[0] for row in _raw(connection).execute("SELECT id FROM memory_vector_pg")}
 
@@ -160,8 +169,8 @@ class PgVectorStore(VectorStore):
         self, connection: Connection, query: VectorQuery, reach: str, values: Mapping[str, Any]
     ) -> bool:
         """Whether HNSW takes less than comparing all: there are many, and not too thinly spread over the index."""
-        if self._options.exact == "never":
-            return True
+        if self._options.exact != "auto":
+            return self._options.exact == "never"
         key = (
             reach,
             query.embedding,
@@ -178,6 +187,13 @@ class PgVectorStore(VectorStore):
             large = within > self._options.exact_up_to and within * within > _SPREAD * whole
         self._counted[key] = (asked + 1, large)
         return large
+
+    def _is_indexed(self, connection: Connection, query: VectorQuery) -> bool:
+        """Whether there is a whole index by now: another process may have made it."""
+        dimension = query.embedding.dimension
+        if dimension not in self._indexed and dimension <= INDEXABLE:
+            self._indexed = indexed_dimensions(connection)
+        return dimension in self._indexed
 
     def _by_graph(
         self, connection: Connection, query: VectorQuery, reach: str, values: Mapping[str, Any]

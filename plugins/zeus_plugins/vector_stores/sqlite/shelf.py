@@ -123,6 +123,26 @@ class Shelf:
             self._masks[key] = known
         return known
 
+    def ids(self, start: int) -> Sequence[str]:
+        """The items of the slots from ``start`` on."""
+        return self._ids[start:]
+
+    def slots(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        """Where these items are; -1 where they are not here."""
+        return np.array([self._slots.get(each, -1) for each in ids], np.intp)
+
+    def at_most(self, query: Vectors) -> Vectors:
+        """By slot, what the cosine cannot exceed, however it is rounded."""
+        if len(self) >= _LEAST and self._dimension >= 2 * HEAD:
+            return self._bounds(query)
+        return np.asarray(_product(self._vectors[: len(self)], query) + np.float32(_ROUNDING))
+
+    def compared(self, slots: NDArray[np.intp], query: Vectors) -> Vectors:
+        """The cosines of these slots."""
+        if len(slots) > len(self) // _DEAR:
+            return np.asarray(_product(self._vectors[: len(self)], query)[slots])
+        return _product(self._vectors[slots], query)
+
     def cosines(self, ids: Sequence[str], query: Vectors, visible: NDArray[np.bool_]) -> dict[str, float]:
         """Of these items, if they are here and ``visible``."""
         if not len(self):

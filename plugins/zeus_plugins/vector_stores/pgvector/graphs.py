@@ -1,0 +1,128 @@
+"""The HNSW indexes: one for each dimension of which there are many vectors, made while others read and write.
+
+To make one takes minutes for 100,000 vectors, so it is made on a connection of its own, in no transaction and holding
+no lock that a search or a save waits for (``CONCURRENTLY``).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+_log = logging.getLogger(__name__)
+
+INDEXABLE: Final = 2_000
+"""Dimensions that HNSW takes; longer vectors are always compared one by one."""
+
+_NAME: Final = "memory_vector_pg_hnsw_{dimension}"
+_INDEXES: Final = """
+SELECT relname, indisvalid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
+WHERE indrelid = to_regclass('memory_vector_pg')"""
+_TABLE: Final = """
+SELECT reltuples, pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = to_regclass('memory_vector_pg')"""
+_COUNTED: Final = "SELECT dimension, count(*) FROM memory_vector_pg GROUP BY dimension"
+# Whoever makes an index holds this lock until it is made, however many transactions that takes.
+_ALONE: Final = "LOCK TABLE memory_vector_pg IN SHARE UPDATE EXCLUSIVE MODE NOWAIT"
+_INDEX: Final = """
+CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON memory_vector_pg
+USING hnsw ((vector::vector({dimension})) vector_cosine_ops) WHERE dimension = {dimension}"""
+_DROP: Final = "DROP INDEX IF EXISTS {name}"
+_LIMITS: Final = (
+    "SET statement_timeout = 0",
+    "SET lock_timeout = 0",
+    # Its graph is built in memory as far as this goes; a larger one takes longer.
+    "SET maintenance_work_mem = '256MB'",
+)
+
+
+def indexed_dimensions(connection: Connection) -> frozenset[int]:
+    """Dimensions of which there is an HNSW index, whole and to be asked."""
+    names = (
+        re.fullmatch(_NAME.format(dimension=r"(\d+)"), name) for name, valid in _found(connection) if valid
+    )
+    return frozenset(int(name[1]) for name in names if name)
+
+
+def make_graphs(connection: Connection, many: int, kept_bytes: int) -> None:
+    """Make an index for each dimension of which there are more than ``many`` vectors.
+
+    Not for what a process keeps whole. A role that may not make indexes leaves that to ``zeus db upgrade``; without
+    one, or while another process makes it, all vectors are compared.
+
+    Args:
+        connection: to the database, in no transaction.
+        kept_bytes: of vectors that a process keeps.
+    """
+    from psycopg import Error
+
+    with connection.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as own:
+        raw: Any = own.connection.dbapi_connection
+        rows, owned = raw.execute(_TABLE).fetchone()
+        if 0 <= rows <= many:
+            return
+        whole = indexed_dimensions(own)
+        wanted = [
+            dimension
+            for dimension, number in _counted(raw)
+            if number > max(many, kept_bytes // (6 * dimension))
+            and dimension <= INDEXABLE
+            and dimension not in whole
+        ]
+        if not wanted:
+            return
+        if not owned:
+            _log.warning(_ASK_THE_OWNER)
+            return
+        if raw.info.backend_pid != raw.execute("SELECT pg_backend_pid()").fetchone()[0]:
+            _log.warning(_POOLED)
+            return
+        try:
+            for statement in _LIMITS:
+                raw.execute(statement)
+            for dimension in wanted:
+                _make(raw, _NAME.format(dimension=dimension), dimension)
+        except Error as error:
+            if raw.closed:
+                own.invalidate()
+            _log.warning("the HNSW index could not be made, all vectors are compared until it is: %s", error)
+
+
+def _counted(raw: Any) -> list[tuple[int, int]]:
+    """How many vectors of each dimension there are, whosever they are."""
+    with raw.transaction():
+        raw.execute("SELECT set_config('zeus.upkeep', 'on', true)")
+        return [(int(dimension), number) for dimension, number in raw.execute(_COUNTED)]
+
+
+_ASK_THE_OWNER: Final = (
+    "many vectors have no HNSW index yet and are all compared:"
+    " run `zeus db upgrade` as the owner of the tables"
+)
+_POOLED: Final = (
+    "many vectors have no HNSW index yet and are all compared, and a pooler stands before the server: run `zeus db"
+    " upgrade` with a storage.url that reaches the server itself"
+)
+
+
+def _make(raw: Any, name: str, dimension: int) -> None:
+    from psycopg.errors import LockNotAvailable
+
+    if name in dict(raw.execute(_INDEXES).fetchall()):
+        # It is being made by another process, or what one left that was ended meanwhile.
+        try:
+            with raw.transaction():
+                raw.execute(_ALONE)
+                if dict(raw.execute(_INDEXES).fetchall()).get(name) is False:
+                    raw.execute(_DROP.format(name=name))
+        except LockNotAvailable:
+            _log.info("%s is being made by another process", name)
+            return
+    raw.execute(_INDEX.format(name=name, dimension=dimension))
+
+
+def _found(connection: Connection) -> list[tuple[str, bool]]:
+    return [(row[0], row[1]) for row in connection.exec_driver_sql(_INDEXES)]
