@@ -263,10 +263,10 @@ def main() -> None:
         base: dict[str, Any] = {}
         for name in NAMES:
             found = _run(name, count, scopes)
-            base = base or found
             if "error" in found:
                 print(f"{name:<20} {found['error']}")
                 continue
+            base = base or found
             figures = "".join(
                 f"  {what} {found[key][0]:9.2f} {found[key][1]:9.2f} ({found[key][0] / base[key][0]:7.3f})"
                 for what, key in (("search", "search_ms"), ("add", "add_ms"))
