@@ -8,8 +8,10 @@ The wire names are those of SPEC section 12: ``text``, ``tool_call_chunk``, ``to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, ClassVar, TypeAlias
+
+from zeus_runtime.frozen import dataclass
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from zeus_runtime.config import check as check_document
 from zeus_runtime.config import load
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.plugins import discover, installed_schema, search_path
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -25,6 +25,7 @@ from zeus_runtime.agent.services import (
 from zeus_runtime.config import ConfigError, Diagnostic
 from zeus_runtime.config.mcp import Connectors
 from zeus_runtime.errors import UnavailableError
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profiles import ModelProfile, lookup, notices
 from zeus_runtime.prompt import Section, stable_sections
 from zeus_runtime.tools import Tool, Toolset, WorkspaceFiles, check_tools, visible

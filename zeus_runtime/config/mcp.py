@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.config.markers import Alias, Doc, FileRelative, Maximum, MaxLength, Minimum, Pattern
 from zeus_runtime.config.secrets import Secret
+from zeus_runtime.frozen import dataclass
 
 TransportName: TypeAlias = Literal[
     "stdio", "http", "streamable-http", "streamable_http", "streamableHttp", "sse"

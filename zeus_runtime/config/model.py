@@ -6,12 +6,13 @@ A field's ``Annotated`` text is its description in the schema and the docs; cons
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal, TypeAlias
 
 from zeus_runtime.config.markers import Alias, Doc, FileRelative, Maximum, Minimum, MinLength, Pattern, RefTo
 from zeus_runtime.config.mcp import Connectors, McpServer
 from zeus_runtime.config.ref import Ref as Ref
+from zeus_runtime.frozen import dataclass
 
 _SQLITE = Ref("sqlite")
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import MissingError, OptionsError, UsageError, ZeusError
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError, Purpose
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings
 

@@ -8,11 +8,12 @@ or null means unknown; a price of 0 in the user's YAML means free.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_names import Spelling, provider_of, spellings, tokenizer_of
 from zeus_runtime.models.profile_tables import MappingTable, Row, Table, home_tables, litellm_table
 
