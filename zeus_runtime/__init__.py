@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from zeus_runtime.errors import RunError as RunError
     from zeus_runtime.errors import UnavailableError as UnavailableError
     from zeus_runtime.errors import ZeusError as ZeusError
+    from zeus_runtime.frozen import dataclass as dataclass
     from zeus_runtime.knowledge.convert import convert_file as convert_file
     from zeus_runtime.knowledge.service import KnowledgeService as KnowledgeService
     from zeus_runtime.memory.embedding import Calibration as Calibration
@@ -308,6 +309,7 @@ _ROOMS = {
     "claim": "store.claims",
     "convert_file": "knowledge.convert",
     "cost_usd": "models.profiles",
+    "dataclass": "frozen",
     "counter_for": "context.tokens",
     "counter_with": "context.tokens",
     "from_chat": "models.messages",

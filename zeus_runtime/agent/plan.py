@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode
     from zeus_runtime.context.fixed import ToolCounts
     from zeus_runtime.context.tokens import Counter
-    from zeus_runtime.events import Notice
+    from zeus_runtime.notice import Notice
     from zeus_runtime.plugins import Kind, Plugin
     from zeus_runtime.tools.modes import Showing
 
@@ -152,7 +152,9 @@ def make_plan(
         environ=checked.environ,
         profile=profile,
         workspace=_workspace(checked),
-        profile_of=lambda name: lookup(name, overrides=config.profiles, homes=checked.homes),
+        profile_of=lambda name: lookup(
+            name, overrides=config.profiles, homes=checked.homes, table=checked.model_table()
+        ),
     )
     bare = build
     memory = planned_memory(checked)
@@ -237,7 +239,7 @@ def _routes(routes: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _off_notice(off: PlannedOff) -> Notice:
-    from zeus_runtime.events import Notice
+    from zeus_runtime.notice import Notice
 
     return Notice("tools_off", f"The tools of {off.component} are off: {off.reason}")
 
@@ -272,7 +274,8 @@ def _profile(model: PlannedComponent, checked: Checked) -> ModelProfile:
     name = model.options.get("model")
     if not isinstance(name, str):
         return ModelProfile(name=model.name)
-    return lookup(name, overrides=checked.config.profiles, homes=checked.homes)
+    table = checked.model_table()
+    return lookup(name, overrides=checked.config.profiles, homes=checked.homes, table=table)
 
 
 def _tools(

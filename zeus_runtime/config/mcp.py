@@ -1,6 +1,7 @@
-"""MCP servers and connectors as a YAML names them, and what is wrong with one that no schema can say."""
+"""MCP servers and connectors as a YAML names them, and what is wrong with one that no schema can say.
 
-from __future__ import annotations
+Annotations are not postponed, as in ``config.model``.
+"""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -19,8 +19,8 @@ from zeus_runtime.models.profile_tables import MappingTable, Row, Table, home_ta
 
 if TYPE_CHECKING:
     from zeus_runtime.config.model import Profiles
-    from zeus_runtime.events import Notice
     from zeus_runtime.models.interface import Usage
+    from zeus_runtime.notice import Notice
 
 FALLBACK_INPUT_TOKENS: Final = 64_000
 """The input limit of a model nobody knows (SPEC section 6)."""
@@ -255,7 +255,7 @@ def suggest(name: str, known: Sequence[str], count: int = 3) -> tuple[str, ...]:
 
 def notices(profile: ModelProfile) -> tuple[Notice, ...]:
     """What the user should be told of a profile before the run: a guessed window, a model that does not chat."""
-    from zeus_runtime.events import Notice
+    from zeus_runtime.notice import Notice
 
     told = []
     if not profile.known:

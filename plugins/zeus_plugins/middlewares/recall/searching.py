@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from zeus_plugins.middlewares.recall.absent import Absent
+from zeus_runtime import dataclass
 
 
 @dataclass(frozen=True)
