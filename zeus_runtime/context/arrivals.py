@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from zeus_runtime.context.view import Item, View
+if TYPE_CHECKING:
+    from zeus_runtime.context.view import Item, View
 
 
 def arrivals(view: View, after: int) -> Sequence[Item]:

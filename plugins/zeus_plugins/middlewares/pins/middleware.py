@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from zeus_plugins.middlewares.pins.options import Options
-from zeus_runtime import Budget, Build, Edit, Item, Middleware, Pin, Refusal, View, arrivals
+from zeus_runtime import Middleware, Pin, Refusal, arrivals
+
+if TYPE_CHECKING:
+    from zeus_plugins.middlewares.pins.options import Options
+    from zeus_runtime import Budget, Build, Edit, Item, View
 
 ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}
 

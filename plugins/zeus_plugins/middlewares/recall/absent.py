@@ -7,10 +7,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime import View, calls_of, dataclass, text_of
+from zeus_runtime import calls_of, dataclass, text_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
+
+    from zeus_runtime import View
 
 OWN_TOOL = "recall"
 

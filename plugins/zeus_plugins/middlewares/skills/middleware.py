@@ -6,23 +6,32 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_plugins.middlewares.skills.options import Options
 from zeus_runtime import (
-    CallModel,
     Middleware,
-    ModelRequest,
-    ModelResponse,
     Pin,
     Refusal,
     Section,
-    View,
     arrivals,
     has_skills,
     skill_roots,
 )
 
 if TYPE_CHECKING:
-    from zeus_runtime import Budget, Build, Edit, Item, Skill, Skills, Tool, Turn
+    from zeus_plugins.middlewares.skills.options import Options
+    from zeus_runtime import (
+        Budget,
+        Build,
+        CallModel,
+        Edit,
+        Item,
+        ModelRequest,
+        ModelResponse,
+        Skill,
+        Skills,
+        Tool,
+        Turn,
+        View,
+    )
 
 _LOADER: Final = "tool:load_skill"
 _LOADED: Final = "<skill name="
@@ -82,6 +91,8 @@ class SkillLibrary(Middleware):
         return [each for group in new for each in self._pin(view, group)]
 
     async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
+        from zeus_runtime import View
+
         if isinstance(request.messages, View):
             self._view = request.messages
         return await call_next(request)
