@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context import View as View
     from zeus_runtime.context.archive import Archive as Archive
     from zeus_runtime.context.arrivals import arrivals as arrivals
+    from zeus_runtime.context.arrivals import tool_groups as tool_groups
     from zeus_runtime.context.cache_model import rules_for as rules_for
     from zeus_runtime.context.edits import Evict as Evict
     from zeus_runtime.context.edits import Pin as Pin
@@ -349,6 +350,7 @@ _ROOMS = {
     "to_chat": "models.messages",
     "to_payload": "models.messages",
     "tool": "tools.define",
+    "tool_groups": "context.arrivals",
     "validate_arguments": "tools.dispatch",
     "well_formed": "models.messages",
 }

@@ -14,6 +14,7 @@ from zeus_runtime import (
     arrivals,
     has_skills,
     skill_roots,
+    tool_groups,
 )
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class SkillLibrary(Middleware):
         return {Section.SKILLS: self._listed[1]} if self._listed[1] else {}
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Refusal]:
-        new = [group for group in _groups(arrivals(view, self._seen)) if any(map(_loaded, group))]
+        new = [group for group in tool_groups(arrivals(view, self._seen)) if any(map(_loaded, group))]
         self._seen = max(self._seen, view.upto)
         if not new:
             return ()
@@ -139,15 +140,3 @@ def create(options: Options, build: Build) -> SkillLibrary:
 
 def _loaded(item: Item) -> bool:
     return item.source == _LOADER and str(item.message.content).startswith(_LOADED)
-
-
-def _groups(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Messages that belong together: an answer with the results of its calls; every other message alone."""
-    group: list[Item] = []
-    for item in items:
-        if group and item.message.type != "tool":
-            yield group
-            group = []
-        group.append(item)
-    if group:
-        yield group
