@@ -12,8 +12,6 @@ from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent as Agent
-    from zeus_runtime.agent.agent import FailedRunError as FailedRunError
-    from zeus_runtime.agent.agent import RunResult as RunResult
     from zeus_runtime.agent.build import Build as Build
     from zeus_runtime.agent.middleware import CallModel as CallModel
     from zeus_runtime.agent.middleware import CallRun as CallRun
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.middleware import Turn as Turn
     from zeus_runtime.agent.misfits import Misfit as Misfit
     from zeus_runtime.agent.misfits import Surroundings as Surroundings
+    from zeus_runtime.agent.outcome import FailedRunError as FailedRunError
+    from zeus_runtime.agent.outcome import RunResult as RunResult
     from zeus_runtime.agent.references import Reference as Reference
     from zeus_runtime.bridges.langchain import from_langchain_middleware as from_langchain_middleware
     from zeus_runtime.bridges.langchain import from_langchain_tool as from_langchain_tool
@@ -220,7 +220,7 @@ _ROOMS = {
     "EmbeddingUnavailableError": "memory.embedding",
     "Entry": "memory.vectors",
     "Evict": "context.edits",
-    "FailedRunError": "agent.agent",
+    "FailedRunError": "agent.outcome",
     "FileEntry": "tools.entries",
     "FileRelative": "config.markers",
     "Item": "context.view",
@@ -259,7 +259,7 @@ _ROOMS = {
     "Refusal": "context.planner",
     "Retrying": "models.interface",
     "RunError": "errors",
-    "RunResult": "agent.agent",
+    "RunResult": "agent.outcome",
     "Secret": "config.secrets",
     "Saved": "memory.outcomes",
     "Sandbox": "tools.sandbox",
