@@ -12,8 +12,6 @@ from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent as Agent
-    from zeus_runtime.agent.agent import FailedRunError as FailedRunError
-    from zeus_runtime.agent.agent import RunResult as RunResult
     from zeus_runtime.agent.build import Build as Build
     from zeus_runtime.agent.middleware import CallModel as CallModel
     from zeus_runtime.agent.middleware import CallRun as CallRun
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.middleware import Turn as Turn
     from zeus_runtime.agent.misfits import Misfit as Misfit
     from zeus_runtime.agent.misfits import Surroundings as Surroundings
+    from zeus_runtime.agent.outcome import FailedRunError as FailedRunError
+    from zeus_runtime.agent.outcome import RunResult as RunResult
     from zeus_runtime.agent.references import Reference as Reference
     from zeus_runtime.bridges.langchain import from_langchain_middleware as from_langchain_middleware
     from zeus_runtime.bridges.langchain import from_langchain_tool as from_langchain_tool
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context import View as View
     from zeus_runtime.context.archive import Archive as Archive
     from zeus_runtime.context.arrivals import arrivals as arrivals
+    from zeus_runtime.context.arrivals import tool_groups as tool_groups
     from zeus_runtime.context.cache_model import rules_for as rules_for
     from zeus_runtime.context.edits import Evict as Evict
     from zeus_runtime.context.edits import Pin as Pin
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
     from zeus_runtime.errors import RunError as RunError
     from zeus_runtime.errors import UnavailableError as UnavailableError
     from zeus_runtime.errors import ZeusError as ZeusError
+    from zeus_runtime.frozen import dataclass as dataclass
     from zeus_runtime.knowledge.convert import convert_file as convert_file
     from zeus_runtime.knowledge.service import KnowledgeService as KnowledgeService
     from zeus_runtime.memory.embedding import Calibration as Calibration
@@ -220,7 +222,7 @@ _ROOMS = {
     "EmbeddingUnavailableError": "memory.embedding",
     "Entry": "memory.vectors",
     "Evict": "context.edits",
-    "FailedRunError": "agent.agent",
+    "FailedRunError": "agent.outcome",
     "FileEntry": "tools.entries",
     "FileRelative": "config.markers",
     "Item": "context.view",
@@ -259,7 +261,7 @@ _ROOMS = {
     "Refusal": "context.planner",
     "Retrying": "models.interface",
     "RunError": "errors",
-    "RunResult": "agent.agent",
+    "RunResult": "agent.outcome",
     "Secret": "config.secrets",
     "Saved": "memory.outcomes",
     "Sandbox": "tools.sandbox",
@@ -310,6 +312,7 @@ _ROOMS = {
     "claim": "store.claims",
     "convert_file": "knowledge.convert",
     "cost_usd": "models.profiles",
+    "dataclass": "frozen",
     "counter_for": "context.tokens",
     "counter_with": "context.tokens",
     "from_chat": "models.messages",
@@ -349,6 +352,7 @@ _ROOMS = {
     "to_chat": "models.messages",
     "to_payload": "models.messages",
     "tool": "tools.define",
+    "tool_groups": "context.arrivals",
     "validate_arguments": "tools.dispatch",
     "well_formed": "models.messages",
 }

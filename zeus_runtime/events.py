@@ -8,21 +8,16 @@ The wire names are those of SPEC section 12: ``text``, ``tool_call_chunk``, ``to
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar, TypeAlias
 
-
-@dataclass(frozen=True)
-class _Event:
-    type: ClassVar[str]
-
-    def to_wire(self) -> dict[str, Any]:
-        """The event as a JSON object, ``type`` first."""
-        return {"type": self.type, **asdict(self)}
+from zeus_runtime.frozen import dataclass
+from zeus_runtime.notice import EventData
+from zeus_runtime.notice import Notice as Notice
 
 
 @dataclass(frozen=True)
-class RunStarted(_Event):
+class RunStarted(EventData):
     """A run begins, or is taken up again (``resumed``)."""
 
     type: ClassVar[str] = "run_started"
@@ -33,7 +28,7 @@ class RunStarted(_Event):
 
 
 @dataclass(frozen=True)
-class Text(_Event):
+class Text(EventData):
     """A piece of the assistant's answer, as it streams."""
 
     type: ClassVar[str] = "text"
@@ -41,7 +36,7 @@ class Text(_Event):
 
 
 @dataclass(frozen=True)
-class Reasoning(_Event):
+class Reasoning(EventData):
     """A piece of the model's visible reasoning, where the provider gives it."""
 
     type: ClassVar[str] = "reasoning"
@@ -49,7 +44,7 @@ class Reasoning(_Event):
 
 
 @dataclass(frozen=True)
-class ToolCallChunk(_Event):
+class ToolCallChunk(EventData):
     """A piece of a tool call while the model still writes it. ``index`` tells parallel calls apart."""
 
     type: ClassVar[str] = "tool_call_chunk"
@@ -60,7 +55,7 @@ class ToolCallChunk(_Event):
 
 
 @dataclass(frozen=True)
-class ToolCallStarted(_Event):
+class ToolCallStarted(EventData):
     """A complete tool call, about to be dispatched."""
 
     type: ClassVar[str] = "tool_call"
@@ -71,7 +66,7 @@ class ToolCallStarted(_Event):
 
 
 @dataclass(frozen=True)
-class ToolProgress(_Event):
+class ToolProgress(EventData):
     """How far a call is, as its tool tells it: ``done`` of ``total`` in the tool's own unit, where it knows."""
 
     type: ClassVar[str] = "tool_progress"
@@ -83,7 +78,7 @@ class ToolProgress(_Event):
 
 
 @dataclass(frozen=True)
-class ToolCallResult(_Event):
+class ToolCallResult(EventData):
     """The result of a call, paired with it by ``call_id`` and by nothing else."""
 
     type: ClassVar[str] = "tool_call_result"
@@ -94,7 +89,7 @@ class ToolCallResult(_Event):
 
 
 @dataclass(frozen=True)
-class TokenUsage(_Event):
+class TokenUsage(EventData):
     """What one model call used, in tokens, as the provider reports it; cost in US dollars where the price is known."""
 
     type: ClassVar[str] = "token_usage"
@@ -106,7 +101,7 @@ class TokenUsage(_Event):
 
 
 @dataclass(frozen=True)
-class ModelRetry(_Event):
+class ModelRetry(EventData):
     """A model call is made again: what streamed of this call so far is void."""
 
     type: ClassVar[str] = "model_retry"
@@ -116,16 +111,7 @@ class ModelRetry(_Event):
 
 
 @dataclass(frozen=True)
-class Notice(_Event):
-    """Something the user should know: a fallback that was taken, an interrupted call, an unknown model."""
-
-    type: ClassVar[str] = "notice"
-    code: str
-    message: str
-
-
-@dataclass(frozen=True)
-class ApprovalRequested(_Event):
+class ApprovalRequested(EventData):
     """A call waits until somebody decides. ``id`` names it; it comes again whenever its run is taken up undecided.
 
     ``session`` may be a sub-agent's. ``expires_ms`` is UTC milliseconds; None: it waits for ever.
@@ -142,7 +128,7 @@ class ApprovalRequested(_Event):
 
 
 @dataclass(frozen=True)
-class ApprovalDecided(_Event):
+class ApprovalDecided(EventData):
     """What was decided on a call, ``approve`` or ``reject``, by ``user``, ``timeout`` or an ``earlier`` rejection.
 
     ``changed`` are the arguments that it runs with instead of ``parameters``.
@@ -161,7 +147,7 @@ class ApprovalDecided(_Event):
 
 
 @dataclass(frozen=True)
-class SubAgentEvent(_Event):
+class SubAgentEvent(EventData):
     """An event of a sub-agent: ``event`` is its JSON object, its terminal one included.
 
     What a sub-agent asks comes as it is, with the sub-agent's session; what its model calls used comes as it is too.
@@ -175,7 +161,7 @@ class SubAgentEvent(_Event):
 
 
 @dataclass(frozen=True)
-class RunCompleted(_Event):
+class RunCompleted(EventData):
     """The run ended well. Terminal."""
 
     type: ClassVar[str] = "complete"
@@ -188,7 +174,7 @@ class RunCompleted(_Event):
 
 
 @dataclass(frozen=True)
-class RunFailed(_Event):
+class RunFailed(EventData):
     """The run ended otherwise: failed, limited or cancelled. Terminal; ``exit_code`` is the command's."""
 
     type: ClassVar[str] = "error"

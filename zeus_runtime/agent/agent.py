@@ -6,7 +6,6 @@ import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -15,12 +14,13 @@ from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.delegating import Delegating, Ground
 from zeus_runtime.agent.keeping import Keeper, Pruned
 from zeus_runtime.agent.live import Live, open_live
+from zeus_runtime.agent.outcome import RunResult, result_of
 from zeus_runtime.agent.outfitting import fresh_outfit
 from zeus_runtime.agent.plan import Plan, make_plan
 from zeus_runtime.agent.redaction import redacted
 from zeus_runtime.agent.references import COMPONENT, Reference, gather
 from zeus_runtime.agent.session import Compaction, Session, interrupted, new_session_id
-from zeus_runtime.errors import RunError, UsageError
+from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed
 from zeus_runtime.plugins import Observers
 
@@ -34,29 +34,6 @@ if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import SessionInfo, Thread, ThreadLog
     from zeus_runtime.tools import Connection, Tool, Toolset
     from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """What a finished run gives back; money in US dollars, None where no price is known."""
-
-    session: str
-    answer: str
-    steps: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost_usd: float | None
-
-
-class FailedRunError(RunError):
-    """A run that ``Agent.run`` began did not complete; ``event`` says how and ``session`` goes on."""
-
-    def __init__(self, event: RunFailed) -> None:
-        super().__init__(event.message)
-        self.event = event
-        self.session = event.session
-        self.code = event.code
-        self.exit_code = event.exit_code
 
 
 class Agent:
@@ -141,17 +118,7 @@ class Agent:
         given = self.stream(prompt, session=session, approvals=approvals, attachments=attachments)
         async for event in given:
             ending = event
-        if isinstance(ending, RunFailed):
-            raise FailedRunError(ending)
-        assert isinstance(ending, RunCompleted)
-        return RunResult(
-            ending.session,
-            ending.answer,
-            ending.steps,
-            ending.prompt_tokens,
-            ending.completion_tokens,
-            ending.cost_usd,
-        )
+        return result_of(ending)
 
     def stream(
         self,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from zeus_runtime.config import check as check_document
 from zeus_runtime.config import load
+from zeus_runtime.frozen import dataclass
+from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plugins import discover, installed_schema, search_path
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Diagnostic, Document
     from zeus_runtime.config.nodes import Path as ConfigPath
-    from zeus_runtime.events import Notice
+    from zeus_runtime.models.profile_tables import Table
+    from zeus_runtime.notice import Notice
     from zeus_runtime.plugins import PluginProblem, Registry
 
 
@@ -30,6 +34,7 @@ class Checked:
         directory: the working directory.
         environ: the process environment with ``.env`` beneath it.
         notices: what the user should know before a run.
+        model_table: what is known of models; 3 MB that are read once.
     """
 
     document: Document
@@ -39,6 +44,7 @@ class Checked:
     directory: Path
     environ: Mapping[str, str]
     notices: tuple[Notice, ...] = ()
+    model_table: Callable[[], Table] = field(default=litellm_table, repr=False, compare=False)
 
     def diagnostic(self, code: str, message: str, path: ConfigPath, *, hint: str | None = None) -> Diagnostic:
         """A problem with the value at ``path``, with its place."""
@@ -82,8 +88,11 @@ def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, s
     registry.require_plugins(document.position)
     homes = search_path(directory=directory, environ=environ, homes=early.homes, plugin_homes=registry.homes)
     installed = installed_schema(registry)
+    model_table = cache(litellm_table)
     document = check_document(
-        document, installed.schema, known_model=lambda name: _suggestions(name, homes, registry)
+        document,
+        installed.schema,
+        known_model=lambda name: _suggestions(name, homes, registry, model_table()),
     )
     return Checked(
         document=document,
@@ -93,23 +102,24 @@ def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, s
         directory=directory,
         environ=document.environ,
         notices=tuple(_notices(document, (*registry.problems, *installed.problems))),
+        model_table=model_table,
     )
 
 
 def _notices(document: Document, problems: Sequence[PluginProblem]) -> list[Notice]:
     if not document.notices and not problems:
         return []
-    from zeus_runtime.events import Notice
+    from zeus_runtime.notice import Notice
 
     told = [Notice(each.code, str(each)) for each in document.notices]
     return [*told, *(problem.notice() for problem in problems)]
 
 
-def _suggestions(name: str, homes: Sequence[Path], registry: Registry) -> Sequence[str] | None:
+def _suggestions(name: str, homes: Sequence[Path], registry: Registry, table: Table) -> Sequence[str] | None:
     """None for a model that a table knows, else what may have been meant: a component, or names that look alike."""
     from zeus_runtime.models.profiles import lookup
 
     if name in registry.names("model"):
         return (f"{{{name}: {{}}}}",)
-    profile = lookup(name, homes=homes)
+    profile = lookup(name, homes=homes, table=table)
     return None if profile.known else profile.suggestions

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.config import ConfigError
+from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.build import Build

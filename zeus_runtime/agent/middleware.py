@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.references import Reference

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.errors import OptionsError
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profiles import suggest
 
 if TYPE_CHECKING:

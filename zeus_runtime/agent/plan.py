@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from zeus_runtime.agent.build import Build
-from zeus_runtime.agent.components import PlannedComponent, as_json, planned_component, planned_components
+from zeus_runtime.agent.components import PlannedComponent, planned_component, planned_components
+from zeus_runtime.agent.digest import plan_digest
 from zeus_runtime.agent.misfits import misfits
 from zeus_runtime.agent.sandboxes import Sandboxes
 from zeus_runtime.agent.servers import refuse_servers
@@ -22,14 +21,15 @@ from zeus_runtime.agent.services import (
     planned_memory,
     sandbox_backend,
 )
+from zeus_runtime.agent.workspace import planned_workspace
 from zeus_runtime.config import ConfigError, Diagnostic
 from zeus_runtime.config.mcp import Connectors
 from zeus_runtime.errors import UnavailableError
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profiles import ModelProfile, lookup, notices
 from zeus_runtime.prompt import Section, stable_sections
-from zeus_runtime.tools import Tool, Toolset, WorkspaceFiles, check_tools, visible
+from zeus_runtime.tools import Tool, Toolset, check_tools, visible
 from zeus_runtime.tools.modes import showing
-from zeus_runtime.tools.routes import WorkspaceConfigError
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode
     from zeus_runtime.context.fixed import ToolCounts
     from zeus_runtime.context.tokens import Counter
-    from zeus_runtime.events import Notice
+    from zeus_runtime.notice import Notice
     from zeus_runtime.plugins import Kind, Plugin
     from zeus_runtime.tools.modes import Showing
 
@@ -150,8 +150,10 @@ def make_plan(
         homes=checked.homes,
         environ=checked.environ,
         profile=profile,
-        workspace=_workspace(checked),
-        profile_of=lambda name: lookup(name, overrides=config.profiles, homes=checked.homes),
+        workspace=planned_workspace(checked),
+        profile_of=lambda name: lookup(
+            name, overrides=config.profiles, homes=checked.homes, table=checked.model_table()
+        ),
     )
     bare = build
     memory = planned_memory(checked)
@@ -177,17 +179,7 @@ def make_plan(
     kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
     single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
 
-    def stable_with(given: Sequence[Tool]) -> Mapping[Section, str]:
-        return stable_sections(
-            config.prompt,
-            mode=config.mode,
-            agent_name=config.name,
-            workspace="/",
-            tools=visible(given, config.mode),
-            homes=checked.homes,
-            position=checked.document.position,
-        )
-
+    stable_with = _stable(checked, config)
     _refuse_misfits(
         checked, profile, [*single, *toolsets, *middlewares], [planned.tool for planned in tools], opens
     )
@@ -217,26 +209,28 @@ def make_plan(
         from zeus_runtime.agent.subagents import Above, planned_agents
 
         plan = replace(plan, agents=planned_agents(checked, plan, above or Above()))
-    return replace(plan, digest=_digest(plan))
+    return replace(plan, digest=plan_digest(plan))
 
 
-ARCHIVE_ROUTES: Final = {
-    "/large_tool_results/": ".zeus/large_tool_results",
-    "/conversation_history/": ".zeus/conversation_history",
-    "/attached_files/": ".zeus/attached_files",
-}
-"""Where originals and what a message brings along go unless ``workspace.routes`` says otherwise: the workspace itself
-stays clean."""
+def _stable(checked: Checked, config: Config) -> Callable[[Sequence[Tool]], Mapping[Section, str]]:
+    """Sections 1 to 6 as a function of the tools."""
 
+    def stable_with(given: Sequence[Tool]) -> Mapping[Section, str]:
+        return stable_sections(
+            config.prompt,
+            mode=config.mode,
+            agent_name=config.name,
+            workspace="/",
+            tools=visible(given, config.mode),
+            homes=checked.homes,
+            position=checked.document.position,
+        )
 
-def _routes(routes: Mapping[str, str]) -> Mapping[str, str]:
-    written = {f"/{prefix.strip('/')}/" for prefix in routes}
-    missing = {prefix: target for prefix, target in ARCHIVE_ROUTES.items() if prefix not in written}
-    return {**routes, **missing}
+    return stable_with
 
 
 def _off_notice(off: PlannedOff) -> Notice:
-    from zeus_runtime.events import Notice
+    from zeus_runtime.notice import Notice
 
     return Notice("tools_off", f"The tools of {off.component} are off: {off.reason}")
 
@@ -254,24 +248,12 @@ def _implied(checked: Checked) -> tuple[PlannedComponent, ...]:
     return (planned_component(checked, "tool", Ref("mcp"), ("mcpServers",)),)
 
 
-def _workspace(checked: Checked) -> WorkspaceFiles:
-    workspace = checked.config.workspace
-    routes = {prefix: checked.directory / target for prefix, target in _routes(workspace.routes).items()}
-    quiet = frozenset(ARCHIVE_ROUTES) - workspace.routes.keys()
-    try:
-        files = WorkspaceFiles(checked.directory / workspace.root, routes, quiet=quiet)
-        files.check()
-    except WorkspaceConfigError as error:
-        place = ("workspace", *error.key)
-        raise ConfigError([checked.diagnostic(error.code, error.message, place, hint=error.remedy)]) from None
-    return files
-
-
 def _profile(model: PlannedComponent, checked: Checked) -> ModelProfile:
     name = model.options.get("model")
     if not isinstance(name, str):
         return ModelProfile(name=model.name)
-    return lookup(name, overrides=checked.config.profiles, homes=checked.homes)
+    table = checked.model_table()
+    return lookup(name, overrides=checked.config.profiles, homes=checked.homes, table=table)
 
 
 def _tools(
@@ -362,37 +344,3 @@ def _refuse_misfits(
         )
     if problems:
         raise ConfigError(problems)
-
-
-def _digest(plan: Plan) -> str:
-    parts = {
-        "model": [plan.model.name, plan.model.options],
-        "counter": plan.counter and [plan.counter.name, plan.counter.options],
-        "memory": plan.memory
-        and [
-            [plan.memory.embeddings.name, plan.memory.embeddings.options],
-            [plan.memory.vector_store.name, plan.memory.vector_store.options],
-            as_json(plan.config.memory),
-        ],
-        "mode": plan.mode,
-        "mcp": [as_json(plan.config.mcp_servers), as_json(plan.config.connectors)],
-        "opens": [[each.name, each.options] for each in plan.opens],
-        "tools": [
-            [tool.tool.name, tool.tool.description, tool.tool.parameters, tool.showing] for tool in plan.tools
-        ],
-        "middlewares": [[each.name, each.options] for each in plan.middlewares],
-        "stable": plan.stable,
-        "prompt": as_json(plan.config.prompt),
-        **({"knowledge": list(plan.config.knowledge)} if plan.config.knowledge else {}),
-        "workspace": as_json(plan.config.workspace),
-        "limits": as_json(plan.config.limits),
-        "retry": as_json(plan.config.retry),
-        "window": plan.profile.max_input_tokens,
-        **(
-            {"agents": {name: [each.plan.digest, as_json(each.spec)] for name, each in plan.agents.items()}}
-            if plan.agents
-            else {}
-        ),
-    }
-    text = json.dumps(parts, sort_keys=True, ensure_ascii=False, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()

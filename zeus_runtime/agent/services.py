@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zeus_runtime.agent.components import PlannedComponent, planned_component
 from zeus_runtime.config import ConfigError
+from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.build import Build

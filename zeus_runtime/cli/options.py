@@ -1,4 +1,4 @@
-"""What several verbs take: the config, its overlay and overrides, the mode."""
+"""What several verbs take: the config, its overlay and overrides, the mode, the form of what they print."""
 
 from __future__ import annotations
 
@@ -49,6 +49,15 @@ attach_option: Decorator = click.option(
     type=click.Path(path_type=Path),
     help="A file that goes with the (first) prompt; may be repeated.",
 )
+output_option: Decorator = click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json", "ndjson"]),
+    default="text",
+    show_default=True,
+    help="The answer as text, one JSON object at the end, or one JSON event per line.",
+)
+quiet_option: Decorator = click.option("-q", "--quiet", is_flag=True, help="On standard error only errors.")
 
 
 def read_config(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from zeus_runtime.cli.completion import complete_config
-from zeus_runtime.cli.options import env_option, set_option
+from zeus_runtime.cli.options import env_option, output_option, quiet_option, set_option
 from zeus_runtime.cli.sessions.options import session_argument
 
 if TYPE_CHECKING:
@@ -36,15 +36,8 @@ if TYPE_CHECKING:
 )
 @env_option
 @set_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "ndjson"]),
-    default="text",
-    show_default=True,
-    help="The answer as text, one JSON object at the end, or one JSON event per line.",
-)
-@click.option("-q", "--quiet", is_flag=True, help="On standard error only errors.")
+@output_option
+@quiet_option
 @click.pass_obj
 @click.pass_context
 def command(

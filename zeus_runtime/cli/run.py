@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zeus_runtime.cli.completion import complete_session
-from zeus_runtime.cli.options import attach_option, config_argument, env_option, mode_option, set_option
+from zeus_runtime.cli.options import (
+    attach_option,
+    config_argument,
+    env_option,
+    mode_option,
+    output_option,
+    quiet_option,
+    set_option,
+)
 from zeus_runtime.cli.streams import complain, is_terminal
 
 if TYPE_CHECKING:
@@ -110,15 +118,8 @@ class Request:
     help="Write the model's answers to a cassette that model: replay plays back.",
 )
 @attach_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "ndjson"]),
-    default="text",
-    show_default=True,
-    help="The answer as text, one JSON object at the end, or one JSON event per line.",
-)
-@click.option("-q", "--quiet", is_flag=True, help="On standard error only errors.")
+@output_option
+@quiet_option
 @click.pass_obj
 @click.pass_context
 def command(

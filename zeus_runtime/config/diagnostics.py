@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 from zeus_runtime.config.nodes import Mark, Path
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.frozen import dataclass
 
 Severity: TypeAlias = Literal["error", "warning", "notice"]
 Format: TypeAlias = Literal["text", "json", "github"]

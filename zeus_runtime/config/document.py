@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -12,6 +12,7 @@ from zeus_runtime.config.diagnostics import ConfigError, Diagnostic, Severity, i
 from zeus_runtime.config.nodes import Mark, Node, Origin, Path, find, nearest, plain
 from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.config.sources import Sources
+from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.config.model import Config, Plugins

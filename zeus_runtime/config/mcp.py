@@ -1,14 +1,16 @@
-"""MCP servers and connectors as a YAML names them, and what is wrong with one that no schema can say."""
+"""MCP servers and connectors as a YAML names them, and what is wrong with one that no schema can say.
 
-from __future__ import annotations
+Annotations are not postponed, as in ``config.model``.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.config.markers import Alias, Doc, FileRelative, Maximum, MaxLength, Minimum, Pattern
 from zeus_runtime.config.secrets import Secret
+from zeus_runtime.frozen import dataclass
 
 TransportName: TypeAlias = Literal[
     "stdio", "http", "streamable-http", "streamable_http", "streamableHttp", "sse"

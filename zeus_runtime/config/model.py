@@ -1,17 +1,17 @@
 """The typed Config: what a YAML file can say. The dataclasses are the source of the core's JSON Schema.
 
 A field's ``Annotated`` text is its description in the schema and the docs; constraints stand beside it.
+Annotations are not postponed here, since every command needs them all: reading them back from text takes 6 ms.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Literal, TypeAlias
 
 from zeus_runtime.config.markers import Alias, Doc, FileRelative, Maximum, Minimum, MinLength, Pattern, RefTo
 from zeus_runtime.config.mcp import Connectors, McpServer
 from zeus_runtime.config.ref import Ref as Ref
+from zeus_runtime.frozen import dataclass
 
 _SQLITE = Ref("sqlite")
 

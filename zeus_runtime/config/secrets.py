@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
+
+from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"
 MIN_TEXT_LENGTH: Final = 4

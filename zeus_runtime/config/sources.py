@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from zeus_runtime.config.diagnostics import Diagnostic, Severity
 from zeus_runtime.config.nodes import Mark, Path
 from zeus_runtime.config.secrets import MASK, Redactor, mask_line
+from zeus_runtime.frozen import dataclass
 
 
 @dataclass(frozen=True)

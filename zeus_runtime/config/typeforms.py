@@ -6,6 +6,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar, get_args, get_origin
 
 from zeus_runtime.config.markers import Alias, Doc
@@ -101,6 +102,11 @@ def fields(tp: Any) -> tuple[Field, ...]:
     Raises:
         TypeError: an annotation names something that cannot be found.
     """
+    return _fields(tp)
+
+
+@lru_cache(maxsize=256)
+def _fields(tp: Any) -> tuple[Field, ...]:
     hints = hints_of(tp)
     if typing.is_typeddict(tp):
         return tuple(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from zeus_runtime.context.view import Item, View
+if TYPE_CHECKING:
+    from zeus_runtime.context.view import Item, View
 
 
 def arrivals(view: View, after: int) -> Sequence[Item]:
@@ -21,3 +23,15 @@ def arrivals(view: View, after: int) -> Sequence[Item]:
             break
         new.append(item)
     return new[::-1]
+
+
+def tool_groups(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """Messages that belong together: an answer with the results of its calls; every other message alone."""
+    group: list[Item] = []
+    for item in items:
+        if group and item.message.type != "tool":
+            yield group
+            group = []
+        group.append(item)
+    if group:
+        yield group

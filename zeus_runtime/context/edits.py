@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TypeAlias
+
+from zeus_runtime.frozen import dataclass
 
 
 @dataclass(frozen=True)

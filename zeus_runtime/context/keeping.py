@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from zeus_runtime.context.size import Size
-from zeus_runtime.context.view import View
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from zeus_runtime.context.size import Size
+    from zeus_runtime.context.view import View
 
 
 def kept_from(view: View, keep: Size, limit_tokens: int) -> int:

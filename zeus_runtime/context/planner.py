@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.context.edits import DropBefore, Edit, Evict, Pin, Summarize, TruncateArguments
-from zeus_runtime.context.view import Effect, Item, View
+from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.context.budget import Budget
+    from zeus_runtime.context.view import Effect, Item, View
     from zeus_runtime.models.profiles import ModelProfile
 
 CACHE_HORIZON_CALLS: Final = 20

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from zeus_runtime.config.markers import Doc, Maximum, Minimum
 from zeus_runtime.errors import OptionsError
+from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.models.profiles import ModelProfile

@@ -96,14 +96,14 @@ def stored_in_file(file: Path, user_id: str) -> str | None:
     Raises:
         RunError: the file is there and cannot be read.
     """
+    if not file.exists():
+        return None
     import sqlite3
     from contextlib import closing
     from urllib.parse import quote
 
     from zeus_runtime.errors import RunError
 
-    if not file.exists():
-        return None
     query = "SELECT value FROM user_setting WHERE user_id = ? AND name = ?"
     try:
         with closing(sqlite3.connect(f"file:{quote(str(file))}?mode=ro", uri=True)) as connection:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.items import STATUSES, VISIBILITIES, Source, Visibility
 
 

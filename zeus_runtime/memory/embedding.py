@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.embedding import Calibration

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import logging
-import secrets
+import os
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import MissingError, OptionsError, UsageError, ZeusError
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError, Purpose
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings
 
 if TYPE_CHECKING:
     import asyncio
+    import logging
     from pathlib import Path
 
     from zeus_runtime.config.ref import Ref
     from zeus_runtime.memory.operations import Derived, Embedded, Operations
     from zeus_runtime.memory.vectors import VectorStore
 
-_log = logging.getLogger(__name__)
 
 BATCH: Final = 128
 """Texts that are embedded at once by ``backfill`` and ``reindex``."""
@@ -54,7 +54,7 @@ class MemorySource:
     open_embedder: Callable[[], Embedder] | None = None
     settings: MemorySettings = field(default_factory=MemorySettings)
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    new_id: Callable[[], str] = lambda: f"mem_{secrets.token_hex(8)}"
+    new_id: Callable[[], str] = lambda: f"mem_{os.urandom(8).hex()}"
     derived: Sequence[Derived] = ()
     open_chosen: Callable[[str, Ref], Embedder] | None = None
 
@@ -202,7 +202,7 @@ class Opened:
                     vectors = await _embedded_items(embedder, written)
                 except (EmbeddingUnavailableError, MissingError, OptionsError) as error:
                     failed.add(author)
-                    _log.warning("memories of %r wait for their vectors: %s", author, error.message)
+                    _log().warning("memories of %r wait for their vectors: %s", author, error.message)
                     continue
                 await operations.put_vectors(vectors)
 
@@ -262,9 +262,9 @@ class Opened:
             try:
                 await work
             except ZeusError as error:
-                _log.warning("%s: %s", failed, error.message)
+                _log().warning("%s: %s", failed, error.message)
             except Exception:  # noqa: BLE001 - the edge of work that nobody waits for: only the log says it
-                _log.exception("%s", failed)
+                _log().exception("%s", failed)
 
         task = asyncio.get_running_loop().create_task(heard())
         self._tasks.add(task)
@@ -295,3 +295,9 @@ async def _embedded_items(
 ) -> list[tuple[MemoryItem, Embedded]]:
     vectors = await embedded_texts(embedder, [item.content for item in items], "memory")
     return list(zip(items, vectors, strict=True))
+
+
+def _log() -> logging.Logger:
+    import logging
+
+    return logging.getLogger(__name__)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.admission.gate import Decision, Duplicate, Rejected, Stored, Superseded
 from zeus_runtime.memory.items import MemoryItem
 

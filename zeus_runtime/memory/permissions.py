@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, get_args
 
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.items import SCOPES, VISIBILITIES, Caller, MemoryItem, Role, Scope, Visibility
 
 Operation: TypeAlias = Literal["see", "read", "create", "edit", "delete"]

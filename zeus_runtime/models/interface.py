@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage

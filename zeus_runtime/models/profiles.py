@@ -8,18 +8,19 @@ or null means unknown; a price of 0 in the user's YAML means free.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_names import Spelling, provider_of, spellings, tokenizer_of
 from zeus_runtime.models.profile_tables import MappingTable, Row, Table, home_tables, litellm_table
 
 if TYPE_CHECKING:
     from zeus_runtime.config.model import Profiles
-    from zeus_runtime.events import Notice
     from zeus_runtime.models.interface import Usage
+    from zeus_runtime.notice import Notice
 
 FALLBACK_INPUT_TOKENS: Final = 64_000
 """The input limit of a model nobody knows (SPEC section 6)."""
@@ -254,7 +255,7 @@ def suggest(name: str, known: Sequence[str], count: int = 3) -> tuple[str, ...]:
 
 def notices(profile: ModelProfile) -> tuple[Notice, ...]:
     """What the user should be told of a profile before the run: a guessed window, a model that does not chat."""
-    from zeus_runtime.events import Notice
+    from zeus_runtime.notice import Notice
 
     told = []
     if not profile.known:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
+
+from zeus_runtime.frozen import dataclass
 
 Kind: TypeAlias = Literal[
     "model", "counter", "tool", "middleware", "vector_store", "embedding", "checkpointer", "sandbox", "search"

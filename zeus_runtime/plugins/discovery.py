@@ -23,7 +23,7 @@ from zeus_runtime.plugins.plugin import Plugin, PluginProblem, ProblemCode
 from zeus_runtime.plugins.registry import Registered, Registry, collision_problem
 
 if TYPE_CHECKING:
-    from pluggy import PluginManager
+    from pluggy import HookimplOpts, PluginManager
 
 
 def discover(
@@ -90,7 +90,13 @@ def _manager() -> PluginManager:
 
     from zeus_runtime.plugins import hookspecs
 
-    manager = PluginManager(hookspecs.PROJECT)
+    class Manager(PluginManager):
+        """Looks for no hook behind a module's ``__name__`` and the like: two thirds of the names pluggy asks about."""
+
+        def parse_hookimpl_opts(self, plugin: object, name: str) -> HookimplOpts | None:
+            return None if name.startswith("__") else super().parse_hookimpl_opts(plugin, name)
+
+    manager = Manager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     return manager
 

@@ -9,7 +9,8 @@ from zeus_runtime.plugins.importing import FAILURES, brief
 from zeus_runtime.plugins.plugin import HookFunction
 
 if TYPE_CHECKING:
-    from zeus_runtime.events import Event, Notice
+    from zeus_runtime.events import Event
+    from zeus_runtime.notice import Notice
 
 
 class Observers:
@@ -28,7 +29,7 @@ class Observers:
 
         An observer that fails is told the next events too: the fault may be with one event only.
         """
-        from zeus_runtime.events import Notice
+        from zeus_runtime.notice import Notice
 
         notices: list[Notice] = []
         for plugin, function in self._functions:

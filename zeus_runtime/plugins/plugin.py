@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from zeus_runtime.frozen import dataclass
+
 if TYPE_CHECKING:
-    from zeus_runtime.events import Notice
+    from zeus_runtime.notice import Notice
 
 Status: TypeAlias = Literal["found", "loaded", "blocked", "failed"]
 ProblemCode: TypeAlias = Literal[
@@ -81,7 +82,7 @@ class PluginProblem:
 
     def notice(self) -> Notice:
         """The problem as an event of a run."""
-        from zeus_runtime.events import Notice
+        from zeus_runtime.notice import Notice
 
         return Notice(code=self.code, message=str(self))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools import atomic
 from zeus_runtime.tools.paths import WorkspaceError, join, printable
 from zeus_runtime.tools.walking import OPEN_FOLDER, Place

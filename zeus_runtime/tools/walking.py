@@ -7,10 +7,10 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.paths import WorkspaceError, join, printable
 
 Guard: TypeAlias = Callable[[str], str | None]

@@ -14,16 +14,16 @@ from tests.support.memory import START, Clock, OutsideStore, service
 from zeus_runtime import MemoryService, ModelError, UnknownMemoryError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import Caller, MemoryItem
+from zeus_runtime.memory.profile.asking import lines_by_model
 from zeus_runtime.memory.profile.fields import (
     KeyDecision,
     Line,
     ProjectProfile,
     UserProfile,
-    lines_by_model,
-    lines_by_rule,
     profile_fields,
     written_value,
 )
+from zeus_runtime.memory.profile.rules import lines_by_rule
 
 USER_RULES = [
     ("The user's name is Ann Berg", "username", "Ann Berg"),

@@ -7,9 +7,10 @@ vector and inside the transaction, rate limit, nearest neighbours, decide.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.items import (
     DOCUMENTS,
     MEMORY_TYPES,

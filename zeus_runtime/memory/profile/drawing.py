@@ -80,7 +80,8 @@ async def draw(operations: Operations, caller: Caller, kind: ProfileKind, ask: A
     """
     from zeus_runtime.memory import records
     from zeus_runtime.memory.profile import rows
-    from zeus_runtime.memory.profile.fields import lines_by_model, lines_by_rule, profile_question
+    from zeus_runtime.memory.profile.asking import lines_by_model, profile_question
+    from zeus_runtime.memory.profile.rules import lines_by_rule
 
     if not _may_draw(caller, kind):
         raise UsageError(f"the {kind}'s profile cannot be drawn by {caller.user_id!r}")

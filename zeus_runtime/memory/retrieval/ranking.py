@@ -5,9 +5,9 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.items import MemoryItem, Scope
 from zeus_runtime.memory.normalise import normalise
 

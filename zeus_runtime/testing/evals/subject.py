@@ -123,7 +123,7 @@ class Bench:
 
     async def answer(self, prompt: str, session: str | None = None) -> tuple[str, str | Finding]:
         """One run; the session's id, and its answer or why there is none."""
-        from zeus_runtime.agent.agent import FailedRunError
+        from zeus_runtime.agent.outcome import FailedRunError
 
         try:
             result = await self.agent.run(prompt, session=session)

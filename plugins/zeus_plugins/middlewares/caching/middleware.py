@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from zeus_plugins.middlewares.caching.options import Options
-from zeus_runtime import Build, CachePoints, Middleware, ModelRequest
+from zeus_runtime import CachePoints, Middleware
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-    from zeus_runtime import CallModel, Counter, ModelResponse, View
+    from zeus_plugins.middlewares.caching.options import Options
+    from zeus_runtime import Build, CallModel, Counter, ModelRequest, ModelResponse, View
 
 
 class Caching(Middleware):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
-from zeus_runtime import Doc, Minimum
+from zeus_runtime import Doc, Minimum, dataclass
 
 Place: TypeAlias = Literal["tools", "system", "messages"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from zeus_runtime import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime import Item, ModelProfile, View

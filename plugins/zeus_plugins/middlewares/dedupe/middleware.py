@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from zeus_plugins.middlewares.dedupe.copies import Copy, Readings, paying, prices_of
-from zeus_plugins.middlewares.dedupe.options import Options
-from zeus_runtime import Budget, Build, Edit, Evict, Middleware, Size, View, arrivals
+from zeus_plugins.middlewares.dedupe.copies import Readings, paying, prices_of
+from zeus_runtime import Evict, Middleware, Size, arrivals
+
+if TYPE_CHECKING:
+    from zeus_plugins.middlewares.dedupe.copies import Copy
+    from zeus_plugins.middlewares.dedupe.options import Options
+    from zeus_runtime import Budget, Build, Edit, View
 
 POINTER_TOKENS = 60
 """What a pointer takes, about."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime import Doc, Maximum, Minimum, Size
+from zeus_runtime import Doc, Maximum, Minimum, Size, dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime import Misfit, Surroundings

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from zeus_plugins.middlewares.eviction.options import Options
-from zeus_runtime import Budget, Item, View
+from zeus_runtime import dataclass
+
+if TYPE_CHECKING:
+    from zeus_plugins.middlewares.eviction.options import Options
+    from zeus_runtime import Budget, Item, View
 
 LEAST_TOKENS = 400
 """Below this a pointer with its preview would save too little to be worth it, even in need."""

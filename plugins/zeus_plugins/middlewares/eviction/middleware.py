@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from zeus_plugins.middlewares.eviction.choice import Choice, too_large, too_much
-from zeus_plugins.middlewares.eviction.options import Options
+from zeus_plugins.middlewares.eviction.choice import too_large, too_much
 from zeus_plugins.middlewares.eviction.preview import preview
-from zeus_runtime import Budget, Build, Edit, Evict, Item, Middleware, View, arrivals
+from zeus_runtime import Evict, Middleware, arrivals
+
+if TYPE_CHECKING:
+    from zeus_plugins.middlewares.eviction.choice import Choice
+    from zeus_plugins.middlewares.eviction.options import Options
+    from zeus_runtime import Budget, Build, Edit, Item, View
 
 
 class Eviction(Middleware):

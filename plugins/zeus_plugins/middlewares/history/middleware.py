@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from zeus_plugins.middlewares.history.options import Options
-from zeus_runtime import Budget, Build, DropBefore, Edit, Middleware, View
+from zeus_runtime import DropBefore, Middleware
+
+if TYPE_CHECKING:
+    from zeus_plugins.middlewares.history.options import Options
+    from zeus_runtime import Budget, Build, Edit, View
 
 
 class History(Middleware):

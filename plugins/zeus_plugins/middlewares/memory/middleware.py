@@ -6,9 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_plugins.middlewares.memory.options import Options
 from zeus_plugins.middlewares.memory.shown import (
-    Shown,
     entry_of,
     restored,
     sources_of,
@@ -17,18 +15,27 @@ from zeus_plugins.middlewares.memory.shown import (
     warning,
 )
 from zeus_runtime import (
-    CallRun,
     Middleware,
     ModelRequest,
     ModelResponse,
     Section,
     SourcedText,
-    Turn,
     ZeusError,
 )
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build, MemoryItem, MemoryService, Ranked
+    from zeus_plugins.middlewares.memory.options import Options
+    from zeus_plugins.middlewares.memory.shown import (
+        Shown,
+    )
+    from zeus_runtime import (
+        Build,
+        CallRun,
+        MemoryItem,
+        MemoryService,
+        Ranked,
+        Turn,
+    )
 
 _log = logging.getLogger(__name__)
 

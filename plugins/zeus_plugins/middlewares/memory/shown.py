@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime import Ranked
+from zeus_runtime import Ranked, dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime import MemoryItem, MemoryService

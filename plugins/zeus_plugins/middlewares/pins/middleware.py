@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from zeus_plugins.middlewares.pins.options import Options
-from zeus_runtime import Budget, Build, Edit, Item, Middleware, Pin, Refusal, View, arrivals
+from zeus_runtime import Middleware, Pin, Refusal, arrivals, tool_groups
+
+if TYPE_CHECKING:
+    from zeus_plugins.middlewares.pins.options import Options
+    from zeus_runtime import Budget, Build, Edit, Item, View
 
 ROLES = {"human": "user", "ai": "assistant", "tool": "tool"}
 
@@ -28,7 +32,7 @@ class Pins(Middleware):
         if self._taken is None:
             self._taken = sum(view.item_of(seq).tokens for seq in view.pinned)
         pins: list[Edit | Refusal] = []
-        for group in groups(arrivals(view, self._seen)):
+        for group in tool_groups(arrivals(view, self._seen)):
             reason = next((why for item in group if (why := self._why(item))), "")
             tokens = sum(item.tokens for item in group)
             if not reason or group[0].seq in view.pinned:
@@ -68,15 +72,3 @@ class Pins(Middleware):
 
 def create(options: Options, _build: Build) -> Pins:
     return Pins(options)
-
-
-def groups(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Messages that belong together: an answer with the results of its calls; every other message alone."""
-    group: list[Item] = []
-    for item in items:
-        if group and item.message.type != "tool":
-            yield group
-            group = []
-        group.append(item)
-    if group:
-        yield group

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime import View, calls_of, text_of
+from zeus_runtime import calls_of, dataclass, text_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
+
+    from zeus_runtime import View
 
 OWN_TOOL = "recall"
 

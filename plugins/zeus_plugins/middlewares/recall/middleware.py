@@ -5,24 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from zeus_plugins.middlewares.recall.absent import Absent, absent, at, seq_of, source_of, whole_text
-from zeus_plugins.middlewares.recall.options import Options
-from zeus_plugins.middlewares.recall.searching import Find, excerpt, search
+from zeus_plugins.middlewares.recall.searching import excerpt, search
 from zeus_runtime import (
-    Archive,
-    Build,
-    CallModel,
     Middleware,
     Minimum,
-    ModelRequest,
-    ModelResponse,
-    Tool,
     ToolResult,
-    View,
     tool,
 )
+
+if TYPE_CHECKING:
+    from zeus_plugins.middlewares.recall.options import Options
+    from zeus_plugins.middlewares.recall.searching import Find
+    from zeus_runtime import (
+        Archive,
+        Build,
+        CallModel,
+        ModelRequest,
+        ModelResponse,
+        Tool,
+        View,
+    )
 
 
 class Recall(Middleware):
@@ -39,6 +44,8 @@ class Recall(Middleware):
         self._view: View | None = None
 
     async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
+        from zeus_runtime import View
+
         if isinstance(request.messages, View):
             self._view = request.messages
         return await call_next(request)

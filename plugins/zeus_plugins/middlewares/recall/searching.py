@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from zeus_plugins.middlewares.recall.absent import Absent
+from zeus_runtime import dataclass
+
+if TYPE_CHECKING:
+    from zeus_plugins.middlewares.recall.absent import Absent
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from zeus_plugins.middlewares.resources.options import Options
 from zeus_runtime import Middleware, Section, SourcedText, WorkspaceError, ZeusError, printable
 
 if TYPE_CHECKING:
+    from zeus_plugins.middlewares.resources.options import Options
     from zeus_runtime import Build, Reference, Turn
 
 MAX_BYTES: Final = 50_000_000

@@ -6,23 +6,33 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_plugins.middlewares.skills.options import Options
 from zeus_runtime import (
-    CallModel,
     Middleware,
-    ModelRequest,
-    ModelResponse,
     Pin,
     Refusal,
     Section,
-    View,
     arrivals,
     has_skills,
     skill_roots,
+    tool_groups,
 )
 
 if TYPE_CHECKING:
-    from zeus_runtime import Budget, Build, Edit, Item, Skill, Skills, Tool, Turn
+    from zeus_plugins.middlewares.skills.options import Options
+    from zeus_runtime import (
+        Budget,
+        Build,
+        CallModel,
+        Edit,
+        Item,
+        ModelRequest,
+        ModelResponse,
+        Skill,
+        Skills,
+        Tool,
+        Turn,
+        View,
+    )
 
 _LOADER: Final = "tool:load_skill"
 _LOADED: Final = "<skill name="
@@ -71,7 +81,7 @@ class SkillLibrary(Middleware):
         return {Section.SKILLS: self._listed[1]} if self._listed[1] else {}
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit | Refusal]:
-        new = [group for group in _groups(arrivals(view, self._seen)) if any(map(_loaded, group))]
+        new = [group for group in tool_groups(arrivals(view, self._seen)) if any(map(_loaded, group))]
         self._seen = max(self._seen, view.upto)
         if not new:
             return ()
@@ -82,6 +92,8 @@ class SkillLibrary(Middleware):
         return [each for group in new for each in self._pin(view, group)]
 
     async def wrap_model_call(self, request: ModelRequest, call_next: CallModel) -> ModelResponse:
+        from zeus_runtime import View
+
         if isinstance(request.messages, View):
             self._view = request.messages
         return await call_next(request)
@@ -128,15 +140,3 @@ def create(options: Options, build: Build) -> SkillLibrary:
 
 def _loaded(item: Item) -> bool:
     return item.source == _LOADER and str(item.message.content).startswith(_LOADED)
-
-
-def _groups(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Messages that belong together: an answer with the results of its calls; every other message alone."""
-    group: list[Item] = []
-    for item in items:
-        if group and item.message.type != "tool":
-            yield group
-            group = []
-        group.append(item)
-    if group:
-        yield group

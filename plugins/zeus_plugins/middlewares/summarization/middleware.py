@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zeus_plugins.middlewares.summarization.options import Options
-from zeus_runtime import Middleware, OptionsError, text_of
+from zeus_runtime import Middleware, OptionsError, dataclass, text_of
 
 if TYPE_CHECKING:
+    from zeus_plugins.middlewares.summarization.options import Options
     from zeus_plugins.middlewares.summarization.summariser import Outcome, Summariser
     from zeus_runtime import Budget, Build, Counter, Edit, Item, ModelRequest, View
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from zeus_runtime import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime import Item

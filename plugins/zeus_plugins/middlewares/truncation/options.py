@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime import Doc, Minimum, Size
+from zeus_runtime import Doc, Minimum, Size, dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime import Misfit, ModelProfile, Surroundings

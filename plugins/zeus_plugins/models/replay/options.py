@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from zeus_runtime import Doc, FileRelative, Minimum
+from zeus_runtime import Doc, FileRelative, Minimum, dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

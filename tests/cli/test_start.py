@@ -1,0 +1,67 @@
+"""What `zeus --help`, `validate` and `plan` import, and which classes they have compiled: that is what they cost."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+NEVER = {
+    "asyncio", "chromadb", "importlib.metadata", "jsonschema", "langchain_core", "langgraph", "litellm", "numpy",
+    "pydantic", "random", "rich", "secrets", "sqlalchemy", "sqlite3", "sqlmodel", "tempfile", "tiktoken",
+    "zeus_runtime.agent.agent", "zeus_runtime.agent.run", "zeus_runtime.context.archive", "zeus_runtime.context.view",
+    "zeus_runtime.events", "zeus_runtime.memory.operations", "zeus_runtime.models.messages", "zeus_runtime.store",
+}  # fmt: skip
+"""What no Plan needs: libraries, and the rooms of ours that only a run enters."""
+
+PROGRAM = """
+import contextlib, io, json, sys
+from zeus_runtime.cli import main
+with contextlib.redirect_stdout(io.StringIO()):
+    code = main(sys.argv[1:])
+ours = {name: vars(module) for name, module in list(sys.modules.items()) if name.startswith("zeus_")}
+compiled = [
+    f"{name}.{each.__name__}" for name, held in ours.items() for each in held.values()
+    if isinstance(each, type) and each.__module__ == name
+    and "__dataclass_fields__" in vars(each) and "__frozen_shape__" not in vars(each)
+]
+print(json.dumps([code, sorted(sys.modules), sorted(compiled)]))
+"""
+
+
+def started(words: list[str], folder: Path) -> tuple[set[str], set[str]]:
+    """The modules a command imported, and the dataclasses among them that the standard library compiled."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *words], cwd=folder, capture_output=True, text=True, check=False
+    )
+    code, modules, compiled = json.loads(done.stdout)
+    assert code == 0, done.stderr
+    return set(modules), set(compiled)
+
+
+@pytest.mark.parametrize("preset", ["quickstart", "default", "zeus"])
+@pytest.mark.parametrize("verb", ["validate", "plan"])
+def test_a_preset_is_checked_and_planned_without_what_only_a_run_needs(
+    verb: str, preset: str, tmp_path: Path
+) -> None:
+    modules, compiled = started([verb, preset], tmp_path)
+    assert not modules & NEVER
+    # These two change while they are filled; every other class has the shared methods of ``zeus_runtime.frozen``.
+    assert compiled == {"zeus_runtime.config.layers.Layers", "zeus_runtime.config.reader._Composer"}
+
+
+def test_help_imports_no_config_and_no_dataclass(tmp_path: Path) -> None:
+    modules, compiled = started(["--help"], tmp_path)
+    assert not modules & {
+        *NEVER,
+        "dataclasses",
+        "pluggy",
+        "yaml",
+        "zeus_runtime.config",
+        "zeus_runtime.plugins",
+    }
+    assert not any(name.startswith("zeus_plugins") for name in modules)
+    assert not compiled

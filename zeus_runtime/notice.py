@@ -1,0 +1,28 @@
+"""What the user should know: the one event that reading a config gives too, so it stands apart from a run's."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, ClassVar
+
+from zeus_runtime.frozen import dataclass
+
+
+@dataclass(frozen=True)
+class EventData:
+    """What every event is: frozen values with a wire name."""
+
+    type: ClassVar[str]
+
+    def to_wire(self) -> dict[str, Any]:
+        """The event as a JSON object, ``type`` first."""
+        return {"type": self.type, **asdict(self)}
+
+
+@dataclass(frozen=True)
+class Notice(EventData):
+    """Something the user should know: a fallback that was taken, an interrupted call, an unknown model."""
+
+    type: ClassVar[str] = "notice"
+    code: str
+    message: str
