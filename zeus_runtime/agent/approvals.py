@@ -9,12 +9,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.errors import UsageError, ZeusError
-from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event
+from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
 from zeus_runtime.tools.approval import ApprovalPending, Decision
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import Thread, ThreadLog
-    from zeus_runtime.tools.approval import ApprovalChannel, ApprovalRequest, Judge, PendingApproval
+    from zeus_runtime.tools.approval import (
+        ApprovalChannel,
+        ApprovalRequest,
+        AskMode,
+        AskModes,
+        Judge,
+        PendingApproval,
+    )
     from zeus_runtime.tools.tool import JSON, ToolCall
 
 
@@ -38,7 +45,7 @@ class Desk:
 
     Args:
         log: where questions are written; None for a simulation, in which nobody is asked.
-        user: whose allowlist it is.
+        user: whose allowlist and choice of mode hold.
         redact: masks known secrets in a JSON value.
         emit: where events go.
         channel: who can be asked now; None: nobody.
@@ -56,7 +63,7 @@ class Desk:
         around: Desk | None = None,
     ) -> None:
         self._given_log = log
-        self._user = user
+        self.user = user
         self._redact = redact
         self._emit = emit
         self.channel = channel
@@ -67,6 +74,8 @@ class Desk:
         self._left_seconds: float | None = None
         self._thread: Thread | None = None
         self._run_id = ""
+        self._has_asked: bool | None = None
+        self._refused_mode: str | None = None
 
     def begin(self, thread: Thread, run_id: str) -> None:
         """Say whose questions they are, before the first one."""
@@ -87,7 +96,35 @@ class Desk:
         """Whether the user's stored allowlist has the tool."""
         from zeus_runtime.store.approvals import is_allowed
 
-        return await is_allowed(self._log, self._user, tool)
+        return await is_allowed(self._log, self.user, tool)
+
+    async def mode(self, modes: AskModes) -> AskMode:
+        """How often the user is asked; a stored choice that the config does not allow is told once a run."""
+        from zeus_runtime.store.approvals import stored_mode
+
+        chosen = await stored_mode(self._log, self.user)
+        if chosen is not None and chosen not in modes.choices and chosen != self._refused_mode:
+            self._refused_mode = chosen
+            self._emit(
+                Notice(
+                    "approval_mode",
+                    f"{self.user} chose the approval mode {chosen!r}, which this config does not allow:"
+                    f" {modes.configured!r} holds (`zeus approvals mode`).",
+                )
+            )
+        return modes.in_force(chosen)
+
+    async def settled(self, request: ApprovalRequest) -> Decision | None:
+        """What was decided on a call that needs no approval now."""
+        from zeus_runtime.store.approvals import close, has_asked
+
+        assert self._thread is not None, "a run begins before its calls"
+        if self._has_asked is None:
+            self._has_asked = await has_asked(self._log, self._thread, self._run_id)
+        if not self._has_asked:
+            return None
+        pending = await close(self._log, self._thread, self._run_id, request)
+        return None if pending is None else self._told_decision(pending, request)
 
     async def ask(self, request: ApprovalRequest) -> Decision:
         """The decision on ``request``.
@@ -101,14 +138,21 @@ class Desk:
         assert self._thread is not None, "a run begins before its calls"
         shown = self._redact(request.arguments)
         pending = await put(self._log, self._thread, self._run_id, request, shown)
+        self._has_asked = True
         if pending.is_open and self._is_over(pending):
             pending = await self._timed_out(pending)
         if pending.is_open:
             self._emit(ApprovalRequested(**_told(pending), expires_ms=pending.expires_ms))
             pending = await self._answered(pending)
-        decision = pending.decision
+        decision = self._told_decision(pending, request)
         if decision is None:
             raise ApprovalPending([pending])
+        return decision
+
+    def _told_decision(self, pending: PendingApproval, request: ApprovalRequest) -> Decision | None:
+        decision = pending.decision
+        if decision is None:
+            return None
         self._emit(
             ApprovalDecided(
                 **_told(pending),
@@ -155,7 +199,7 @@ class Desk:
             raise UsageError(f"{pending.id} cannot be approved so: {problem}")
         settled = await settle(self._log, pending, decision)
         if settled.decision == decision and decision.always and pending.may_remember:
-            await allow(self._log, self._user, pending.tool)
+            await allow(self._log, self.user, pending.tool)
         return settled
 
     async def _timed_out(self, pending: PendingApproval) -> PendingApproval:

@@ -195,7 +195,7 @@ class Delegating:
 
         desk = Desk(
             ground.log,
-            user=plan.config.user,
+            user=self.desk.user,
             redact=planned.checked.document.redactor.json,
             emit=emit,
             channel=self.desk.channel,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from zeus_runtime.agent.asked import changed_after_asking
 from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.components import PlannedComponent, as_json, planned_component, planned_components
 from zeus_runtime.agent.misfits import misfits
@@ -33,6 +34,7 @@ from zeus_runtime.tools.routes import WorkspaceConfigError
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.middleware import Middleware
     from zeus_runtime.agent.subagents import Above, PlannedAgent
     from zeus_runtime.config import Config
     from zeus_runtime.config.model import Mode
@@ -173,7 +175,8 @@ def make_plan(
     checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
     opens: list[tuple[PlannedComponent, Toolset]] = []
     off: list[PlannedOff] = []
-    tools = tuple(_tools(toolsets, middlewares, build, config.mode, opens, off))
+    made: list[tuple[PlannedComponent, Middleware]] = []
+    tools = tuple(_tools(toolsets, middlewares, build, config.mode, opens, off, made))
     kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
     single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
 
@@ -189,7 +192,7 @@ def make_plan(
         )
 
     _refuse_misfits(
-        checked, profile, [*single, *toolsets, *middlewares], [planned.tool for planned in tools], opens
+        checked, profile, [*single, *toolsets, *middlewares], [planned.tool for planned in tools], opens, made
     )
     plan = Plan(
         config=config,
@@ -281,6 +284,7 @@ def _tools(
     mode: Mode,
     opens: list[tuple[PlannedComponent, Toolset]],
     off: list[PlannedOff],
+    made_middlewares: list[tuple[PlannedComponent, Middleware]],
 ) -> Iterator[PlannedTool]:
     """Every tool; components that say that they cannot work here are added to ``off``."""
     known: dict[str, Tool] = {}
@@ -298,7 +302,9 @@ def _tools(
             known.setdefault(tool.name, tool)
             yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin)
     for planned in middlewares:
-        for tool in planned.create(replace(build, tools=known)).tools():
+        middleware: Middleware = planned.create(replace(build, tools=known))
+        made_middlewares.append((planned, middleware))
+        for tool in middleware.tools():
             known.setdefault(tool.name, tool)
             yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin, planned.kind)
 
@@ -309,6 +315,7 @@ def _refuse_misfits(
     components: Sequence[PlannedComponent],
     tools: Sequence[Tool],
     opens: Sequence[tuple[PlannedComponent, Toolset]],
+    middlewares: Sequence[tuple[PlannedComponent, Middleware]],
 ) -> None:
     problems: list[Diagnostic] = [
         checked.diagnostic("tool-conflict", message, ("tools",)) for message in check_tools(tools)
@@ -348,6 +355,7 @@ def _refuse_misfits(
         tools,
         lambda name: any(toolset.may_have(name) for _, toolset in opens),
     )
+    problems += changed_after_asking(checked, middlewares)
     if checked.config.limits.max_cost_usd is not None and None in (
         profile.input_cost_per_token,
         profile.output_cost_per_token,

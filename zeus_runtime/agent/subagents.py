@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from zeus_runtime.agent.asked import asks_user
 from zeus_runtime.agent.checked import check_loaded
 from zeus_runtime.config import ConfigError
 
@@ -76,7 +77,7 @@ def planned_agents(checked: Checked, plan: Plan, above: Above) -> Mapping[str, P
         (*above.files, _file(checked.document)),
         left - 1,
         priced=above.priced or limits.max_cost_usd is not None,
-        asked=above.asked or asks_user(plan),
+        asked=above.asked or asks_user(plan.middlewares),
     )
     return {name: _planned(checked, name, spec, plan.mode, below) for name, spec in agents.items()}
 
@@ -98,7 +99,7 @@ def _planned(checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Abo
             "give its prices under profiles.models of that agent, or drop the limit",
         )
     acts = any(each.tool.access == "write" and each.showing == "callable" for each in plan.tools)
-    if above.asked and acts and not asks_user(plan):
+    if above.asked and acts and not asks_user(plan.middlewares):
         raise _refused(
             checked,
             "agents-unasked",
@@ -107,13 +108,6 @@ def _planned(checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Abo
             "list that middleware in its config too; {approve: {mode: run_everything}} says that it runs unasked",
         )
     return PlannedAgent(name, spec, own, plan)
-
-
-def asks_user(plan: Plan) -> bool:
-    """Whether a middleware asks the user before tools run; its options say so by a method ``asks_user``."""
-    return any(
-        asks() for each in plan.middlewares if (asks := getattr(each.value, "asks_user", None)) is not None
-    )
 
 
 def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
