@@ -25,7 +25,7 @@ user_option: Decorator = click.option(
 
 @click.group("approvals")
 def command() -> None:
-    """List what waits for a decision; say how often to be asked; list, extend or shorten your allowlist."""
+    """List what waits for a decision, how often to ask, and your allowlist."""
 
 
 @command.command("pending")

@@ -27,7 +27,7 @@ class Options:
     user_modes: Annotated[
         tuple[Literal["run_everything", "allowlist", "ask"], ...] | None,
         Doc(
-            "The modes that a user may choose instead (`zeus approvals mode`); null: those that ask no less than `mode`;"
+            "Modes that a user may choose instead (`zeus approvals mode`); null: those that ask no less than `mode`;"
             " []: none."
         ),
     ] = None
