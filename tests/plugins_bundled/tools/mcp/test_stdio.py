@@ -245,6 +245,18 @@ async def test_a_server_may_ask_the_user(tmp_path: Path) -> None:
     assert [each.reason for each in user.asked] == ["The MCP server 'small' asks: Colour?"]
 
 
+async def test_the_time_that_the_user_thinks_is_not_the_calls(tmp_path: Path) -> None:
+    class Slow(Answering):
+        async def ask(self, pending: PendingApproval) -> Decision:
+            await asyncio.sleep(1.2)
+            return await super().ask(pending)
+
+    model = script(calling(call("small__ask", "1")), "done")
+    async with agent(tmp_path, model, {"small": server(timeout_seconds=1)}) as running:
+        events = await events_of(running.stream("go", approvals=Slow(colour="green")))
+    assert json.loads(results(events)["1"])["action"] == "accept"
+
+
 async def test_where_nobody_can_answer_the_question_waits_and_the_call_is_made_again_with_its_answer(
     tmp_path: Path,
 ) -> None:
