@@ -14,7 +14,7 @@ from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.components import PlannedComponent, as_json, planned_component, planned_components
 from zeus_runtime.agent.misfits import misfits
 from zeus_runtime.agent.sandboxes import Sandboxes
-from zeus_runtime.agent.servers import refuse_servers
+from zeus_runtime.agent.servers import IMPLIED, refuse_servers
 from zeus_runtime.agent.services import (
     PlannedMemory,
     knowledge_service,
@@ -252,9 +252,9 @@ def _implied(checked: Checked) -> tuple[PlannedComponent, ...]:
     if not (config.mcp_servers or config.connectors != Connectors()):
         return ()
     refuse_servers(checked)
-    if any(ref.name == "mcp" for ref in config.tools):
+    if any(ref.name == IMPLIED for ref in config.tools):
         return ()
-    return (planned_component(checked, "tool", Ref("mcp"), ("mcpServers",)),)
+    return (planned_component(checked, "tool", Ref(IMPLIED), ("mcpServers",)),)
 
 
 def _workspace(checked: Checked) -> WorkspaceFiles:
