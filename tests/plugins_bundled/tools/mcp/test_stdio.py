@@ -217,6 +217,17 @@ async def test_the_environment_is_what_the_yaml_gives(
     assert '"PATH": "/bin"' in environment
 
 
+async def test_a_secret_that_only_a_file_of_servers_has_is_masked_in_what_a_run_tells(tmp_path: Path) -> None:
+    model = script(calling(call("small__environment", "1")), "it is ghp_0123456789")
+    servers = {"small": server(env={"GITHUB_TOKEN": "ghp_0123456789", "COLOUR": "green-as-grass"})}
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    config = write_agent(tmp_path, tools="[{mcp: {files: [.mcp.json]}}]")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as running:
+        events = await play(running, "go")
+    assert "green-as-grass" in results(events)["1"]
+    assert "ghp_0123456789" not in str(events)
+
+
 async def test_progress_reaches_the_stream_with_its_call(tmp_path: Path) -> None:
     model = script(calling(call("small__count", "c1")), "done")
     async with agent(tmp_path, model, {"small": server()}) as running:
