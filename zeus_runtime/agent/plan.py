@@ -219,7 +219,9 @@ def make_plan(
     if config.agents and not leaf:
         from zeus_runtime.agent.subagents import Above, planned_agents
 
-        plan = replace(plan, agents=planned_agents(checked, plan, above or Above()))
+        agents = planned_agents(checked, plan, above or Above())
+        told = [notice for each in agents.values() for notice in each.notices] if above is None else []
+        plan = replace(plan, agents=agents, notices=(*plan.notices, *told))
     return replace(plan, digest=_digest(plan))
 
 
