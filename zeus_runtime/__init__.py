@@ -145,6 +145,8 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.approval import ApprovalPending as ApprovalPending
     from zeus_runtime.tools.approval import ApprovalRequest as ApprovalRequest
     from zeus_runtime.tools.approval import Approvals as Approvals
+    from zeus_runtime.tools.approval import AskMode as AskMode
+    from zeus_runtime.tools.approval import AskModes as AskModes
     from zeus_runtime.tools.approval import Decision as Decision
     from zeus_runtime.tools.approval import PendingApproval as PendingApproval
     from zeus_runtime.tools.define import tool as tool
@@ -193,6 +195,8 @@ _ROOMS = {
     "ApprovalPending": "tools.approval",
     "ApprovalRequest": "tools.approval",
     "Approvals": "tools.approval",
+    "AskMode": "tools.approval",
+    "AskModes": "tools.approval",
     "Archive": "context.archive",
     "AtHand": "memory.vectors",
     "BROWSER_SERVER": "config.mcp",

@@ -7,6 +7,9 @@ from typing import Any
 
 from tests.acceptance.settings import Flip, Scene, See
 from zeus_runtime import Decision, PendingApproval
+from zeus_runtime.store.approvals import store_mode
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.thread_log import ThreadLog
 from zeus_runtime.testing import ScriptedModel, calling
 
 
@@ -50,7 +53,28 @@ def given(**options: Any) -> dict[str, Any]:
 
 NOTE, ECHO = called("note", text="draft one"), called("speak", words=1)
 
+
+async def after_choosing(scene: Scene) -> str:
+    """How a call ends that is made for a user who chose to run everything."""
+    database = Database("sqlite:///.zeus/zeus.db", directory=scene.folder)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        await store_mode(log, "local", "run_everything")
+    finally:
+        await database.close()
+    return await NOTE(scene)
+
+
 APPROVALS = (
+    Flip(
+        "middleware:approve.user_modes",
+        ["run_everything"],
+        after_choosing,
+        "approval_needed",
+        "complete",
+        given(),
+    ),
     Flip("middleware:approve.mode", "run_everything", NOTE, "approval_needed", "complete", given()),
     Flip(
         "middleware:approve.allow",

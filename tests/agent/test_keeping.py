@@ -324,6 +324,26 @@ async def test_with_a_session_go_the_originals_that_no_other_session_names(
     assert {f"{sessions['left']}.md", f"c_{len(OTHER)}", f"c_{len(SHARED)}"} <= archived_files(tmp_path)
 
 
+async def test_what_others_name_is_known_without_reading_their_archives(tmp_path: Path) -> None:
+    sessions: dict[str, str] = {}
+    for name, text_ in (("gone", LONG), ("left", OTHER)):
+        async with agent_in(tmp_path, SQLITE_URL, recalled(text_, SHARED), EVICTING) as agent:
+            sessions[name] = await talk(agent, f"{name} one")
+            await play(agent, f"{name} two", sessions[name])
+    before = archived_files(tmp_path)
+    async with agent_in(tmp_path, SQLITE_URL, recalled(), EVICTING) as agent:
+        await agent.archive(sessions["left"])
+        unreadable = text("UPDATE checkpoint_archive SET rows = x'00'")
+        await do(SQLITE_URL, tmp_path, lambda connection: connection.execute(unreadable))
+        await agent.delete_session(sessions["gone"])
+    assert before - archived_files(tmp_path) == {f"{sessions['gone']}.md", f"c_{len(LONG)}"}
+    left = await do(
+        SQLITE_URL, tmp_path, lambda c: c.execute(text("SELECT handle FROM original_handle")).all()
+    )
+    assert not any(f"c_{len(LONG)}" in handle for (handle,) in left), "its own notes go with a session"
+    assert any(f"c_{len(SHARED)}" in handle for (handle,) in left)
+
+
 async def test_an_archived_session_is_deleted_when_its_time_is_over(
     tmp_path: Path, database_url: str
 ) -> None:

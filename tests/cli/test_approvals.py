@@ -223,3 +223,61 @@ def test_the_approvals_of_a_session_are_exported(zeus: Zeus, project: Project) -
     zeus("run", "zeus.yaml", "go")
     document = json.loads(zeus("sessions", "export").out)
     assert [each["tool_name"] for each in document["approvals"]] == ["shout"]
+
+
+def test_how_often_to_be_asked_is_shown_chosen_and_given_up(zeus: Zeus, project: Project) -> None:
+    project.agent(shouting(), "done", more="middlewares: [{approve: {user_modes: [run_everything, ask]}}]\n")
+    shown = zeus("approvals", "mode")
+    assert shown.out.splitlines()[1].split() == [
+        "tester",
+        "allowlist",
+        "allowlist",
+        *"run_everything, allowlist, ask".split(),
+    ]
+    assert "local chose nothing" in shown.err
+    assert not (project.folder / ".zeus").exists(), "to look makes no database"
+    assert "local chose run_everything" in zeus("approvals", "mode", "run_everything").err
+    assert zeus("run", "zeus.yaml", "go").exit_code == 0
+    assert zeus("approvals", "mode", "ask", "--user", "ann", "--json").json == {
+        "user": "ann",
+        "chosen": "ask",
+        "agents": [
+            {
+                "agent": "tester",
+                "configured": "allowlist",
+                "in_force": "ask",
+                "choices": ["run_everything", "allowlist", "ask"],
+            }
+        ],
+    }
+    assert zeus("approvals", "mode", "--json").json["chosen"] == "run_everything"
+    assert "the config's mode holds" in zeus("approvals", "mode", "config").err
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+
+
+def test_what_the_config_does_not_let_choose_is_refused_and_no_stored_choice_gets_round_it(
+    zeus: Zeus, project: Project
+) -> None:
+    project.agent(shouting(), "done", more="middlewares: [{approve: {mode: ask}}]\n")
+    refused = zeus("approvals", "mode", "run_everything")
+    assert refused.exit_code == 2
+    assert "does not let its user choose 'run_everything'" in refused.err
+    assert "It allows: ask." in refused.err
+    # Chosen for an agent that allows it, the choice is the user's in every agent of the database, and loosens none.
+    loose = "middlewares: [{approve: {user_modes: [run_everything]}}]\n"
+    project.agent(shouting(), "done", name="loose.yaml", more=loose)
+    assert zeus("approvals", "mode", "run_everything", "--config", "loose.yaml").exit_code == 0
+    result = zeus("run", "zeus.yaml", "go")
+    assert result.exit_code == 7
+    assert (
+        "chose the approval mode 'run_everything', which this config does not allow: 'ask' holds"
+        in result.err
+    )
+    assert zeus("approvals", "mode").out.splitlines()[1].split() == ["tester", "ask", "ask", "ask"]
+
+
+def test_an_agent_that_asks_nobody_has_no_mode(zeus: Zeus, project: Project) -> None:
+    project.agent("hello")
+    refused = zeus("approvals", "mode", "ask")
+    assert refused.exit_code == 2
+    assert "asks nobody" in refused.err

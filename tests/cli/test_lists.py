@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from zeus_runtime.tools.modes import MODE_TABLE
 
 CALL = {"call": "echo", "args": {"text": "ahoy"}}
 
@@ -56,14 +57,25 @@ def test_an_unknown_model_is_not_passed_off_as_known(zeus: Zeus, project: Projec
 
 def test_tools_are_listed_mode_by_mode(zeus: Zeus, project: Project) -> None:
     project.agent()
-    header, echo, shout = zeus("tools", "list").out.splitlines()
+    header, echo, shout = zeus("tools", "list").out.partition("\n\n")[0].splitlines()
     assert header.split()[:6] == ["TOOL", "CATEGORY", "ACCESS", "AGENT", "ASK", "PLAN"]
     assert echo.split()[:6] == ["echo", "custom", "read", "callable", "callable", "callable"]
     assert shout.split()[:6] == ["shout", "custom", "write", "callable", "placeholder", "hidden"]
     assert "scripted (file " in shout
-    first = zeus("tools", "list", "--json").json[0]
+    first = zeus("tools", "list", "--json").json["tools"][0]
     assert first["parameters"]["properties"]["text"]["type"] == "string"
     assert first["size_characters"] > len(first["name"]) + len(first["description"])
+
+
+def test_every_category_is_listed_with_why_it_is_on_or_off(zeus: Zeus, project: Project) -> None:
+    project.agent()
+    lines = zeus("tools", "list").out.partition("\n\n")[2].splitlines()
+    assert lines[0].split() == ["CATEGORY", "COMPONENT", "ON", "TOOLS", "TOKENS", "PLUGIN", "WHY"]
+    said = {tuple(line.split()[:3]): " ".join(line.split()) for line in lines[1:]}
+    assert said["custom", "voices", "on"].endswith("scripted listed under tools")
+    assert "1 read, 1 write" in said["custom", "voices", "on"]
+    assert said["web", "web", "off"].endswith("add `- web` to tools")
+    assert len({category for category, *_ in said}) == len(MODE_TABLE)
 
 
 def test_plugins_are_listed_with_what_they_bring(zeus: Zeus, project: Project) -> None:

@@ -132,6 +132,39 @@ def until_somebody_waits(url: str) -> None:
         assert time.monotonic() < deadline
 
 
+async def test_whoever_had_a_deleted_session_cannot_write_into_the_one_that_has_its_key_now(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with (
+        log_of(database_url, tmp_path) as (stale, late),
+        log_of(database_url, tmp_path) as (database, log),
+    ):
+        gone = await late.open("session_1", agent="a")
+        give_back = await stale.claim("session_1")
+        await late.append(gone, 1, "a.1", '"from a"')
+        await log.delete(await log.find("session_1"))
+        new = await log.open("session_2", agent="b")
+        if database_url.startswith("sqlite"):
+            assert new.key == gone.key, "SQLite gives it again"
+        give_new_back = await database.claim("session_2")
+        await log.append(new, 1, "b.1", '"from b"')
+        assert stale.epoch("session_1") == database.epoch("session_2") == 1
+        for work in (
+            late.append(gone, 2, "a.2", '"from a"', step=StepEntry(1, 1, "{}", texts={"d": "t"})),
+            late.append_edits(gone, 1, 1, ['{"handle": "/large_tool_results/x"}']),
+            late.append_step(gone, StepEntry(1, 1, "{}", texts={"d": "t"})),
+            late.delete(gone),
+        ):
+            with pytest.raises(LogConflictError):
+                await work
+        await late.touch(gone)
+        assert [each.payload for each in await log.read(new)] == ['"from b"']
+        assert await log.read_edits(new) == await log.steps(new) == []
+        assert await log.texts(new) == {}
+        give_back()
+        give_new_back()
+
+
 async def test_every_claim_raises_the_epoch_and_a_reader_raises_none(
     tmp_path: Path, database_url: str
 ) -> None:

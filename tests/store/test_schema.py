@@ -20,6 +20,7 @@ from zeus_runtime import Agent
 from zeus_runtime.errors import MissingError, RunError
 from zeus_runtime.events import RunCompleted
 from zeus_runtime.store import schema
+from zeus_runtime.store.archived import archive
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.thread_log import StepEntry, ThreadLog
 
@@ -315,5 +316,35 @@ async def test_a_ledger_entry_and_a_title_may_hold_nul(tmp_path: Path, database_
         await log.append_step(thread, StepEntry(1, 0, "{}", texts={"d": "x\0y"}))
         assert dict(await log.texts(thread)) == {"d": "x␀y"}
         assert (await log.sessions())[0].title == "a␀b"
+    finally:
+        await database.close()
+
+
+async def test_what_sessions_name_is_noted_for_those_that_there_are(
+    tmp_path: Path, database_url: str
+) -> None:
+    database = Database(database_url, directory=tmp_path)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        named = '{"kind": "evict", "handle": "/large_tool_results/%s"}'
+        for name in ("one", "two"):
+            thread = await log.open(f"session_{name}", agent="a")
+            await log.append(thread, 1, "a.1", '"hello"')
+            await log.append_edits(
+                thread, 1, 1, [named % name, named % "both", '{"kind": "pin", "handle": ""}']
+            )
+        assert await archive(log, thread)
+        query = text("SELECT handle, thread FROM original_handle ORDER BY handle, thread")
+        noted = await database.run(lambda connection: connection.execute(query).all())
+        assert len(noted) == 4
+
+        def back(connection: Connection) -> None:
+            connection.execute(text("DROP TABLE original_handle"))
+            connection.execute(text("UPDATE alembic_version SET version_num = '0007'"))
+
+        await database.run(back)
+        assert await schema.upgrade(database) == "0007"
+        assert await database.run(lambda connection: connection.execute(query).all()) == noted
     finally:
         await database.close()

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.errors import UsageError, ZeusError
-from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event
+from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
 from zeus_runtime.tools.approval import ApprovalPending, Decision
+from zeus_runtime.tools.clock import all_standing_still
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import Thread, ThreadLog
-    from zeus_runtime.tools.approval import ApprovalChannel, ApprovalRequest, Judge, PendingApproval
+    from zeus_runtime.tools.approval import (
+        ApprovalChannel,
+        ApprovalRequest,
+        AskMode,
+        AskModes,
+        Judge,
+        PendingApproval,
+    )
+    from zeus_runtime.tools.clock import Clock
     from zeus_runtime.tools.tool import JSON, ToolCall
 
 
@@ -38,11 +47,11 @@ class Desk:
 
     Args:
         log: where questions are written; None for a simulation, in which nobody is asked.
-        user: whose allowlist it is.
+        user: whose allowlist and choice of mode hold.
         redact: masks known secrets in a JSON value.
         emit: where events go.
         channel: who can be asked now; None: nobody.
-        around: of the run that this one works for.
+        clocks: the time limits of what this run works for.
     """
 
     def __init__(
@@ -53,20 +62,19 @@ class Desk:
         redact: Callable[[Any], Any] = lambda value: value,
         emit: Callable[[Event], None] = lambda _event: None,
         channel: ApprovalChannel | None = None,
-        around: Desk | None = None,
+        clocks: Sequence[Clock] = (),
     ) -> None:
         self._given_log = log
-        self._user = user
+        self.user = user
         self._redact = redact
         self._emit = emit
         self.channel = channel
-        self._around = around
+        self._clocks = tuple(clocks)
         self._judges: list[Judge] = []
-        self._clock: asyncio.Timeout | None = None
-        self._asking = 0
-        self._left_seconds: float | None = None
         self._thread: Thread | None = None
         self._run_id = ""
+        self._has_asked: bool | None = None
+        self._refused_mode: str | None = None
 
     def begin(self, thread: Thread, run_id: str) -> None:
         """Say whose questions they are, before the first one."""
@@ -87,10 +95,41 @@ class Desk:
         """Whether the user's stored allowlist has the tool."""
         from zeus_runtime.store.approvals import is_allowed
 
-        return await is_allowed(self._log, self._user, tool)
+        return await is_allowed(self._log, self.user, tool)
 
-    async def ask(self, request: ApprovalRequest) -> Decision:
+    async def mode(self, modes: AskModes) -> AskMode:
+        """How often the user is asked; a stored choice that the config does not allow is told once a run."""
+        from zeus_runtime.store.approvals import stored_mode
+
+        chosen = await stored_mode(self._log, self.user)
+        if chosen is not None and chosen not in modes.choices and chosen != self._refused_mode:
+            self._refused_mode = chosen
+            self._emit(
+                Notice(
+                    "approval_mode",
+                    f"{self.user} chose the approval mode {chosen!r}, which this config does not allow:"
+                    f" {modes.configured!r} holds (`zeus approvals mode`).",
+                )
+            )
+        return modes.in_force(chosen)
+
+    async def settled(self, request: ApprovalRequest) -> Decision | None:
+        """What was decided on a call that needs no approval now."""
+        from zeus_runtime.store.approvals import close, has_asked
+
+        assert self._thread is not None, "a run begins before its calls"
+        if self._has_asked is None:
+            self._has_asked = await has_asked(self._log, self._thread, self._run_id)
+        if not self._has_asked:
+            return None
+        pending = await close(self._log, self._thread, self._run_id, request)
+        return None if pending is None else self._told_decision(pending, request)
+
+    async def ask(self, request: ApprovalRequest, *, clocks: Sequence[Clock] = ()) -> Decision:
         """The decision on ``request``.
+
+        Args:
+            clocks: time limits besides the run's that stand still while somebody is asked.
 
         Raises:
             ApprovalPending: nobody has decided yet.
@@ -101,14 +140,22 @@ class Desk:
         assert self._thread is not None, "a run begins before its calls"
         shown = self._redact(request.arguments)
         pending = await put(self._log, self._thread, self._run_id, request, shown)
+        self._has_asked = True
         if pending.is_open and self._is_over(pending):
             pending = await self._timed_out(pending)
         if pending.is_open:
             self._emit(ApprovalRequested(**_told(pending), expires_ms=pending.expires_ms))
-            pending = await self._answered(pending)
-        decision = pending.decision
+            with all_standing_still((*self._clocks, *clocks)):
+                pending = await self._answered(pending)
+        decision = self._told_decision(pending, request)
         if decision is None:
             raise ApprovalPending([pending])
+        return decision
+
+    def _told_decision(self, pending: PendingApproval, request: ApprovalRequest) -> Decision | None:
+        decision = pending.decision
+        if decision is None:
+            return None
         self._emit(
             ApprovalDecided(
                 **_told(pending),
@@ -119,14 +166,19 @@ class Desk:
         )
         return replace(decision, arguments=self._unmasked(decision, request, pending))
 
+    @property
+    def clocks(self) -> Sequence[Clock]:
+        """The time limits of the run and of all that it works for, which stand still while somebody is asked."""
+        return self._clocks
+
     @contextmanager
-    def watching(self, clock: asyncio.Timeout) -> Iterator[None]:
-        """While inside, ``clock`` stands still as long as somebody is asked: thinking is not the run's time."""
-        self._clock = clock
+    def watching(self, clock: Clock) -> Iterator[None]:
+        """While inside, ``clock`` is one of them: thinking is not the run's time."""
+        around, self._clocks = self._clocks, (*self._clocks, clock)
         try:
             yield
         finally:
-            self._clock = None
+            self._clocks = around
 
     @property
     def _log(self) -> ThreadLog:
@@ -142,9 +194,8 @@ class Desk:
         if pending.expires_ms is not None:
             left_seconds = max(0.0, (pending.expires_ms - self._log.now_ms()) / 1000)
         try:
-            with self._standing_still():
-                async with asyncio.timeout(left_seconds):
-                    decision = await self.channel.ask(pending)
+            async with asyncio.timeout(left_seconds):
+                decision = await self.channel.ask(pending)
         except TimeoutError:
             if not self._is_over(pending):
                 raise
@@ -155,7 +206,7 @@ class Desk:
             raise UsageError(f"{pending.id} cannot be approved so: {problem}")
         settled = await settle(self._log, pending, decision)
         if settled.decision == decision and decision.always and pending.may_remember:
-            await allow(self._log, self._user, pending.tool)
+            await allow(self._log, self.user, pending.tool)
         return settled
 
     async def _timed_out(self, pending: PendingApproval) -> PendingApproval:
@@ -182,22 +233,6 @@ class Desk:
             for name, value in decision.arguments.items()
         }
 
-    @contextmanager
-    def _standing_still(self) -> Iterator[None]:
-        loop, clock = asyncio.get_running_loop(), self._clock
-        self._asking += 1
-        if self._asking == 1 and clock is not None and (when := clock.when()) is not None:
-            self._left_seconds = when - loop.time()
-            clock.reschedule(None)
-        try:
-            with self._around._standing_still() if self._around is not None else nullcontext():
-                yield
-        finally:
-            self._asking -= 1
-            if self._asking == 0 and clock is not None and self._left_seconds is not None:
-                clock.reschedule(loop.time() + self._left_seconds)
-                self._left_seconds = None
-
 
 def _told(pending: PendingApproval) -> dict[str, Any]:
     return {
@@ -208,3 +243,31 @@ def _told(pending: PendingApproval) -> dict[str, Any]:
         "parameters": dict(pending.arguments),
         "reason": pending.reason,
     }
+
+
+class CallDesk:
+    """A ``Desk`` for a tool that asks in the middle of a call: the call's time limit stands still too.
+
+    Args:
+        desk: of the run.
+        clock: of the call.
+    """
+
+    def __init__(self, desk: Desk, clock: Clock) -> None:
+        self._desk = desk
+        self._clock = clock
+
+    async def ask(self, request: ApprovalRequest) -> Decision:
+        return await self._desk.ask(request, clocks=(self._clock,))
+
+    async def is_allowed(self, tool: str) -> bool:
+        return await self._desk.is_allowed(tool)
+
+    async def mode(self, modes: AskModes) -> AskMode:
+        return await self._desk.mode(modes)
+
+    async def settled(self, request: ApprovalRequest) -> Decision | None:
+        return await self._desk.settled(request)
+
+    def judged_by(self, judge: Judge) -> None:
+        self._desk.judged_by(judge)

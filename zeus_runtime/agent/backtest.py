@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.plan import Plan
     from zeus_runtime.models.interface import ModelPiece, ModelRequest
     from zeus_runtime.store.thread_log import Thread, ThreadLog
+    from zeus_runtime.tools import Toolset
 
 _SESSION: Final = "backtest"
 _RUN: Final = "backtest"
@@ -63,6 +64,7 @@ async def replay(
     policy: str,
     needles: Sequence[str] = (),
     summary_tokens: int = SUMMARY_TOKENS,
+    listed: Mapping[str, Toolset] | None = None,
 ) -> Replayed:
     """Play ``recording`` under ``plan``.
 
@@ -73,6 +75,7 @@ async def replay(
         policy: what the outcome calls the candidate.
         needles: texts of the user's that the last request should still show.
         summary_tokens: the length of the summaries that policies get.
+        listed: what toolsets offer, by component name (``listed_toolsets``); without it they offer nothing.
     """
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
@@ -83,7 +86,7 @@ async def replay(
         log = ThreadLog(database)
         await log.create_tables()
         thread = await log.open(_SESSION, agent=plan.config.name)
-        player = _Player(_apart(plan, provider, folder), provider, recording, log, thread)
+        player = _Player(_apart(plan, provider, folder), provider, recording, log, thread, listed or {})
         failure = await player.play()
         edits = [(at_seq, edit_from_json(text)) for _, at_seq, text in await log.edit_entries(thread)]
         steps = [Step.from_json(entry.payload) for entry in await log.steps(thread)]
@@ -108,7 +111,9 @@ class _Player:
         recording: Recording,
         log: ThreadLog,
         thread: Thread,
+        listed: Mapping[str, Toolset],
     ) -> None:
+        self._listed = listed
         self.cpu_seconds: list[float] = []
         self._plan = plan
         self._provider = _Watched(provider, self)
@@ -161,7 +166,7 @@ class _Player:
         self._mark = time.process_time()
 
     def _outfit(self) -> Outfit:
-        outfit = fresh_outfit(self._plan, self._provider, _SESSION)
+        outfit = fresh_outfit(self._plan, self._provider, _SESSION, opened=self._listed)
         limits = replace(outfit.limits, max_steps=_ENDLESS, timeout_seconds=None, max_cost_usd=None)
         return replace(outfit, limits=limits)
 

@@ -36,7 +36,9 @@ def chain(
 
 
 def overrides(middleware: Middleware, method: str) -> bool:
-    """Whether ``middleware`` has its own ``method``."""
+    """Whether ``middleware`` has its own ``method``, and it does something."""
+    if method in middleware.idle:
+        return False
     return getattr(type(middleware), method) is not getattr(Middleware, method)
 
 

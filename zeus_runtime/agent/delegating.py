@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import Thread, ThreadLog
+    from zeus_runtime.tools.clock import Clock
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ class Errand:
         view: what the parent's model was sent last.
         meter: where what it uses counts too.
         emit: where its events go.
+        clock: its time limit.
     """
 
     agent: str
@@ -67,6 +69,7 @@ class Errand:
     view: Callable[[], View]
     meter: Meter
     emit: Callable[[Event], None]
+    clock: Clock
 
 
 _LARGEST_HANDLE: Final = 4_000_000
@@ -195,11 +198,11 @@ class Delegating:
 
         desk = Desk(
             ground.log,
-            user=plan.config.user,
+            user=self.desk.user,
             redact=planned.checked.document.redactor.json,
             emit=emit,
             channel=self.desk.channel,
-            around=self.desk,
+            clocks=(*self.desk.clocks, errand.clock),
         )
         delegate = Delegating(ground, plan, thread.session, desk)
         toolsets = ground.toolsets_of(plan)

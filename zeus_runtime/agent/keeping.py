@@ -62,27 +62,26 @@ class Keeper:
     forget: Sequence[Callable[[str], Awaitable[None]]] = ()
 
     async def archive(self, session: str) -> bool:
-        """Pack a session away; False if it was archived already.
+        """Pack a session away with its sub-agents' sessions; False if it was archived already.
 
         Raises:
-            UsageError: there is no such session, or it is running.
+            UsageError: there is no such session, it is running, or it works for another one.
         """
-        from zeus_runtime.store.archived import archive
-
         async with self._claimed(session) as thread:
-            await self.saver.adelete_thread(session)
-            return await archive(self.log, thread)
+            await self._refuse_sub_agents(thread)
+            return await self._archive(thread)
 
     async def restore(self, session: str) -> bool:
-        """Bring an archived session back as it was; False if it was not archived.
+        """Bring an archived session back as it was, with its sub-agents' sessions; False if it was not archived.
 
         Raises:
-            UsageError: there is no such session, or it is running.
+            UsageError: there is no such session, it is running, or it works for another one.
             RunError: its archive is damaged.
         """
         from zeus_runtime.store.archived import restore
 
         async with self._claimed(session) as thread:
+            await self._refuse_sub_agents(thread)
             return await restore(self.log, thread)
 
     async def delete(self, session: str) -> None:
@@ -231,7 +230,6 @@ class Keeper:
 
     async def _put_away(self, thread: Thread, used_ms: int, retention: Retention) -> bool:
         """Archive or delete a claimed session, unless somebody used it since."""
-        from zeus_runtime.store.archived import archive
         from zeus_runtime.store.listing import last_used
         from zeus_runtime.store.thread_log import LogConflictError
 
@@ -242,13 +240,31 @@ class Keeper:
             if now != [(thread.session, used_ms)]:
                 return False
             if retention.archive:
-                await self.saver.adelete_thread(thread.session)
-                await archive(self.log, thread)
+                await self._archive(thread)
             else:
                 await self._delete(thread)
         except LogConflictError:  # it is gone, or taken by a process that does not see this one's lock
             return False
         return True
+
+    async def _archive(self, thread: Thread) -> bool:
+        """Pack a claimed session away; the checkpoints of all its family go first."""
+        from zeus_runtime.store.archived import archive
+        from zeus_runtime.store.family import descendants
+
+        for each in [*(await descendants(self.log, thread))[::-1], thread]:
+            await self.saver.adelete_thread(each.session)
+        return await archive(self.log, thread)
+
+    async def _refuse_sub_agents(self, thread: Thread) -> None:
+        from zeus_runtime.store.family import parent_of
+
+        parent = await parent_of(self.log, thread)
+        if parent is not None:
+            raise UsageError(
+                f"the session {thread.session} works for {parent}",
+                remedy=f"Name {parent}: its sub-agents' sessions go along.",
+            )
 
     async def _delete(self, thread: Thread) -> None:
         """Remove a claimed session, its sub-agents' sessions first.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -60,7 +60,12 @@ class Middleware:
     says what it was made from. ``edits`` proposes; the
     planner admits. The ``wrap_*`` methods must await ``call_next`` at most as often as they mean to repeat the call.
     An exception from any method ends the run with that middleware's name.
+
+    Attributes:
+        idle: methods that are overridden and do nothing, for one that is made from something else.
     """
+
+    idle: Collection[str] = ()
 
     def tools(self) -> Sequence[Tool]:
         """What it gives the model."""

@@ -7,12 +7,13 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from zeus_runtime.agent.asked import changed_after_asking
 from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.components import PlannedComponent, planned_component, planned_components
 from zeus_runtime.agent.digest import plan_digest
 from zeus_runtime.agent.misfits import misfits
 from zeus_runtime.agent.sandboxes import Sandboxes
-from zeus_runtime.agent.servers import refuse_servers
+from zeus_runtime.agent.servers import IMPLIED, refuse_servers
 from zeus_runtime.agent.services import (
     PlannedMemory,
     knowledge_service,
@@ -33,6 +34,7 @@ from zeus_runtime.tools.modes import showing
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.middleware import Middleware
     from zeus_runtime.agent.subagents import Above, PlannedAgent
     from zeus_runtime.config import Config
     from zeus_runtime.config.model import Mode
@@ -175,13 +177,14 @@ def make_plan(
     checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
     opens: list[tuple[PlannedComponent, Toolset]] = []
     off: list[PlannedOff] = []
-    tools = tuple(_tools(toolsets, middlewares, build, config.mode, opens, off))
+    made: list[tuple[PlannedComponent, Middleware]] = []
+    tools = tuple(_tools(toolsets, middlewares, build, config.mode, opens, off, made))
     kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
     single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
 
     stable_with = _stable(checked, config)
     _refuse_misfits(
-        checked, profile, [*single, *toolsets, *middlewares], [planned.tool for planned in tools], opens
+        checked, profile, [*single, *toolsets, *middlewares], [planned.tool for planned in tools], opens, made
     )
     plan = Plan(
         config=config,
@@ -208,7 +211,9 @@ def make_plan(
     if config.agents and not leaf:
         from zeus_runtime.agent.subagents import Above, planned_agents
 
-        plan = replace(plan, agents=planned_agents(checked, plan, above or Above()))
+        agents = planned_agents(checked, plan, above or Above())
+        told = [notice for each in agents.values() for notice in each.notices] if above is None else []
+        plan = replace(plan, agents=agents, notices=(*plan.notices, *told))
     return replace(plan, digest=plan_digest(plan))
 
 
@@ -243,9 +248,9 @@ def _implied(checked: Checked) -> tuple[PlannedComponent, ...]:
     if not (config.mcp_servers or config.connectors != Connectors()):
         return ()
     refuse_servers(checked)
-    if any(ref.name == "mcp" for ref in config.tools):
+    if any(ref.name == IMPLIED for ref in config.tools):
         return ()
-    return (planned_component(checked, "tool", Ref("mcp"), ("mcpServers",)),)
+    return (planned_component(checked, "tool", Ref(IMPLIED), ("mcpServers",)),)
 
 
 def _profile(model: PlannedComponent, checked: Checked) -> ModelProfile:
@@ -263,6 +268,7 @@ def _tools(
     mode: Mode,
     opens: list[tuple[PlannedComponent, Toolset]],
     off: list[PlannedOff],
+    made_middlewares: list[tuple[PlannedComponent, Middleware]],
 ) -> Iterator[PlannedTool]:
     """Every tool; components that say that they cannot work here are added to ``off``."""
     known: dict[str, Tool] = {}
@@ -280,7 +286,9 @@ def _tools(
             known.setdefault(tool.name, tool)
             yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin)
     for planned in middlewares:
-        for tool in planned.create(replace(build, tools=known)).tools():
+        middleware: Middleware = planned.create(replace(build, tools=known))
+        made_middlewares.append((planned, middleware))
+        for tool in middleware.tools():
             known.setdefault(tool.name, tool)
             yield PlannedTool(tool, showing(tool, mode), planned.name, planned.plugin, planned.kind)
 
@@ -291,6 +299,7 @@ def _refuse_misfits(
     components: Sequence[PlannedComponent],
     tools: Sequence[Tool],
     opens: Sequence[tuple[PlannedComponent, Toolset]],
+    middlewares: Sequence[tuple[PlannedComponent, Middleware]],
 ) -> None:
     problems: list[Diagnostic] = [
         checked.diagnostic("tool-conflict", message, ("tools",)) for message in check_tools(tools)
@@ -330,6 +339,7 @@ def _refuse_misfits(
         tools,
         lambda name: any(toolset.may_have(name) for _, toolset in opens),
     )
+    problems += changed_after_asking(checked, middlewares)
     if checked.config.limits.max_cost_usd is not None and None in (
         profile.input_cost_per_token,
         profile.output_cost_per_token,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.agent.approvals import CallDesk
 from zeus_runtime.agent.asking import Asking
 from zeus_runtime.agent.chain import chain
 from zeus_runtime.agent.conversation import Conversation, tool_message
@@ -18,6 +19,7 @@ from zeus_runtime.events import Event, Notice, Text, ToolCallResult, ToolCallSta
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.interface import ModelResponse
 from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate_arguments
+from zeus_runtime.tools.clock import Clock, all_standing_still
 from zeus_runtime.tools.deferred import is_loaded, schema_result
 
 if TYPE_CHECKING:
@@ -167,6 +169,7 @@ class Run:
         def progress(message: str, done: float | None, total: float | None) -> None:
             self.emit(ToolProgress(call.id, call.name, message, done, total))
 
+        clock = Clock(tool.timeout_seconds)
         view = ToolRunView(
             session=turn.session,
             call_id=call.id,
@@ -174,19 +177,26 @@ class Run:
             run_id=turn.run_id,
             user_text=turn.user_text,
             place=call.place,
-            approvals=self._outfit.approvals,
+            approvals=CallDesk(self._outfit.approvals, clock),
             _state=self.conversation.state,
-            _send=lambda *work: self._delegate(call, *work),
+            _send=lambda *work: self._delegate(call, clock, *work),
             _progress=progress,
+            _waiting=lambda: all_standing_still((*self._outfit.approvals.clocks, clock)),
             tool=call.name,
         )
-        result = await invoke(tool, arguments, view)
+        result = await invoke(tool, arguments, view, clock)
         if view.waits is not None:
             raise view.waits
         return result
 
     async def _delegate(
-        self, call: ToolCall, agent: str, prompt: str, description: str, handles: Sequence[str]
+        self,
+        call: ToolCall,
+        clock: Clock,
+        agent: str,
+        prompt: str,
+        description: str,
+        handles: Sequence[str],
     ) -> ToolResult:
         from zeus_runtime.agent.delegating import Errand
 
@@ -203,6 +213,7 @@ class Run:
                 view=lambda: self.conversation.view(self.conversation.answer_of(call.place) - 1),
                 meter=self._outfit.meter,
                 emit=self.emit,
+                clock=clock,
             )
         )
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config import ConfigError
 from zeus_runtime.config.mcp import server_problems
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
+
+IMPLIED: Final = "mcp"
+"""The tool component that ``mcpServers`` and ``connectors`` bring along."""
 
 
 def refuse_servers(checked: Checked) -> None:

@@ -22,6 +22,7 @@ from zeus_runtime.agent.run import Run
 from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
+from zeus_runtime.tools.clock import Clock
 from zeus_runtime.tools.threads import in_thread
 
 if TYPE_CHECKING:
@@ -305,11 +306,11 @@ class Session:
 
         call: Callable[[Turn], Awaitable[None]] = chain(run.middlewares, "wrap_run", steps)
         try:
-            async with asyncio.timeout(limits.timeout_seconds) as clock:
+            async with Clock(limits.timeout_seconds) as clock:
                 with run.approvals.watching(clock):
                     await call(run.turn)
         except TimeoutError as error:
-            if not clock.expired():
+            if not clock.expired:
                 raise
             raise LimitError(
                 f"the run reached limits.timeout_seconds = {limits.timeout_seconds:g}",

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from zeus_runtime.agent.asked import asks_user
 from zeus_runtime.agent.checked import check_loaded
 from zeus_runtime.config import ConfigError
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.plan import Plan
-    from zeus_runtime.config import Document
+    from zeus_runtime.config import Config, Document
     from zeus_runtime.config.model import Mode, SubAgent
+    from zeus_runtime.events import Notice
 
 
 @dataclass(frozen=True)
@@ -26,12 +28,14 @@ class PlannedAgent:
         spec: what the YAML says of it.
         checked: its config.
         plan: exactly what it runs.
+        notices: what of its config is not used, and of those of its own agents.
     """
 
     name: str
     spec: SubAgent
     checked: Checked = field(repr=False)
     plan: Plan
+    notices: tuple[Notice, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,12 +47,14 @@ class Above:
         depth_left: how deep agents may still have agents.
         priced: whether an agent above it has a money limit.
         asked: whether an agent above it asks the user before tools run.
+        outermost: the config whose database all of them share; None for itself.
     """
 
     files: tuple[Path | None, ...] = ()
     depth_left: int | None = None
     priced: bool = False
     asked: bool = False
+    outermost: Config | None = None
 
 
 def planned_agents(checked: Checked, plan: Plan, above: Above) -> Mapping[str, PlannedAgent]:
@@ -76,7 +82,8 @@ def planned_agents(checked: Checked, plan: Plan, above: Above) -> Mapping[str, P
         (*above.files, _file(checked.document)),
         left - 1,
         priced=above.priced or limits.max_cost_usd is not None,
-        asked=above.asked or asks_user(plan),
+        asked=above.asked or asks_user(plan.middlewares),
+        outermost=above.outermost or plan.config,
     )
     return {name: _planned(checked, name, spec, plan.mode, below) for name, spec in agents.items()}
 
@@ -98,7 +105,7 @@ def _planned(checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Abo
             "give its prices under profiles.models of that agent, or drop the limit",
         )
     acts = any(each.tool.access == "write" and each.showing == "callable" for each in plan.tools)
-    if above.asked and acts and not asks_user(plan):
+    if above.asked and acts and not asks_user(plan.middlewares):
         raise _refused(
             checked,
             "agents-unasked",
@@ -106,14 +113,28 @@ def _planned(checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Abo
             (name,),
             "list that middleware in its config too; {approve: {mode: run_everything}} says that it runs unasked",
         )
-    return PlannedAgent(name, spec, own, plan)
+    unused = _unused(name, own, above) if spec.config is not None else ()
+    told = (*unused, *(each for below in plan.agents.values() for each in below.notices))
+    return PlannedAgent(name, spec, own, plan, told)
 
 
-def asks_user(plan: Plan) -> bool:
-    """Whether a middleware asks the user before tools run; its options say so by a method ``asks_user``."""
-    return any(
-        asks() for each in plan.middlewares if (asks := getattr(each.value, "asks_user", None)) is not None
-    )
+_OUTERMOST: Final = ("storage", "checkpointer", "retention")
+"""Keys that only the outermost agent's config decides: its database is where all sessions of the family are."""
+
+
+def _unused(name: str, own: Checked, above: Above) -> Iterator[Notice]:
+    """What the config of a sub-agent says otherwise than the outermost one, which counts."""
+    from zeus_runtime.events import Notice
+
+    document, outermost = own.document, above.outermost
+    written = [key for key in _OUTERMOST if document.get((key,)) is not None]
+    for key in written:
+        if getattr(own.config, key) != getattr(outermost, key):
+            yield Notice(
+                "agents-unused-key",
+                f"{document.position((key,))}: {key} is not used while {name} works as a sub-agent:"
+                " its sessions are kept and put away with those of the outermost agent.",
+            )
 
 
 def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
@@ -131,6 +152,15 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
                 checked, "agents-circle", f"agents go round in a circle: {circle}", (name, "config")
             )
         overrides = find(checked.document.root, ("agents", name, "overrides"))
+        for key in _OUTERMOST:
+            if spec.overrides and key in spec.overrides:
+                raise _refused(
+                    checked,
+                    "agents-unused-key",
+                    f"a sub-agent has no {key} of its own: its sessions are kept with the outermost agent's",
+                    (name, "overrides", key),
+                    "remove it here, or write it at the top level",
+                )
         if overrides is not None and spec.overrides:
             document = replace(document, root=merge(document.root, overrides, ref_places(Config)))
         own = check_loaded(document, directory=checked.directory, environ=checked.environ)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ class ToolRunView:
     _state: Mapping[str, Any] = field(repr=False)
     _send: Callable[[str, str, str, Sequence[str]], Awaitable[ToolResult]] = field(repr=False)
     _progress: Callable[[str, float | None, float | None], None] = field(repr=False)
+    _waiting: Callable[[], AbstractContextManager[None]] = field(repr=False)
     _questions: int = 0
     waits: ApprovalPending | None = None
 
@@ -45,6 +47,9 @@ class ToolRunView:
 
     def progress(self, message: str, done: float | None = None, total: float | None = None) -> None:
         self._progress(message, done, total)
+
+    def waiting(self) -> AbstractContextManager[None]:
+        return self._waiting()
 
     async def ask(self, question: str, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
         self._questions += 1

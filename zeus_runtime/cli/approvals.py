@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from zeus_runtime.cli.approval_mode import mode
 from zeus_runtime.cli.log import with_log
 from zeus_runtime.cli.options import Decorator, env_option, read_owner, set_option
 from zeus_runtime.cli.sessions.options import config_option, json_option
@@ -24,7 +25,7 @@ user_option: Decorator = click.option(
 
 @click.group("approvals")
 def command() -> None:
-    """List what waits for a decision; list, extend or shorten your allowlist."""
+    """List what waits for a decision, how often to ask, and your allowlist."""
 
 
 @command.command("pending")
@@ -171,6 +172,9 @@ def revoke_tools(
             complain(f"{tool} is off the allowlist of {whose}")
     if missing:
         raise UsageError(f"{', '.join(missing)} was not on the allowlist of {whose}")
+
+
+command.add_command(mode)
 
 
 def _time(at_ms: int) -> str:

@@ -31,7 +31,7 @@ VERBS: Final[Mapping[str, str]] = {
     "skills": "List skills, where they come from and what is wrong with them; show one.",
     "plugins": "List plugins, what they bring and what is wrong with them.",
     "sessions": "List, show, roll back, archive or delete sessions.",
-    "approvals": "List what waits for a decision; list, extend or shorten your allowlist.",
+    "approvals": "List what waits for a decision, how often to ask, and your allowlist.",
     "memory": "List, search, add, delete, move or index memories; show and edit profiles.",
     "kb": "Fill, list, search or remove knowledge bases.",
     "db": "Show or upgrade the schema of a database.",

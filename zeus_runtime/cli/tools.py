@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -13,9 +13,11 @@ from zeus_runtime.cli.streams import answer, as_json, complain
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from zeus_runtime.agent.inventory import Opened, Stock
     from zeus_runtime.agent.plan import Plan, PlannedTool
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.tools import Connection
+    from zeus_runtime.plugins import Plugin
+    from zeus_runtime.tools import Connection, Toolset
 
 
 @click.group("tools")
@@ -38,20 +40,28 @@ def list_tools(
     connect: bool,
     as_object: bool,
 ) -> None:
-    """List a config's tools.
+    """List a config's tools, then every category of tools with each component that gives it or could.
 
-    For each: its category and access class, what each mode does with it (callable, placeholder: named but refused,
+    For each tool: its category and access class, what each mode does with it (callable, placeholder: named but refused,
     hidden), the tokens that its name, description and schema take in every request, and the plugin it comes from.
-    Tools of servers are known only when the servers run: --connect starts them, and says of each whether it is
-    connected or why not.
+    For each category and component: whether it is on in the config's mode, or what it needs. Tools of servers are
+    known only when the servers run: --connect starts them, and says of each whether it is connected or why not.
     """
+    from dataclasses import asdict
+
+    from zeus_runtime.agent.inventory import Opened, inventory
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.table import table
 
-    plan = make_plan(read_config(process, config, env=env, sets=sets))
+    checked = read_config(process, config, env=env, sets=sets)
+    plan = make_plan(checked)
     for off in plan.off:
         complain(f"off: {off.component} ({off.plugin}): {off.reason}")
-    connections = [each for planned in plan.opens for each in planned.create(plan.build).status()]
+    made: dict[str, Toolset] = {each.name: each.create(plan.build) for each in plan.opens}
+    opened = Opened(
+        {name: toolset.status() for name, toolset in made.items()},
+        {name: toolset.accounts() for name, toolset in made.items()},
+    )
     tools: Sequence[PlannedTool] = plan.tools
     if connect and plan.opens:
         import asyncio
@@ -59,41 +69,98 @@ def list_tools(
         from zeus_runtime.cli.start import prepared
 
         with prepared(process):
-            tools, connections = asyncio.run(_connected(process, plan))
+            tools, opened = asyncio.run(_connected(process, plan))
+    stocks = inventory(plan, checked.registry, tools, opened)
+    connections = [each for status in opened.connections.values() for each in status]
     if as_object:
-        answer(as_json([_object(plan, each) for each in tools]))
-    elif not tools and not connections:
-        complain("the config has no tools; `zeus plugins` shows the components that can stand under tools:")
-    else:
-        rows = [
-            (
-                each.tool.name,
-                each.tool.category,
-                each.tool.access,
-                *_showings(each).values(),
-                _tokens(plan, each),
-                each.component,
-                str(each.plugin),
-            )
-            for each in tools
-        ]
-        header = (
-            "TOOL",
-            "CATEGORY",
-            "ACCESS",
-            *(mode.upper() for mode in MODES),
-            "TOKENS",
-            "COMPONENT",
-            "PLUGIN",
-        )
-        if rows:
-            answer(table(rows, header))
-    if connections and not as_object:
+        value = {
+            "tools": [_object(plan, each) for each in tools],
+            "categories": [_stock_object(plan, each) for each in stocks],
+            "servers": [asdict(each) for each in connections],
+        }
+        answer(as_json(checked.document.redactor.json(value)))
+        return
+    if tools:
+        answer(table([_row(plan, each) for each in tools], _HEADER) + "\n")
+    answer(process.redact(table([_stock_row(plan, each) for each in stocks], _STOCK_HEADER)))
+    if connections:
         complain(_told(process, connections, connect=connect))
 
 
-async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool], list[Connection]]:
+_HEADER: Final = (
+    "TOOL",
+    "CATEGORY",
+    "ACCESS",
+    *(mode.upper() for mode in MODES),
+    "TOKENS",
+    "COMPONENT",
+    "PLUGIN",
+)
+_STOCK_HEADER: Final = ("CATEGORY", "COMPONENT", "ON", "TOOLS", "TOKENS", "PLUGIN", "WHY")
+
+
+def _row(plan: Plan, each: PlannedTool) -> tuple[str, ...]:
+    return (
+        each.tool.name,
+        each.tool.category,
+        each.tool.access,
+        *_showings(each).values(),
+        _tokens(plan, each),
+        each.component,
+        str(each.plugin),
+    )
+
+
+def _stock_row(plan: Plan, stock: Stock) -> tuple[str, ...]:
+    said = {True: "on", False: "off", None: "?"}[stock.enabled]
+    tokens = f"{_sent(plan, stock):,}" if stock.tools else ""
+    plugin = "" if stock.plugin is None else stock.plugin.name
+    return (stock.category or "?", stock.component, said, _counted(stock), tokens, plugin, stock.why)
+
+
+def _counted(stock: Stock) -> str:
+    """``4 read, 2 write``."""
+    return ", ".join(f"{count} {access}" for access, count in _access(stock).items() if count)
+
+
+def _access(stock: Stock) -> dict[str, int]:
+    return {access: sum(each.tool.access == access for each in stock.tools) for access in ("read", "write")}
+
+
+def _sent(plan: Plan, stock: Stock) -> int:
+    """Tokens of what a request tells of its tools in the config's mode; those loaded on demand are not among them."""
+    from zeus_runtime.models.interface import ToolSchema
+    from zeus_runtime.tools import visible
+
+    shown = visible([each.tool for each in stock.tools if not each.tool.deferred], plan.mode)
+    parts = [
+        plan.tool_counts.part(ToolSchema(each.name, each.description, each.parameters))[0] for each in shown
+    ]
+    return sum(part.tokens for part in parts)
+
+
+def _stock_object(plan: Plan, stock: Stock) -> dict[str, Any]:
+    plugin = stock.plugin
+    return {
+        "category": stock.category or None,
+        "component": stock.component or None,
+        "kind": stock.kind,
+        "enabled": stock.enabled,
+        "why": stock.why,
+        "tools": [each.tool.name for each in stock.tools],
+        "access": _access(stock),
+        "tokens": _sent(plan, stock) if stock.tools else None,
+        "plugin": None if plugin is None else _plugin_object(plugin),
+    }
+
+
+def _plugin_object(plugin: Plugin) -> dict[str, Any]:
+    return {"name": plugin.name, "distribution": plugin.distribution, "version": plugin.version}
+
+
+async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool], Opened]:
     """All tools in the order the model sees them, with the toolsets' where they are there, and how those are."""
+    from zeus_runtime.agent.inventory import Opened
     from zeus_runtime.agent.opening import OpenToolsets
     from zeus_runtime.agent.outfitting import equipment_of
     from zeus_runtime.agent.plan import PlannedTool
@@ -115,7 +182,11 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
         ]
         for problem in equipment.refused:
             complain(process.redact(f"note: {problem}"), "yellow")
-        return tools, [each for toolset in opened.values() for each in toolset.status()]
+        return tools, Opened(
+            {name: toolset.status() for name, toolset in opened.items()},
+            {name: toolset.accounts() for name, toolset in opened.items()},
+            started=True,
+        )
     finally:
         await toolsets.aclose()
 
@@ -177,5 +248,5 @@ def _object(plan: Plan, planned: PlannedTool) -> dict[str, Any]:
         "tokens": _count(plan, planned),
         "deferred": tool.deferred,
         "component": planned.component,
-        "plugin": {"name": plugin.name, "distribution": plugin.distribution, "version": plugin.version},
+        "plugin": _plugin_object(plugin),
     }

@@ -12,20 +12,18 @@ from zeus_runtime.config.dotenv import parse_dotenv
 from zeus_runtime.config.interpolation import InterpolationError, interpolate
 from zeus_runtime.config.layers import Layers
 from zeus_runtime.config.merge import assign, merge, ref_places
-from zeus_runtime.config.nodes import Node, hidden, show_path, walk
+from zeus_runtime.config.nodes import Node, hidden, plain, show_path
 from zeus_runtime.config.nodes import Path as NodePath
 from zeus_runtime.config.reader import MAX_BYTES, decode
 from zeus_runtime.config.secrets import (
-    MIN_AMBIENT_LENGTH,
     HiddenStr,
     Redactor,
     looks_secret,
-    secret_key,
     secrets_of_environment,
-    url_passwords,
 )
 from zeus_runtime.config.settings import parse_setting
 from zeus_runtime.config.sources import Sources
+from zeus_runtime.config.written_secrets import written_secrets
 
 STDIN = "<stdin>"
 
@@ -178,7 +176,7 @@ def _filled(
         return node._replace(value=text, interpolated=bool(variables))
 
     filled = fill(root, ())
-    secrets.update(_written_secrets(filled))
+    secrets.update(written_secrets(plain(filled)))
     redactor = secrets_of_environment(environ).adding(secrets)
     redacted = Sources(sources.texts, redactor)
     problems = [
@@ -193,16 +191,3 @@ def _filled(
         for path, node, error in failed
     ]
     return hidden(filled, redactor), problems, redactor
-
-
-def _written_secrets(root: Node) -> set[str]:
-    """Passwords in URLs, and literals under keys whose name says secret."""
-    found: set[str] = set()
-    for path, node in walk(root):
-        if not isinstance(node.value, str):
-            continue
-        found.update(url_passwords(node.value))
-        key = next((step for step in reversed(path) if isinstance(step, str)), "")
-        if secret_key(key) and len(node.value) >= MIN_AMBIENT_LENGTH:
-            found.add(node.value)
-    return found

@@ -42,7 +42,13 @@ class Pattern(NamedTuple):
 
 
 class FileRelative(NamedTuple):
-    """The string is a path, resolved against the folder of the YAML file it is written in."""
+    """The string is a path, resolved against the folder of the YAML file it is written in.
+
+    Args:
+        holds_secrets: it is a JSON file; what is a secret in it is masked wherever the config's own secrets are.
+    """
+
+    holds_secrets: bool = False
 
 
 class Alias(NamedTuple):

@@ -38,6 +38,8 @@ PLAIN: Final = "x-zeus-plain"
 """Schema keyword beside ``x-zeus-ref``: ``[component, option]`` that a plain string stands for."""
 FILE_RELATIVE: Final = "x-zeus-file-relative"
 """Schema keyword: the string is a path relative to the file it is written in."""
+HOLDS_SECRETS: Final = "x-zeus-holds-secrets"
+"""Schema keyword: the path is a JSON file with secrets in it."""
 
 _SCALARS: Final = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 _LISTS: Final = (list, tuple, set, frozenset, abc.Sequence, abc.Iterable, abc.Collection, abc.Set)
@@ -318,6 +320,8 @@ def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, An
             limits["pattern"] = entry.regex
         elif isinstance(entry, FileRelative) and "string" in _types(schema):
             limits[FILE_RELATIVE] = True
+            if entry.holds_secrets:
+                limits[HOLDS_SECRETS] = True
     return {**schema, **limits}
 
 

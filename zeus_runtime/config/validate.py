@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any, TypeAlias
@@ -15,7 +15,8 @@ from zeus_runtime.config.scalars import NotJsonError, resolve
 from zeus_runtime.config.schemawalk import Schema, at, branches, type_name, types, walk_with
 from zeus_runtime.config.secrets import HiddenStr
 from zeus_runtime.config.sources import Sources
-from zeus_runtime.config.typeschema import FILE_RELATIVE, PLAIN, REF, schema_of
+from zeus_runtime.config.typeschema import FILE_RELATIVE, HOLDS_SECRETS, PLAIN, REF, schema_of
+from zeus_runtime.config.written_secrets import secrets_of_file
 
 KnownModel: TypeAlias = Callable[[str], Sequence[str] | None]
 """Says of a model's name whether it is known: None if so, else names that may have been meant, nearest first."""
@@ -49,7 +50,9 @@ def check(
     if any(diagnostic.severity == "error" for diagnostic in diagnostics):
         raise document.error([*diagnostics, *document.notices])
     notices = in_order([*document.notices, *diagnostics], document.sources.texts)
-    return replace(document, root=_resolved(document, schema), notices=notices, problems=(), schema=schema)
+    document = replace(document, root=_resolved(document, schema))
+    document = _hiding(document, _secrets_of_files(document, schema))
+    return replace(document, notices=notices, problems=(), schema=schema)
 
 
 def read_early(document: Document) -> Early:
@@ -114,12 +117,24 @@ def _prepared(document: Document, schema: Mapping[str, Any]) -> Document:
         return _converted(node, types(places)) if node.interpolated else node
 
     root = prepare(document.root, branches(schema, schema))
+    return _hiding(replace(document, root=root), secrets)
+
+
+def _secrets_of_files(document: Document, schema: Mapping[str, Any]) -> Iterator[str]:
+    """The secrets in the files that the schema says hold some."""
+    for _, node, places in walk_with(document.root, schema):
+        if isinstance(node.value, str) and any(place.get(HOLDS_SECRETS) for place in places):
+            yield from secrets_of_file(FilePath(node.value), document.environ)
+
+
+def _hiding(document: Document, secrets: Iterable[str]) -> Document:
+    """The document with further secrets known."""
     redactor = document.redactor.adding(secrets)
     if redactor is document.redactor:
-        return replace(document, root=root)
+        return document
     problems = tuple(_redacted(problem, redactor) for problem in document.problems)
     sources = Sources(document.sources.texts, redactor)
-    return replace(document, root=hidden(root, redactor), sources=sources, problems=problems)
+    return replace(document, root=hidden(document.root, redactor), sources=sources, problems=problems)
 
 
 def _redacted(problem: Diagnostic, redactor: Callable[[str], str]) -> Diagnostic:

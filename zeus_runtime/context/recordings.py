@@ -16,6 +16,8 @@ from zeus_runtime.models.messages import from_chat
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+    from zeus_runtime.models.interface import ToolSchema
+
 SECONDS_BETWEEN_MESSAGES: Final = 10.0
 """How far apart the messages of a trajectory are taken to be; it states no times."""
 
@@ -31,11 +33,13 @@ class Recording:
         name: a session id, or a trajectory's source and id.
         messages: LangChain messages; the first is the user's.
         at_seconds: when each was written, from the first on.
+        tools: what the last request told the provider of tools; empty where that is not known.
     """
 
     name: str
     messages: tuple[BaseMessage, ...]
     at_seconds: tuple[float, ...]
+    tools: tuple[ToolSchema, ...] = ()
 
     def following(self, place: int) -> int:
         """The place after the answer at ``place`` and its results."""

@@ -116,37 +116,17 @@ def stored_in_file(file: Path, user_id: str) -> str | None:
 
 def stored_choice(connection: Connection, user_id: str) -> str | None:
     """The JSON that is kept for the user, inside a transaction; None without a choice."""
-    from sqlalchemy import select
+    from zeus_runtime.store.settings import setting
 
-    from zeus_runtime.store.memory_tables import USER_SETTING
-
-    query = select(USER_SETTING.c.value).where(
-        USER_SETTING.c.user_id == user_id, USER_SETTING.c.name == SETTING
-    )
-    found: str | None = connection.execute(query).scalar_one_or_none()
-    return found
+    return setting(connection, user_id, SETTING)
 
 
 def store_choice(connection: Connection, user_id: str, stored: str | None, at: datetime) -> None:
     """Keep the JSON for the user, or nothing any more, inside a transaction that may write."""
-    from sqlalchemy import delete, insert
+    from zeus_runtime.memory.records import to_ms
+    from zeus_runtime.store.settings import put_setting
 
-    from zeus_runtime.memory.records import lock, to_ms
-    from zeus_runtime.store.memory_tables import USER_SETTING
-
-    lock(connection, f"settings of {user_id}")
-    connection.execute(
-        delete(USER_SETTING).where(USER_SETTING.c.user_id == user_id, USER_SETTING.c.name == SETTING)
-    )
-    if stored is not None:
-        row = {
-            "user_id": user_id,
-            "name": SETTING,
-            "value": stored,
-            "secret": False,
-            "updated_ms": to_ms(at),
-        }
-        connection.execute(insert(USER_SETTING).values(row))
+    put_setting(connection, user_id, SETTING, stored, to_ms(at))
 
 
 def chosen_ref(stored: str, user_id: str) -> Ref:

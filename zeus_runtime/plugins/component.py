@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import field
 from typing import Any, Literal, TypeAlias, get_args
 
 from zeus_runtime.frozen import dataclass
@@ -25,6 +26,8 @@ class Component:
         options: a frozen dataclass or a pydantic model that types the YAML options, or ``"package.module:Class"``;
             None when the component takes no option.
         summary: one line for lists and the schema.
+        gives: the categories of the tools that it can give, each with what must be there for them (in words, may be
+            empty): what `zeus tools list` says of one that the YAML does not list.
 
     Give references as strings and keep the plugin module light: it is imported by every command that reads a
     config, while what a string names is imported only when the component runs.
@@ -34,3 +37,4 @@ class Component:
     create: Callable[..., Any] | str
     options: type | str | None = None
     summary: str = ""
+    gives: Mapping[str, str] = field(default_factory=dict)

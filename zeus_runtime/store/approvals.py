@@ -12,12 +12,13 @@ from sqlalchemy import Connection, RowMapping, Select, delete, insert, select, u
 from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.store.settings import put_setting, setting
 from zeus_runtime.store.tables import AllowedRow, ApprovalRow, ParentRow, ThreadRow
 from zeus_runtime.tools.approval import Decision, PendingApproval
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import Thread, ThreadLog
-    from zeus_runtime.tools.approval import ApprovalRequest
+    from zeus_runtime.tools.approval import ApprovalRequest, AskMode
 
 _thread = ThreadRow.__table__  # type: ignore[attr-defined]
 _parent = ParentRow.__table__  # type: ignore[attr-defined]
@@ -25,6 +26,7 @@ _approval = ApprovalRow.__table__  # type: ignore[attr-defined]
 _allowed = AllowedRow.__table__  # type: ignore[attr-defined]
 
 WITHDRAWN: Final = "withdrawn"
+_MODE: Final = "approval_mode"
 
 
 async def put(
@@ -59,8 +61,7 @@ async def put(
     def work(connection: Connection) -> PendingApproval:
         if (found := _one(connection, _rows().where(*here, _approval.c.id == name))) is not None:
             return found
-        same = _rows().where(*here, _approval.c.digest == request.digest, _approval.c.verdict == "reject")
-        rejected = _one(connection, same)
+        rejected = _one(connection, _rows().where(*here, *_rejected_before(request)))
         row: dict[str, Any] = {
             "thread": thread.key,
             "id": name,
@@ -94,6 +95,35 @@ async def settle(log: ThreadLog, pending: PendingApproval, decision: Decision) -
         return found or pending
 
     return await log.database.run(work)
+
+
+async def close(
+    log: ThreadLog, thread: Thread, run_id: str, request: ApprovalRequest
+) -> PendingApproval | None:
+    """What was decided in this run on a call that nobody needs to ask about now; None if nothing was.
+
+    A question about it that is still open is withdrawn.
+
+    Raises:
+        LogConflictError: another process has taken the session.
+    """
+    name = approval_id(thread.session, run_id, request.place, request.digest)
+    here = (_approval.c.thread == thread.key, _approval.c.run_id == run_id)
+
+    def work(connection: Connection) -> PendingApproval | None:
+        _withdraw(connection, *here, _approval.c.place == request.place)
+        found = _one(connection, _rows().where(*here, _approval.c.id == name))
+        if found is None or found.withdrawn:
+            return _one(connection, _rows().where(*here, *_rejected_before(request)))
+        return found
+
+    return await log.owning(thread, "a question", work)
+
+
+async def has_asked(log: ThreadLog, thread: Thread, run_id: str) -> bool:
+    """Whether a run has asked anything yet."""
+    query = select(_approval.c.id).where(_approval.c.thread == thread.key, _approval.c.run_id == run_id)
+    return await log.database.run(lambda connection: connection.execute(query.limit(1)).first() is not None)
 
 
 async def decide(log: ThreadLog, session: str, decisions: Mapping[str, Decision]) -> list[PendingApproval]:
@@ -178,6 +208,23 @@ async def allowlist(log: ThreadLog, user: str) -> list[tuple[str, int]]:
     )
 
 
+async def stored_mode(log: ThreadLog, user: str) -> str | None:
+    """How often the user chose to be asked (``AskMode``); None without a choice."""
+    stored = await log.database.run(lambda connection: setting(connection, user, _MODE))
+    if stored is None:
+        return None
+    try:
+        return str(json.loads(stored))
+    except ValueError:
+        return stored
+
+
+async def store_mode(log: ThreadLog, user: str, mode: AskMode | None) -> None:
+    """Keep how often the user wants to be asked, or nothing any more."""
+    value = None if mode is None else json.dumps(mode)
+    await log.database.run(lambda connection: put_setting(connection, user, _MODE, value, log.now_ms()))
+
+
 async def is_allowed(log: ThreadLog, user: str, tool: str) -> bool:
     """Whether a user's allowlist has the tool."""
     query = select(_allowed.c.tool).where(_allowed.c.user == user, _allowed.c.tool == tool)
@@ -187,6 +234,16 @@ async def is_allowed(log: ThreadLog, user: str, tool: str) -> bool:
 def approval_id(session: str, run_id: str, place: str, digest: str) -> str:
     """What a question is named by: the same for the same call however often its run is taken up."""
     return hashlib.sha256(f"{session}\n{run_id}\n{place}\n{digest}".encode()).hexdigest()[:8]
+
+
+def _rejected_before(request: ApprovalRequest) -> tuple[Any, ...]:
+    """The very same was rejected: the call, or the question in the middle of one."""
+    is_question = _approval.c.place.contains(".")
+    return (
+        _approval.c.digest == request.digest,
+        _approval.c.verdict == "reject",
+        is_question if "." in request.place else ~is_question,
+    )
 
 
 def _decidable(

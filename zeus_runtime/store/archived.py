@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, delete, insert, select
 
+from zeus_runtime.store.family import descendants_in
 from zeus_runtime.store.packing import drop_rows, pack_rows, unpack_rows
 from zeus_runtime.store.tables import ArchiveRow
+from zeus_runtime.store.thread_log import take
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import Thread, ThreadLog
@@ -16,7 +18,7 @@ _archive = ArchiveRow.__table__  # type: ignore[attr-defined]
 
 
 async def archive(log: ThreadLog, thread: Thread) -> bool:
-    """Pack the session's rows into the archive, all in one transaction.
+    """Pack the session's rows and its sub-agents' sessions' into the archive, all in one transaction.
 
     Returns:
         whether that was done: not if it is archived already.
@@ -29,10 +31,17 @@ async def archive(log: ThreadLog, thread: Thread) -> bool:
         query = select(_archive.c.thread).where(_archive.c.thread == thread.key)
         if connection.execute(query).first() is not None:
             return False
-        packed = pack_rows(connection, thread.key)
+        for each in [thread, *descendants_in(connection, thread)]:
+            pack(connection, each)
+        return True
+
+    def pack(connection: Connection, each: Thread) -> None:
+        if each != thread:
+            take(connection, each)
+        packed = pack_rows(connection, each.key)
         row = {
-            "thread": thread.key,
-            "archived_ms": log.now_ms(),
+            "thread": each.key,
+            "archived_ms": now,
             "messages": packed.counts.get("message", 0),
             "edits": packed.counts.get("context_edit", 0),
             "steps": packed.counts.get("context_step", 0),
@@ -41,14 +50,14 @@ async def archive(log: ThreadLog, thread: Thread) -> bool:
             "rows": packed.data,
         }
         connection.execute(insert(_archive), row)
-        drop_rows(connection, thread.key)
-        return True
+        drop_rows(connection, each.key)
 
+    now = log.now_ms()
     return await log.owning(thread, "the archive", work, archived=True)
 
 
 async def restore(log: ThreadLog, thread: Thread) -> bool:
-    """Put an archived session's rows back as they were, all in one transaction; it counts as used now.
+    """Put an archived session's rows back as they were, and its sub-agents', all in one transaction; it counts as used.
 
     Returns:
         whether that was done: not if it is not archived.
@@ -59,13 +68,20 @@ async def restore(log: ThreadLog, thread: Thread) -> bool:
     """
 
     def work(connection: Connection) -> bool:
-        here = _archive.c.thread == thread.key
+        if not unpack(connection, thread):
+            return False
+        for each in descendants_in(connection, thread):
+            unpack(connection, each)
+        log.touch_in(connection, thread)
+        return True
+
+    def unpack(connection: Connection, each: Thread) -> bool:
+        here = _archive.c.thread == each.key
         found = connection.execute(select(_archive.c.rows, _archive.c.digest).where(here)).first()
         if found is None:
             return False
-        unpack_rows(connection, thread.key, bytes(found[0]), found[1])
+        unpack_rows(connection, each.key, bytes(found[0]), found[1])
         connection.execute(delete(_archive).where(here))
-        log.touch_in(connection, thread)
         return True
 
     return await log.owning(thread, "an archived session", work, archived=True)

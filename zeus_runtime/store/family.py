@@ -54,23 +54,24 @@ async def open_child(
 
 async def descendants(log: ThreadLog, thread: Thread) -> list[Thread]:
     """The sessions of a session's sub-agents, and of theirs, the youngest last."""
+    return await log.database.run(lambda connection: descendants_in(connection, thread))
 
-    def work(connection: Connection) -> list[Thread]:
-        found: list[Thread] = []
-        young = [thread.key]
-        while young:
-            query = (
-                select(_thread.c.key, _thread.c.session)
-                .select_from(_thread.join(_parent, _parent.c.thread == _thread.c.key))
-                .where(_parent.c.parent.in_(young))
-                .order_by(_parent.c.created_ms, _parent.c.place)
-            )
-            born = [Thread(key, session) for key, session in connection.execute(query)]
-            found += born
-            young = [each.key for each in born]
-        return found
 
-    return await log.database.run(work)
+def descendants_in(connection: Connection, thread: Thread) -> list[Thread]:
+    """``descendants``, in a transaction that does more."""
+    found: list[Thread] = []
+    young = [thread.key]
+    while young:
+        query = (
+            select(_thread.c.key, _thread.c.session)
+            .select_from(_thread.join(_parent, _parent.c.thread == _thread.c.key))
+            .where(_parent.c.parent.in_(young))
+            .order_by(_parent.c.created_ms, _parent.c.place)
+        )
+        born = [Thread(key, session) for key, session in connection.execute(query)]
+        found += born
+        young = [each.key for each in born]
+    return found
 
 
 async def parent_of(log: ThreadLog, thread: Thread) -> str | None:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, text
 
 from zeus_runtime.store.packing import packed_rows
-from zeus_runtime.store.tables import ArchiveRow, EditRow
+from zeus_runtime.store.tables import ArchiveRow, EditRow, HandleRow
 
 _edit = EditRow.__table__  # type: ignore[attr-defined]
 _archive = ArchiveRow.__table__  # type: ignore[attr-defined]
+_handle = HandleRow.__table__  # type: ignore[attr-defined]
+
+_AT_ONCE: Final = 500
+_NOTE: Final = text(
+    "INSERT INTO original_handle (handle, thread) VALUES (:handle, :thread) ON CONFLICT DO NOTHING"
+)
 
 
 def edits_with_handles(connection: Connection, thread: int) -> list[Mapping[str, Any]]:
@@ -27,18 +33,19 @@ def edits_with_handles(connection: Connection, thread: int) -> list[Mapping[str,
 
 
 def named_elsewhere(connection: Connection, thread: int, handles: Collection[str]) -> set[str]:
-    """Those of ``handles`` that an edit of another session names: two sessions may have archived the same text.
+    """Those of ``handles`` that an edit of another session names: two sessions may have archived the same text."""
+    wanted, found = sorted(handles), set[str]()
+    for start in range(0, len(wanted), _AT_ONCE):
+        some = wanted[start : start + _AT_ONCE]
+        query = select(_handle.c.handle).where(_handle.c.handle.in_(some), _handle.c.thread != thread)
+        found.update(connection.execute(query).scalars())
+    return found
 
-    Raises:
-        RunError: the archive of another session is damaged.
-    """
-    if not handles:
-        return set()
-    rows = connection.execute(select(_edit.c.payload).where(_edit.c.thread != thread)).scalars()
-    packed = select(_archive.c.rows, _archive.c.digest).where(_archive.c.thread != thread)
-    found = {each["handle"] for each in _naming(rows)}
-    found |= {each["handle"] for each in _naming(_unpacked(connection.execute(packed)))}
-    return found.intersection(handles)
+
+def note_handles(connection: Connection, thread: int, payloads: Iterable[str]) -> None:
+    """Note which originals new edits of the thread name, in the transaction that writes them."""
+    for handle in {each["handle"] for each in _naming(payloads)}:
+        connection.execute(_NOTE, {"handle": handle, "thread": thread})
 
 
 def _unpacked(rows: Iterable[Any]) -> Iterator[str]:
@@ -47,4 +54,5 @@ def _unpacked(rows: Iterable[Any]) -> Iterator[str]:
 
 
 def _naming(payloads: Iterable[str]) -> Iterator[Mapping[str, Any]]:
-    return (edit for edit in map(json.loads, payloads) if edit.get("handle"))
+    edits = (json.loads(payload) for payload in payloads if '"handle"' in payload)
+    return (edit for edit in edits if isinstance(edit, dict) and edit.get("handle"))

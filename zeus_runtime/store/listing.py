@@ -90,11 +90,11 @@ def last_used(
 def archived_before(
     connection: Connection, before_ms: int, *, agent: str | None = None, session: str | None = None
 ) -> Sequence[str]:
-    """Sessions that were archived before a time (UTC milliseconds), the longest archived first."""
+    """The user's sessions that were archived before a time (UTC milliseconds), the longest archived first."""
     query = (
         select(_thread.c.session)
-        .select_from(_thread.join(_archive))
-        .where(_archive.c.archived_ms < before_ms)
+        .select_from(_thread.join(_archive).outerjoin(_parent, _parent.c.thread == _thread.c.key))
+        .where(_archive.c.archived_ms < before_ms, _parent.c.thread.is_(None))
         .order_by(_archive.c.archived_ms, _thread.c.key)
     )
     if agent is not None:

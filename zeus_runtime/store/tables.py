@@ -203,6 +203,23 @@ class AllowedRow(SQLModel, table=True):
     created_ms: int = Field(sa_column=Column(BigInteger, nullable=False))
 
 
+class HandleRow(SQLModel, table=True):
+    """An archived original that an edit of a session names, whether the session is archived or not."""
+
+    __tablename__ = "original_handle"
+
+    handle: str = Field(sa_column=Column(Text, primary_key=True))
+    thread: int = Field(
+        sa_column=Column(
+            Integer,
+            ForeignKey("thread.key", ondelete="CASCADE"),
+            primary_key=True,
+            autoincrement=False,
+            index=True,
+        )
+    )
+
+
 TABLES: Final[tuple[Table, ...]] = tuple(
     SQLModel.metadata.tables[str(row.__tablename__)]
     for row in (
@@ -218,6 +235,7 @@ TABLES: Final[tuple[Table, ...]] = tuple(
         ParentRow,
         ApprovalRow,
         AllowedRow,
+        HandleRow,
     )
 )
 """Every table of the schema, each after those it refers to. What is new here needs a revision in ``migrations``."""

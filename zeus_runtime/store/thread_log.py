@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
     ColumnElement,
@@ -24,6 +24,7 @@ from sqlalchemy.exc import IntegrityError
 from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
+from zeus_runtime.store.handles import note_handles
 from zeus_runtime.store.listing import SessionInfo as SessionInfo
 from zeus_runtime.store.listing import children, list_sessions, one_session
 from zeus_runtime.store.packing import drop_rows
@@ -181,8 +182,8 @@ class ThreadLog:
         now = self.now_ms()
         row = {"thread": thread.key, "seq": seq, "id": message_id, "created_ms": now, "payload": payload}
 
-        def work(connection: Connection, epoch: int | None) -> None:
-            _put(connection, _message, row, epoch)
+        def work(connection: Connection, fence: _Fence | None) -> None:
+            _put(connection, _message, row, fence)
             if step is not None:
                 self._write_step(connection, thread, step)
             if begins is not None:
@@ -226,9 +227,10 @@ class ThreadLog:
             for offset, payload in enumerate(payloads)
         ]
 
-        def work(connection: Connection, epoch: int | None) -> None:
+        def work(connection: Connection, fence: _Fence | None) -> None:
             for row in rows:
-                _put(connection, _edit, row, epoch)
+                _put(connection, _edit, row, fence)
+            note_handles(connection, thread.key, payloads)
 
         await self._append(thread, f"edit {number}", work)
 
@@ -252,7 +254,7 @@ class ThreadLog:
         await self._append(
             thread,
             f"step {step.number}",
-            lambda connection, epoch: self._write_step(connection, thread, step, epoch),
+            lambda connection, fence: self._write_step(connection, thread, step, fence),
         )
 
     async def steps(self, thread: Thread, *, last: bool = False) -> Sequence[StepEntry]:
@@ -320,7 +322,7 @@ class ThreadLog:
             return await self.database.run(work)
 
         def first(connection: Connection) -> tuple[int, T]:
-            epoch = _raise_epoch(connection, thread)
+            epoch = take(connection, thread)
             _refuse_archived(connection, thread, archived=archived)
             return epoch, work(connection)
 
@@ -329,7 +331,7 @@ class ThreadLog:
         return result
 
     async def _append(
-        self, thread: Thread, what: str, work: Callable[[Connection, int | None], None]
+        self, thread: Thread, what: str, work: Callable[[Connection, _Fence | None], None]
     ) -> None:
         """Run ``work`` in one small transaction, in the epoch of the session's claim if it has one.
 
@@ -339,8 +341,9 @@ class ThreadLog:
         if self.database.is_new_claim(thread.session):
             await self.reading(thread, lambda _connection: None)
         epoch = self.database.epoch(thread.session)
+        fence = None if epoch is None else _Fence(thread.session, epoch)
         try:
-            await self.database.write(lambda connection: work(connection, epoch))
+            await self.database.write(lambda connection: work(connection, fence))
         except IntegrityError as error:
             raise LogConflictError(
                 f"{what} of {thread.session} was written by another process", remedy=_ONE_AT_A_TIME
@@ -352,7 +355,7 @@ class ThreadLog:
             ) from None
 
     def _write_step(
-        self, connection: Connection, thread: Thread, step: StepEntry, epoch: int | None = None
+        self, connection: Connection, thread: Thread, step: StepEntry, fence: _Fence | None = None
     ) -> None:
         for digest, text in step.texts.items():
             there = connection.execute(
@@ -368,7 +371,7 @@ class ThreadLog:
             "created_ms": self.now_ms(),
             "payload": step.payload,
         }
-        _put(connection, _step, entry, epoch)
+        _put(connection, _step, entry, fence)
 
     async def touch(self, thread: Thread) -> None:
         """Mark the thread as used now."""
@@ -376,8 +379,7 @@ class ThreadLog:
 
     def touch_in(self, connection: Connection, thread: Thread) -> None:
         """Mark the thread as used now, in a transaction that does more."""
-        here = _thread.c.key == thread.key
-        connection.execute(update(_thread).where(here).values(updated_ms=self.now_ms()))
+        connection.execute(update(_thread).where(_here(thread)).values(updated_ms=self.now_ms()))
 
     async def sessions(
         self, *, agent: str | None = None, limit: int | None = None, archived: bool = False
@@ -417,14 +419,26 @@ class _Taken(Exception):  # noqa: N818 - carries no message to anybody
     """The thread is in another epoch, or gone."""
 
 
+class _Fence(NamedTuple):
+    """In which epoch of which session something may be written."""
+
+    session: str
+    epoch: int
+
+
 def _in_epoch(table: Table) -> Insert:
     """An insert that inserts nothing unless the thread is in the given epoch, and keeps it there until it is committed.
 
     SQLite has one writer at a time; on a server the row is locked against whoever would raise the epoch meanwhile.
+    The session counts too: SQLite gives a deleted thread's key to the next one, whose epochs begin anew.
     """
     names = [column.name for column in table.columns]
     values = {name: bindparam(name, type_=table.c[name].type) for name in names}
-    fence = _thread.c.key == values["thread"], _thread.c.epoch == bindparam("in_epoch")
+    fence = (
+        _thread.c.key == values["thread"],
+        _thread.c.session == bindparam("in_session"),
+        _thread.c.epoch == bindparam("in_epoch"),
+    )
     held = select(*values.values()).select_from(_thread).where(*fence).with_for_update(read=True, of=_thread)
     # SQLAlchemy keeps the number of inserted rows only where it is asked to.
     return insert(table).from_select(names, held).execution_options(preserve_rowcount=True)
@@ -434,11 +448,12 @@ _PLAIN = {table: insert(table) for table in (_message, _edit, _step)}
 _FENCED = {table: _in_epoch(table) for table in (_message, _edit, _step)}
 
 
-def _put(connection: Connection, table: Table, row: Mapping[str, Any], epoch: int | None) -> None:
-    if epoch is None:
+def _put(connection: Connection, table: Table, row: Mapping[str, Any], fence: _Fence | None) -> None:
+    if fence is None:
         connection.execute(_PLAIN[table], row)
         return
-    if connection.execute(_FENCED[table], {**row, "in_epoch": epoch}).rowcount != 1:
+    here = {"in_session": fence.session, "in_epoch": fence.epoch}
+    if connection.execute(_FENCED[table], {**row, **here}).rowcount != 1:
         raise _Taken
 
 
@@ -454,7 +469,8 @@ def _key(connection: Connection, session: str, *, archived: bool = False) -> int
     return int(found[0])
 
 
-def _raise_epoch(connection: Connection, thread: Thread) -> int:
+def take(connection: Connection, thread: Thread) -> int:
+    """Raise the thread's epoch, in a transaction that does more: whoever had it before can write to it no more."""
     raised = update(_thread).where(_here(thread)).values(epoch=_thread.c.epoch + 1)
     if connection.execute(raised).rowcount != 1:
         raise LogConflictError(

@@ -13,6 +13,37 @@ if TYPE_CHECKING:
 
 Answer: TypeAlias = Literal["approve", "reject"]
 
+AskMode: TypeAlias = Literal["run_everything", "allowlist", "ask"]
+"""How often a user is asked: never; but for what is on their allowlist; every time."""
+
+STRICTNESS: Final[tuple[AskMode, ...]] = ("run_everything", "allowlist", "ask")
+"""Each asks at least what those before it ask."""
+
+
+@dataclass(frozen=True)
+class AskModes:
+    """How often a config asks, and what of it its user may choose (``ask_modes`` of a middleware's options).
+
+    Args:
+        configured: what holds without a choice.
+        choices: what the user may choose.
+    """
+
+    configured: AskMode
+    choices: tuple[AskMode, ...]
+
+    @classmethod
+    def of(cls, configured: AskMode, choices: Sequence[AskMode] | None) -> AskModes:
+        """By default a user may choose what asks no less than the config."""
+        if choices is None:
+            choices = STRICTNESS[STRICTNESS.index(configured) :]
+        return cls(configured, tuple(each for each in STRICTNESS if each == configured or each in choices))
+
+    def in_force(self, chosen: str | None) -> AskMode:
+        """What holds for a user who chose ``chosen``: their choice where they may, else the config's."""
+        return next((each for each in self.choices if each == chosen), self.configured)
+
+
 _EMPTY: Final[Mapping[str, Any]] = {}
 
 
@@ -171,6 +202,18 @@ class Approvals(Protocol):
 
     async def is_allowed(self, tool: str) -> bool:
         """Whether the user's stored allowlist has the tool."""
+        ...
+
+    async def mode(self, modes: AskModes) -> AskMode:
+        """How often the user is asked: the stored choice where the config lets them choose it, else the config's."""
+        ...
+
+    async def settled(self, request: ApprovalRequest) -> Decision | None:
+        """What was decided on a call that needs no approval now, or no more; None if nothing was.
+
+        What the user decided of a call holds, whatever the rules, the allowlist or the mode have become since. A
+        question about it that is still open is withdrawn.
+        """
         ...
 
     def judged_by(self, judge: Judge) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.tools.modes import MODE_TABLE
 from zeus_runtime.tools.tool import JSON, Tool, ToolResult, ToolRun
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.clock import Clock
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 _MAX_PROBLEMS = 10
@@ -65,14 +68,21 @@ def validate_arguments(tool: Tool, arguments: JSON) -> dict[str, JSON] | str:
     )
 
 
-async def invoke(tool: Tool, arguments: Mapping[str, JSON], run: ToolRun) -> ToolResult:
+async def invoke(
+    tool: Tool, arguments: Mapping[str, JSON], run: ToolRun, clock: Clock | None = None
+) -> ToolResult:
     """What the tool answers to valid arguments; its timeout and its exceptions become error results.
+
+    Args:
+        clock: its time limit, for a ``run`` that stops it while the user is asked.
 
     Cancellation of the caller propagates; a tool that raises CancelledError by itself has failed like any other.
     """
     import asyncio
 
-    limit = asyncio.timeout(tool.timeout_seconds)
+    from zeus_runtime.tools.clock import Clock
+
+    limit = clock or Clock(tool.timeout_seconds)
     try:
         async with limit:
             return _as_result(tool, await _called(tool, arguments, run))
@@ -82,7 +92,7 @@ async def invoke(tool: Tool, arguments: Mapping[str, JSON], run: ToolRun) -> Too
             raise
         return ToolResult(f"{tool.name} cancelled itself and gave no result.", is_error=True)
     except TimeoutError as error:
-        if limit.expired():
+        if limit.expired:
             return ToolResult(
                 f"{tool.name} did not finish within {tool.timeout_seconds:g} seconds. "
                 "Whether it took effect is unknown: check before you try again.",

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from jsonschema import ValidationError
 
     from zeus_runtime.tools.approval import Approvals
@@ -88,6 +90,10 @@ class ToolRun(Protocol):
         """
         ...
 
+    def waiting(self) -> AbstractContextManager[None]:
+        """While inside, somebody is waited for: the time limits of the call and of the run stand still."""
+        ...
+
     async def ask(self, question: str, schema: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
         """The user's answer to a question, an object that fits ``schema``; None: declined, or nobody can answer."""
         ...
@@ -123,7 +129,7 @@ class Tool:
         access: ``read`` changes nothing outside the thread.
         replayable_arguments: names of large arguments that can be had again elsewhere (a written file's content).
         replayable_result: the result can be fetched again by the same call.
-        timeout_seconds: how long one call may take.
+        timeout_seconds: how long one call may take; the time that the user is asked in it does not count.
         starts_agents: it calls ``ToolRun.delegate``.
         takes_whole: it is called as ``function(arguments, run)`` with the arguments as one object: for tools whose
             arguments others have named (``run`` may be among them).

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support.agents import (
+    TOOLS,
     PositionModel,
     assert_paired,
     call,
@@ -305,6 +306,46 @@ async def test_thinking_is_not_the_runs_time(folder: Path) -> None:
         await living.sessions()
         events = await events_of(living.stream("go", approvals=Slow()))
     assert isinstance(events[-1], RunCompleted), events[-1]
+
+
+ASKING = (
+    TOOLS
+    + """
+import asyncio
+
+@tool(access="read", timeout_seconds=0.3)
+async def interview(run, hang: bool) -> str:
+    \"\"\"Ask the user.
+
+    Args:
+        hang: never come back afterwards.
+    \"\"\"
+    answer = await run.ask("Name?", {"type": "object", "properties": {"name": {"type": "string"}}})
+    if hang:
+        await asyncio.Event().wait()
+    return str(answer)
+
+@hookimpl(specname="register_tools")
+def register_interview():
+    return [Component("interview", create=lambda options, build: [interview])]
+"""
+)
+
+
+async def test_thinking_is_not_the_calls_time_either_and_what_the_tool_takes_is(folder: Path) -> None:
+    class Slow:
+        async def ask(self, pending: PendingApproval) -> Decision | None:
+            await asyncio.sleep(0.4)
+            return Decision("approve", arguments={"name": "Ada"})
+
+    calls = [call("interview", "c1", hang=False), call("interview", "c2", hang=True)]
+    config = write_agent(folder, plugin=ASKING, tools="[interview]")
+    model = script(calling(calls[0]), calling(calls[1]), "done")
+    async with Agent.from_config(config, directory=folder, model=model) as living:
+        events = await events_of(living.stream("go", approvals=Slow()))
+    answered, hung = of(events, ToolCallResult)
+    assert answered.content == "{'name': 'Ada'}"
+    assert "did not finish within 0.3 seconds" in hung.content
 
 
 async def test_a_cancelled_question_stays_open(folder: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from zeus_plugins.middlewares.approve.middleware import leads_to
 from zeus_plugins.middlewares.approve.options import Options
-from zeus_plugins.middlewares.approve.policy import Policy
+from zeus_plugins.middlewares.approve.policy import Policy, by_mode
 from zeus_plugins.middlewares.approve.rules import is_path
 
 from zeus_runtime import Tool, WorkspaceError, WorkspaceFiles
@@ -41,8 +41,10 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> WorkspaceFiles:
 def verdict(
     workspace: WorkspaceFiles, arguments: Mapping[str, Any], of: Tool | None = None, /, **options: Any
 ) -> str:
-    policy = Policy(Options(**options), lambda path: leads_to(workspace, path))
-    return policy.verdict(of or tool(), arguments).action
+    typed = Options(**options)
+    policy = Policy(typed, lambda path: leads_to(workspace, path))
+    called = of or tool()
+    return (policy.ruled(called, arguments) or by_mode(typed.mode, called)).action
 
 
 @pytest.mark.parametrize(

@@ -77,6 +77,7 @@ class _Bridged(Middleware):
         self._access = tool_access
         self._errors = tool_errors
         self._seen: Sequence[BaseMessage] = ()
+        self.idle = () if has(given, "wrap_tool_call") else ("wrap_tool_call",)
 
     def tools(self) -> Sequence[Tool]:
         return [
@@ -96,8 +97,6 @@ class _Bridged(Middleware):
         return await self._after(request, response)
 
     async def wrap_tool_call(self, call: ToolCall, call_next: CallTool) -> ToolResult:
-        if not has(self._given, "wrap_tool_call"):
-            return await call_next(call)
         raises = self._errors == "raise"
         calls = ToolCalls(self._given, call, call_next, self._seen, raises=raises)
         try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -11,12 +11,15 @@ import click
 from zeus_runtime.cli.completion import complete_config, complete_session
 from zeus_runtime.cli.context.options import config_option, plot_option
 from zeus_runtime.cli.options import env_option, format_option, read_config, read_owner, set_option
+from zeus_runtime.cli.streams import complain
 from zeus_runtime.cli.telling import tell
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.backtest import Replayed
+    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
     from zeus_runtime.context.recordings import Recording
+    from zeus_runtime.tools import Tool, Toolset
 
 
 @click.command("backtest")
@@ -52,6 +55,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="How long the stand-in's summaries are.",
 )
+@click.option(
+    "--tools",
+    "listing",
+    metavar="FILE",
+    help="What the candidates' servers offer, written by `zeus tools list --connect --json`; without it, what the"
+    " recorded session was given of them.",
+)
 @config_option
 @env_option
 @set_option
@@ -66,6 +76,7 @@ def backtest(
     chain: int | None,
     needles: tuple[str, ...],
     summary_tokens: int,
+    listing: str | None,
     config: str | None,
     env: str | None,
     sets: tuple[str, ...],
@@ -74,7 +85,9 @@ def backtest(
 ) -> None:
     """Play recorded sessions again under other configs, without a key: tokens, cache, money, overflows, needles.
 
-    The recorded answers are the model, so what differs is the context alone. --env and --set apply to --config.
+    The recorded answers are the model, so what differs is the context alone. No server is started: the tools that
+    servers would offer count as listed (--tools, or as recorded), and where nothing lists them that is said.
+    --env and --set apply to --config.
     """
     from zeus_runtime.cli.context.curves import replay_curve
     from zeus_runtime.cli.context.plots import check_plot, write_plot
@@ -95,13 +108,75 @@ def backtest(
         recordings += read_recordings(process, checked, sessions)
     if trajectories is not None:
         recordings += _trajectories(process, trajectories, chain)
-    played = _played(
-        process, [each for each in recordings if each.messages], policies, needles, summary_tokens
+    given = None if listing is None else (listing, _listing(process, listing))
+    played, listings = _played(
+        process, [each for each in recordings if each.messages], policies, needles, summary_tokens, given
     )
     found = [each.outcome for each in played]
+    for each in listings:
+        complain(each.told, "plain" if each.tools else "yellow")
     if target is not None:
         write_plot(target, [replay_curve(each) for each in played], title="zeus context backtest")
-    tell(checked, form, {"outcomes": [asdict(each) for each in found]}, lambda: outcomes_text(found))
+    value = {"outcomes": [asdict(each) for each in found], "listings": [asdict(each) for each in listings]}
+    tell(checked, form, value, lambda: outcomes_text(found))
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Where the tools that a candidate's servers would offer come from.
+
+    Args:
+        session: what was played.
+        policy: the candidate.
+        source: a file, ``the recorded session``, or empty where nothing lists them.
+        tools: how many there are.
+        tokens: what they take in each request.
+    """
+
+    session: str
+    policy: str
+    source: str
+    tools: int
+    tokens: int
+
+    @property
+    def told(self) -> str:
+        what = f"{self.policy} ({self.session}): its servers' tools"
+        if not self.tools:
+            return f"note: {what} are not counted, nothing lists them; --tools FILE gives a listing"
+        return f"{what}: {self.tools}, {self.tokens:,} tokens in each request, from {self.source}"
+
+
+def _listing(process: Process, path: str) -> Sequence[Tool]:
+    import json
+
+    from zeus_runtime.agent.listed import tools_of_listing
+    from zeus_runtime.errors import UsageError
+
+    try:
+        return tools_of_listing(json.loads((process.directory / path).read_text("utf-8")))
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{path} is no listing of tools: {error}",
+            remedy="Write one: zeus tools list --connect --json > tools.json",
+        ) from None
+
+
+def _listed(
+    plan: Plan, policy: str, recording: Recording, given: tuple[str, Sequence[Tool]] | None
+) -> tuple[Mapping[str, Toolset], Listing | None]:
+    """What the candidate's toolsets offer, and what to say of it; nothing of a candidate without toolsets."""
+    from zeus_runtime.agent.listed import listed_toolsets, recorded_tools
+    from zeus_runtime.models.interface import ToolSchema
+
+    if not plan.opens:
+        return {}, None
+    path, tools = given or ("the recorded session", recorded_tools(recording.tools))
+    listed = listed_toolsets(plan, tools)
+    found = [tool for toolset in listed.values() for tool in toolset.tools()]
+    sent = [ToolSchema(each.name, each.description, each.parameters) for each in found if not each.deferred]
+    tokens = sum(plan.tool_counts.part(each)[0].tokens for each in sent)
+    return listed, Listing(recording.name, policy, path if found else "", len(found), tokens)
 
 
 def _trajectories(process: Process, path: str, chain: int | None) -> Sequence[Recording]:
@@ -125,7 +200,8 @@ def _played(
     policies: Sequence[str],
     needles: Sequence[str],
     summary_tokens: int,
-) -> list[Replayed]:
+    given: tuple[str, Sequence[Tool]] | None,
+) -> tuple[list[Replayed], list[Listing]]:
     import asyncio
     from pathlib import Path
     from tempfile import TemporaryDirectory
@@ -135,10 +211,13 @@ def _played(
     from zeus_runtime.cli.start import prepared
 
     plans = [(policy, make_plan(read_config(process, policy))) for policy in policies]
-    played = []
+    played: list[Replayed] = []
+    listings: list[Listing] = []
     with prepared(process):
         for recording in recordings:
             for policy, plan in plans:
+                listed, listing = _listed(plan, policy, recording, given)
+                listings += [] if listing is None else [listing]
                 with TemporaryDirectory(prefix="zeus-backtest-") as folder:
                     work = replay(
                         plan,
@@ -147,6 +226,7 @@ def _played(
                         policy=policy,
                         needles=needles,
                         summary_tokens=summary_tokens,
+                        listed=listed,
                     )
                     played.append(asyncio.run(work))
-    return played
+    return played, listings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from zeus_runtime.cli.log import with_log
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from zeus_runtime.context.inspection import Branch, Trace
     from zeus_runtime.context.ledger import Step
     from zeus_runtime.context.recordings import Recording
-    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.models.interface import ToolSchema
+    from zeus_runtime.store.thread_log import Thread, ThreadLog
 
 T = TypeVar("T")
 
@@ -60,7 +62,23 @@ async def _recording(log: ThreadLog, session: str) -> Recording:
     line = line_of(await rollbacks(log, thread))
     entries = [entry for entry in await log.read(thread) if line.place(entry.seq) is not None]
     messages = [from_payload(json.loads(entry.payload)) for entry in entries]
-    return recording(session, messages, [entry.created_ms / 1000 for entry in entries])
+    made = recording(session, messages, [entry.created_ms / 1000 for entry in entries])
+    return replace(made, tools=await _tools(log, thread))
+
+
+async def _tools(log: ThreadLog, thread: Thread) -> tuple[ToolSchema, ...]:
+    """The tools of a session's last request, as the ledger kept them; none that it does not know any more."""
+    from zeus_runtime.agent.session import last_step
+    from zeus_runtime.context.fixed import fixed_from_json
+    from zeus_runtime.models.interface import ToolSchema
+
+    step = last_step(await log.steps(thread, last=True))
+    whole = {} if step is None or not step.fixed else await log.texts(thread, [step.fixed])
+    if step is None or step.fixed not in whole:
+        return ()
+    parts = fixed_from_json(step.fixed, whole[step.fixed]).tools.values()
+    texts = await log.texts(thread, [part.digest for part in parts])
+    return tuple(ToolSchema(**json.loads(texts[part.digest])) for part in parts if part.digest in texts)
 
 
 async def _trace(log: ThreadLog, checked: Checked, session: str | None, agent: str | None) -> Trace:

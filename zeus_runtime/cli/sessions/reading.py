@@ -152,11 +152,14 @@ def export_session(
     env: str | None,
     sets: tuple[str, ...],
 ) -> None:
-    """Write a session out, with what rollbacks set aside; the last used one by default. Known secrets are masked."""
+    """Write a session out, with what rollbacks set aside and its sub-agents' sessions; the last used one by default.
+
+    Known secrets are masked.
+    """
     from zeus_runtime.cli.sessions.stored import as_document, as_markdown
     from zeus_runtime.errors import UsageError
 
-    checked, stored = _read(process, session, config, env, sets)
+    checked, stored = _read(process, session, config, env, sets, whole=True)
     redact = checked.document.redactor
     text = as_json(redact.json(as_document(stored))) if form == "json" else redact(as_markdown(stored))
     if output is None:
@@ -179,7 +182,13 @@ _UNFINISHED = {
 
 
 def _read(
-    process: Process, session: str | None, config: str | None, env: str | None, sets: tuple[str, ...]
+    process: Process,
+    session: str | None,
+    config: str | None,
+    env: str | None,
+    sets: tuple[str, ...],
+    *,
+    whole: bool = False,
 ) -> tuple[Checked, Stored]:
     from zeus_runtime.cli.sessions.stored import read
     from zeus_runtime.errors import UsageError
@@ -190,7 +199,7 @@ def _read(
     async def work(log: ThreadLog) -> Stored | None:
         latest = await log.sessions(agent=agent, limit=1) if session is None else ()
         name = session or (latest[0].session if latest else None)
-        return None if name is None else await read(log, name)
+        return None if name is None else await read(log, name, whole=whole)
 
     found = with_log(process, checked, work)
     if found is None:

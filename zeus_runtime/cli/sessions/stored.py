@@ -44,10 +44,14 @@ class Stored:
     snapshots: Sequence[Snapshot]
     approvals: Sequence[PendingApproval] = ()
     children: Sequence[SessionInfo] = ()
+    sub_agents: Sequence[Stored] = ()
 
 
-async def read(log: ThreadLog, session: str) -> Stored:
+async def read(log: ThreadLog, session: str, *, whole: bool = False) -> Stored:
     """The session ``session``.
+
+    Args:
+        whole: its sub-agents' sessions too, and theirs.
 
     Raises:
         UsageError: there is no such session, or it is archived.
@@ -64,6 +68,7 @@ async def read(log: ThreadLog, session: str) -> Stored:
         Message(each.seq, each.id, each.created_ms, line.place(each.seq) is None, json.loads(each.payload))
         for each in await log.read(thread)
     ]
+    children = await log.children(session)
     return Stored(
         info=await log.info(thread),
         messages=messages,
@@ -71,7 +76,8 @@ async def read(log: ThreadLog, session: str) -> Stored:
         rollbacks=made,
         snapshots=await snapshots(log, thread),
         approvals=await approvals_of(log, thread),
-        children=await log.children(session),
+        children=children,
+        sub_agents=[await read(log, each.session, whole=True) for each in children] if whole else (),
     )
 
 
@@ -125,6 +131,7 @@ def as_document(stored: Stored) -> dict[str, Any]:
         "rollbacks": [asdict(each) for each in stored.rollbacks],
         "snapshots": [asdict(each) for each in stored.snapshots],
         "approvals": decisions_as_json(stored.approvals),
+        "sub_agents": [as_document(each) for each in stored.sub_agents],
     }
 
 
@@ -134,7 +141,7 @@ def as_markdown(stored: Stored) -> str:
     parts.append(f"Session `{stored.info.session}` of the agent {stored.info.agent}.")
     for each in stored.messages:
         parts.extend(_written(each))
-    return "\n\n".join(parts)
+    return "\n\n".join([*parts, *map(as_markdown, stored.sub_agents)])
 
 
 def _written(message: Message) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_plugins.middlewares.approve.options import Options
-from zeus_plugins.middlewares.approve.policy import Policy, Verdict
+from zeus_plugins.middlewares.approve.policy import Policy, Verdict, by_mode
 from zeus_runtime import ApprovalRequest, Middleware, ToolResult, validate_arguments
 
 if TYPE_CHECKING:
@@ -37,21 +37,28 @@ class Approve(Middleware):
         if judged is None:
             return await call_next(call)
         tool, arguments, verdict = judged
+        decision = await self._decision(self._request(call, tool, arguments, verdict), verdict)
         if verdict.action == "deny":
             return ToolResult(
                 f"{tool.name} is not allowed with these arguments ({verdict.reason}). It was not run. Do not try to"
                 " do the same in another way; tell the user if the task needs it.",
                 is_error=True,
             )
-        if verdict.action == "allow" or self._approvals is None:
+        if decision is None:
             return await call_next(replace(call, arguments=arguments))
-        decision = await self._approvals.ask(self._request(call, tool, arguments, verdict))
         if decision.answer == "reject":
             return ToolResult(rejection(tool.name, decision, self._options.timeout_seconds), is_error=True)
         changed = decision.arguments is not None and dict(decision.arguments) != arguments
         runs = decision.arguments if changed and decision.arguments is not None else arguments
         result = await call_next(replace(call, arguments=runs))
         return replace(result, content=told(result.content, decision, runs if changed else None))
+
+    async def _decision(self, request: ApprovalRequest, verdict: Verdict) -> Decision | None:
+        if self._approvals is None:
+            return None
+        if verdict.action in ("ask", "listed"):
+            return await self._approvals.ask(request)
+        return await self._approvals.settled(request)
 
     def _request(
         self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], verdict: Verdict
@@ -80,16 +87,19 @@ class Approve(Middleware):
         arguments = validate_arguments(tool, call.arguments)
         if isinstance(arguments, str):
             return None
-        verdict = self._policy.verdict(tool, arguments)
-        if verdict.action != "deny" and not self._asks:
+        ruled = self._policy.ruled(tool, arguments)
+        if not self._asks and (ruled is None or ruled.action != "deny"):
             return tool, arguments, Verdict("allow", "this mode asks nothing")
-        if (
-            verdict.action == "listed"
-            and self._approvals is not None
-            and await self._approvals.is_allowed(tool.name)
-        ):
-            return tool, arguments, Verdict("allow", "it is on the user's allowlist")
-        return tool, arguments, verdict
+        return tool, arguments, ruled or await self._by_user(tool)
+
+    async def _by_user(self, tool: Tool) -> Verdict:
+        modes = self._options.ask_modes()
+        if self._approvals is None:
+            return by_mode(modes.configured, tool)
+        verdict = by_mode(await self._approvals.mode(modes), tool)
+        if verdict.action == "listed" and await self._approvals.is_allowed(tool.name):
+            return Verdict("allow", "it is on the user's allowlist")
+        return verdict
 
 
 def create(options: Options | None, build: Build) -> Approve:

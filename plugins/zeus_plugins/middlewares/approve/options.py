@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from zeus_runtime import Doc, Minimum
 
 if TYPE_CHECKING:
-    from zeus_runtime import Misfit, Surroundings
+    from zeus_runtime import AskModes, Misfit, Surroundings
 
 Value: TypeAlias = str | int | float | bool
 Rule: TypeAlias = str | Mapping[str, Mapping[str, Value | tuple[Value, ...]]]
@@ -24,6 +24,13 @@ class Options:
             "every time."
         ),
     ] = "allowlist"
+    user_modes: Annotated[
+        tuple[Literal["run_everything", "allowlist", "ask"], ...] | None,
+        Doc(
+            "Modes that a user may choose instead (`zeus approvals mode`); null: those that ask no less than `mode`;"
+            " []: none."
+        ),
+    ] = None
     allow: Annotated[
         tuple[Rule, ...],
         Doc(
@@ -48,6 +55,12 @@ class Options:
     def asks_user(self) -> bool:
         """A sub-agent that writes and lists no such middleware would act behind the back of who is asked here."""
         return True
+
+    def ask_modes(self) -> AskModes:
+        """What the user may choose."""
+        from zeus_runtime import AskModes
+
+        return AskModes.of(self.mode, self.user_modes)
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
         """Rules for tools or arguments that are not there, patterns that cannot be read, a timeout without seconds."""

@@ -10,7 +10,7 @@ from zeus_plugins.middlewares.approve.rules import LeadsTo, Rule, rules_of, with
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.approve.options import Options
-    from zeus_runtime import Tool
+    from zeus_runtime import AskMode, Tool
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Policy:
     """The options as a function of a call.
 
     A ``deny`` rule that fits wins. An ``ask`` rule that fits wins over ``allow`` rules but those that say more
-    (``Rule.says_more_than``). Where no rule fits, tools that only read run, and ``mode`` decides on the rest.
+    (``Rule.says_more_than``). Where no rule fits, tools that only read run, and the mode decides on the rest.
 
     Args:
         options: what the YAML says.
@@ -44,8 +44,8 @@ class Policy:
         self._ask = rules_of(options.ask)
         self._deny = rules_of(options.deny)
 
-    def verdict(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict:
-        """What becomes of a call of ``tool`` with these arguments, which are valid."""
+    def ruled(self, tool: Tool, arguments: Mapping[str, Any]) -> Verdict | None:
+        """What becomes of a call of ``tool`` with these arguments, which are valid; None where the mode decides."""
         given = with_defaults(tool, arguments)
         if denied := self._fitting(self._deny, tool.name, given, surely=False):
             return Verdict("deny", f"the rule `deny: {denied[0]}`")
@@ -56,20 +56,22 @@ class Policy:
                 return Verdict("ask", f"the rule `ask: {rule}`")
         if allowed:
             return Verdict("allow", f"the rule `allow: {allowed[0]}`")
-        return self._otherwise(tool)
-
-    def _otherwise(self, tool: Tool) -> Verdict:
         if tool.access == "read" and self._options.read_tools == "allow":
             return Verdict("allow", "it only reads")
-        match self._options.mode:
-            case "run_everything":
-                return Verdict("allow", "everything runs")
-            case "allowlist":
-                return Verdict("listed", f"{tool.name} is not on your allowlist")
-            case "ask":
-                return Verdict("ask", "every such call is asked for")
+        return None
 
     def _fitting(
         self, rules: Sequence[Rule], tool: str, arguments: Mapping[str, Any], *, surely: bool
     ) -> list[Rule]:
         return [rule for rule in rules if rule.fits(tool, arguments, self._leads_to, surely=surely)]
+
+
+def by_mode(mode: AskMode, tool: Tool) -> Verdict:
+    """What becomes of a call of ``tool`` that no rule decides."""
+    match mode:
+        case "run_everything":
+            return Verdict("allow", "everything runs")
+        case "allowlist":
+            return Verdict("listed", f"{tool.name} is not on your allowlist")
+        case "ask":
+            return Verdict("ask", "every such call is asked for")

@@ -14,5 +14,6 @@ def register_middlewares() -> list[Component]:
             create="zeus_plugins.middlewares.recall.middleware:create",
             options="zeus_plugins.middlewares.recall.options:Options",
             summary="A tool that searches and pages what left the model's view.",
+            gives={"builtin": ""},
         )
     ]

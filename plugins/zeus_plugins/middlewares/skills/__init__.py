@@ -14,5 +14,6 @@ def register_middlewares() -> list[Component]:
             create="zeus_plugins.middlewares.skills.middleware:create",
             options="zeus_plugins.middlewares.skills.options:Options",
             summary="Lists skills in the prompt and loads them when a task needs them.",
+            gives={"skills": "a folder of skills, trusted if it is the project's"},
         )
     ]

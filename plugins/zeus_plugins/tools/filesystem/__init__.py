@@ -14,5 +14,6 @@ def register_tools() -> list[Component]:
             create="zeus_plugins.tools.filesystem.tools:create",
             options="zeus_plugins.tools.filesystem.options:Options",
             summary="Read and change the workspace: ls read_file write_file edit_file glob grep.",
+            gives={"filesystem": ""},
         )
     ]

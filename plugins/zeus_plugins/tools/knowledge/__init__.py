@@ -14,5 +14,6 @@ def register_tools() -> list[Component]:
             create="zeus_plugins.tools.knowledge.tools:create",
             options="zeus_plugins.tools.knowledge.options:Options",
             summary="Searches the knowledge bases that the config links, and reads documents of the workspace.",
+            gives={"rag": "bases under `knowledge:`"},
         )
     ]

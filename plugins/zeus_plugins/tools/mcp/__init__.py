@@ -14,5 +14,11 @@ def register_tools() -> list[Component]:
             create="zeus_plugins.tools.mcp.toolset:create",
             options="zeus_plugins.tools.mcp.options:Options",
             summary="The tools of MCP servers (mcpServers, connectors).",
+            gives={
+                "mcp": "a server under `mcpServers`",
+                "oauth": "a server under `mcpServers` that uses OAuth, and `zeus auth login NAME`",
+                "browser": "`browser` under `connectors`",
+                "desktop": "`desktop` under `connectors`",
+            },
         )
     ]

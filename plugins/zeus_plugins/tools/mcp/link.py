@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -305,7 +305,8 @@ class Link:
         return self._gone or self._closing.is_set()
 
     async def _refresh(self, client: Client) -> None:
-        offer = await read_offer(client, self.server)
+        async with asyncio.timeout(self.server.spec.timeout_seconds):
+            offer = await read_offer(client, self.server)
         if offer == self.offer:
             return
         before, now = {tool.name for tool in self.offer.tools}, {tool.name for tool in offer.tools}
@@ -380,7 +381,12 @@ class Link:
     async def _elicit(self, context: Any, params: Any) -> Any:
         from zeus_plugins.tools.mcp.eliciting import elicited
 
-        return await elicited(self.server.name, params, self._calls[-1] if self._calls else None, self._tell)
+        # Which of several calls the server asks for is not always said: none of them may run out of time meanwhile.
+        with ExitStack() as waits:
+            for run in self._calls:
+                waits.enter_context(run.waiting())
+            asked = self._calls[-1] if self._calls else None
+            return await elicited(self.server.name, params, asked, self._tell)
 
 
 def _quieten() -> None:

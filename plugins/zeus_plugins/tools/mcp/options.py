@@ -14,7 +14,7 @@ class Options:
 
     files: Annotated[
         tuple[str, ...],
-        FileRelative(),
+        FileRelative(holds_secrets=True),
         Doc(
             "Files in other clients' form to take servers from, such as .mcp.json; relative to this YAML file."
         ),

@@ -99,6 +99,13 @@ async def address(server: Server, auth: httpx2.Auth | None) -> AsyncIterator[Any
     url = spec.address
     assert url is not None
     timeout = httpx2.Timeout(_HTTP_SECONDS, read=spec.timeout_seconds)
+
+    async def unhurried(request: httpx2.Request) -> None:
+        # A server that asks the user is silent meanwhile; the call has a time limit of its own, which knows it.
+        given = request.extensions.get("timeout")
+        if request.method == "POST" and given is not None:
+            request.extensions["timeout"] = {**given, "read": None}
+
     headers = dict(spec.headers)
     if spec.type == "sse":
         from mcp.client.sse import sse_client
@@ -109,7 +116,9 @@ async def address(server: Server, auth: httpx2.Auth | None) -> AsyncIterator[Any
     from mcp.client.streamable_http import streamable_http_client
 
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth) as http,
+        httpx2.AsyncClient(
+            headers=headers, timeout=timeout, auth=auth, event_hooks={"request": [unhurried]}
+        ) as http,
         streamable_http_client(url, http_client=http) as streams,
     ):
         yield streams

@@ -14,5 +14,6 @@ def register_tools() -> list[Component]:
             create="zeus_plugins.tools.memory.tools:create",
             options="zeus_plugins.tools.memory.options:Options",
             summary="Long-term memory: memory_save memory_search memory_delete memory_stats.",
+            gives={"memory": "the key `memory:`"},
         )
     ]

@@ -14,5 +14,6 @@ def register_tools() -> list[Component]:
             create="zeus_plugins.tools.sandbox.tools:create",
             options="zeus_plugins.tools.sandbox.options:Options",
             summary="Run code where it can do no harm: create_sandbox execute_code copy_from_sandbox.",
+            gives={"sandbox": "bubblewrap, or another backend"},
         )
     ]

@@ -13,5 +13,6 @@ def register_tools() -> list[Component]:
             "subagents",
             create="zeus_plugins.tools.subagents.tools:create",
             summary="task: give work to one of the config's agents, which works in a session of its own.",
+            gives={"builtin": "agents under `agents:`"},
         )
     ]

@@ -14,5 +14,6 @@ def register_tools() -> list[Component]:
             create="zeus_plugins.tools.todos.tools:create",
             options="zeus_plugins.tools.todos.options:Options",
             summary="The agent's task list: write_todos read_todos.",
+            gives={"todos": ""},
         )
     ]

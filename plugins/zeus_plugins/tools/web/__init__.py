@@ -14,5 +14,6 @@ def register_tools() -> list[Component]:
             create="zeus_plugins.tools.web.tools:create",
             options="zeus_plugins.tools.web.options:Options",
             summary="The public web: web_search web_fetch.",
+            gives={"web": ""},
         )
     ]

@@ -217,6 +217,17 @@ async def test_the_environment_is_what_the_yaml_gives(
     assert '"PATH": "/bin"' in environment
 
 
+async def test_a_secret_that_only_a_file_of_servers_has_is_masked_in_what_a_run_tells(tmp_path: Path) -> None:
+    model = script(calling(call("small__environment", "1")), "it is ghp_0123456789")
+    servers = {"small": server(env={"GITHUB_TOKEN": "ghp_0123456789", "COLOUR": "green-as-grass"})}
+    (tmp_path / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+    config = write_agent(tmp_path, tools="[{mcp: {files: [.mcp.json]}}]")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as running:
+        events = await play(running, "go")
+    assert "green-as-grass" in results(events)["1"]
+    assert "ghp_0123456789" not in str(events)
+
+
 async def test_progress_reaches_the_stream_with_its_call(tmp_path: Path) -> None:
     model = script(calling(call("small__count", "c1")), "done")
     async with agent(tmp_path, model, {"small": server()}) as running:
@@ -243,6 +254,18 @@ async def test_a_server_may_ask_the_user(tmp_path: Path) -> None:
         events = await events_of(running.stream("go", approvals=user))
     assert json.loads(results(events)["1"]) == {"action": "accept", "content": {"colour": "green"}}
     assert [each.reason for each in user.asked] == ["The MCP server 'small' asks: Colour?"]
+
+
+async def test_the_time_that_the_user_thinks_is_not_the_calls(tmp_path: Path) -> None:
+    class Slow(Answering):
+        async def ask(self, pending: PendingApproval) -> Decision:
+            await asyncio.sleep(1.2)
+            return await super().ask(pending)
+
+    model = script(calling(call("small__ask", "1")), "done")
+    async with agent(tmp_path, model, {"small": server(timeout_seconds=1)}) as running:
+        events = await events_of(running.stream("go", approvals=Slow(colour="green")))
+    assert json.loads(results(events)["1"])["action"] == "accept"
 
 
 async def test_where_nobody_can_answer_the_question_waits_and_the_call_is_made_again_with_its_answer(

@@ -1,0 +1,68 @@
+"""Secrets that are written out are known by where they stand, in the YAML and in the files that it names."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from zeus_runtime.agent.checked import check
+from zeus_runtime.config.written_secrets import secrets_of_file, written_secrets
+
+
+@pytest.mark.parametrize(
+    ("value", "secrets"),
+    [
+        ({"env": {"GITHUB_TOKEN": "ghp_0123456789"}}, {"ghp_0123456789"}),
+        ({"env": {"NODE_ENV": "production", "MAX_TOKENS": "12345678"}}, set()),
+        ({"headers": {"Authorization": "Bearer abcdefgh12"}}, {"Bearer abcdefgh12", "abcdefgh12"}),
+        ({"headers": {"X-Api-Key": "0123456789"}}, {"0123456789"}),
+        ({"secrets": ["0123456789", "short"]}, {"0123456789"}),
+        ({"args": ["--api-key", "0123456789", "--verbose"]}, {"0123456789"}),
+        ({"args": ["--api-key", "--verbose", "0123456789"]}, set()),
+        ({"args": ["--token=0123456789", "-y"]}, {"0123456789"}),
+        ({"args": ["-e", "DB_PASSWORD=0123456789"]}, {"0123456789"}),
+        ({"args": ["--header", "Authorization: Bearer abcdefgh12"]}, {"Bearer abcdefgh12", "abcdefgh12"}),
+        ({"args": ["postgres://ann:hunter2@db/x"]}, {"hunter2"}),
+        ({"prompt": "token: every word of this is prose"}, set()),
+    ],
+)
+def test_a_literal_is_a_secret_by_its_key_its_flag_or_its_header(value: Any, secrets: set[str]) -> None:
+    assert written_secrets({"mcpServers": {"x": value}}) == secrets
+
+
+def test_a_files_variables_are_filled_in_first_and_a_broken_file_is_its_readers_affair(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / ".mcp.json"
+    file.write_text(
+        json.dumps({"mcpServers": {"x": {"env": {"A_TOKEN": "${WHO}-${THE_KEY}", "B": "${NONE}"}}}})
+    )
+    environ = {"WHO": "ann", "THE_KEY": "k3y"}
+    assert secrets_of_file(file, environ) == {"k3y"}, (
+        "too short to be told from a word, but for the variable's name"
+    )
+    assert secrets_of_file(file, {"WHO": "annabel", "THE_KEY": "k3y"}) == {"annabel-k3y", "k3y"}
+    file.write_text("{")
+    assert secrets_of_file(file, environ) == frozenset()
+    assert secrets_of_file(tmp_path / "none.json", environ) == frozenset()
+
+
+def test_what_a_file_that_the_config_names_holds_is_masked_like_its_own(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / ".mcp.json").write_text(
+        json.dumps(
+            {
+                "mcpServers": {
+                    "far": {"url": "https://x.example", "headers": {"Authorization": "Bearer s3cr3t-0123"}}
+                }
+            }
+        )
+    )
+    config = tmp_path / "sub" / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\ntools:\n  - mcp: {files: [.mcp.json]}\n")
+    redactor = check(config, directory=tmp_path, environ={}).document.redactor
+    assert redactor("it said s3cr3t-0123.") == "it said **********."
+    assert "s3cr3t" not in redactor('{"Authorization": "Bearer s3cr3t-0123"}')
