@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.config import ConfigError
 from zeus_runtime.errors import MissingError, OptionsError, UsageError, ZeusError
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError, Purpose
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings
@@ -200,7 +201,7 @@ class Opened:
                 try:
                     embedder = await self._needed(author)
                     vectors = await _embedded_items(embedder, written)
-                except (EmbeddingUnavailableError, MissingError, OptionsError) as error:
+                except (EmbeddingUnavailableError, MissingError, OptionsError, ConfigError) as error:
                     failed.add(author)
                     _log.warning("memories of %r wait for their vectors: %s", author, error.message)
                     continue

@@ -25,7 +25,7 @@ from zeus_plugins.sandboxes.bubblewrap.syscalls import ABSENT, FORBIDDEN, LOOKED
 from tests.support.sandboxes import bubblewrap, ran, small_rootfs
 from zeus_runtime import (
     Agent,
-    OptionsError,
+    ConfigError,
     Program,
     SandboxBackend,
     SandboxError,
@@ -142,7 +142,7 @@ def test_a_rootfs_or_python_that_is_not_there_is_an_error_of_the_yaml(
 ) -> None:
     config = {"version": 1, "model": "gpt-4o", "tools": [{"sandbox": {"backend": {"bubblewrap": options}}}]}
     (tmp_path / "zeus.yaml").write_text(json.dumps(config))
-    with pytest.raises(OptionsError, match="nowhere") as refused:
+    with pytest.raises(ConfigError, match="nowhere") as refused:
         Agent.from_config(directory=tmp_path, environ={})
     assert refused.value.exit_code == 3
 

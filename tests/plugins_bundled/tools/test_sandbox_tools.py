@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.sandboxes import bubblewrap
-from zeus_runtime import Agent, OptionsError, SandboxCapabilities
+from zeus_runtime import Agent, ConfigError, SandboxCapabilities
 from zeus_runtime.cli import main
 from zeus_runtime.events import Event, Notice, RunCompleted, ToolCallResult
 from zeus_runtime.testing import ScriptedModel, calling
@@ -182,5 +182,27 @@ def test_a_limit_that_the_backend_does_not_keep_is_an_error(tmp_path: Path) -> N
         return Agent.from_config(directory=tmp_path, environ={})
 
     assert len(made({"timeout_seconds": 5}).plan.tools) == 3
-    with pytest.raises(OptionsError, match="memory_mb cannot be kept"):
+    with pytest.raises(ConfigError, match="memory_mb cannot be kept"):
         made({"memory_mb": 64})
+
+
+def test_files_of_a_sandbox_that_the_agent_does_not_have_are_an_error_with_its_place(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\nmiddlewares:\n  - sandbox_files\n")
+    with pytest.raises(ConfigError, match="no sandbox") as refused:
+        Agent.from_config(directory=tmp_path, environ={})
+    (found,) = refused.value.diagnostics
+    assert (found.code, found.hint) == ("no-sandbox", "add `- sandbox` to tools, or remove this line")
+    assert found.position is not None
+    assert found.position.line == 4
+
+
+def test_files_of_a_sandbox_that_is_off_here_are_no_error(tmp_path: Path) -> None:
+    config = {
+        "version": 1,
+        "model": "gpt-4o",
+        "tools": [{"sandbox": MISSING}],
+        "middlewares": ["sandbox_files"],
+    }
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    assert Agent.from_config(directory=tmp_path, environ={}).plan.off
