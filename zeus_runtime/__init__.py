@@ -160,10 +160,14 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.sandbox import SandboxLimit as SandboxLimit
     from zeus_runtime.tools.sandbox import SandboxLimits as SandboxLimits
     from zeus_runtime.tools.sandbox import SandboxUnavailableError as SandboxUnavailableError
+    from zeus_runtime.tools.sandbox import refuse_unrunnable as refuse_unrunnable
     from zeus_runtime.tools.sandbox_files import SandboxFiles as SandboxFiles
+    from zeus_runtime.tools.sandbox_files import inner_path as inner_path
     from zeus_runtime.tools.sandbox_files import remove_folder as remove_folder
     from zeus_runtime.tools.sandbox_files import remove_older as remove_older
     from zeus_runtime.tools.sandbox_files import session_folder as session_folder
+    from zeus_runtime.tools.sandbox_sessions import FolderSandboxes as FolderSandboxes
+    from zeus_runtime.tools.sandbox_sessions import finished as finished
     from zeus_runtime.tools.search import SearchHit as SearchHit
     from zeus_runtime.tools.search import WebSearch as WebSearch
     from zeus_runtime.tools.tool import Access as Access
@@ -266,6 +270,10 @@ _ROOMS = {
     "SandboxError": "tools.sandbox",
     "SandboxFile": "tools.sandbox",
     "SandboxFiles": "tools.sandbox_files",
+    "FolderSandboxes": "tools.sandbox_sessions",
+    "refuse_unrunnable": "tools.sandbox",
+    "inner_path": "tools.sandbox_files",
+    "finished": "tools.sandbox_sessions",
     "SandboxLimit": "tools.sandbox",
     "SandboxLimits": "tools.sandbox",
     "SandboxUnavailableError": "tools.sandbox",

@@ -72,12 +72,13 @@ def test_a_host_that_allows_no_namespaces_is_said_in_bubblewraps_words(tmp_path:
 
 
 async def test_a_sandbox_that_breaks_later_is_an_error_and_no_plain_process(tmp_path: Path) -> None:
-    backend = bubblewrap(tmp_path)
+    program = tmp_path / "program"
+    program.symlink_to(str(shutil.which("bwrap")))
+    backend = bubblewrap(tmp_path, command=str(program))
     box = await backend.create("s1")
-    program = tmp_path / "bwrap"
+    program.unlink()
     program.write_text(f"#!/bin/sh\necho 'bwrap: broken' >&2\ntouch {tmp_path}/started\nexit 1\n")
     program.chmod(0o755)
-    box._bwrap = str(program)
     with pytest.raises(SandboxError, match="bwrap: broken"):
         await box.exec(Program(("touch", str(tmp_path / "ran"))), SandboxLimits())
     assert (tmp_path / "started").exists()

@@ -14,19 +14,17 @@ from typing import TYPE_CHECKING, Final
 from zeus_plugins.sandboxes.bubblewrap.command import Root
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 from zeus_runtime import (
+    FolderSandboxes,
     OptionsError,
     SandboxCapabilities,
-    SandboxFiles,
     SandboxLimit,
     SandboxUnavailableError,
-    remove_folder,
-    remove_older,
-    session_folder,
 )
 
 if TYPE_CHECKING:
-    from zeus_plugins.sandboxes.bubblewrap.box import Box
-    from zeus_runtime import Build
+    from collections.abc import Callable
+
+    from zeus_runtime import Build, Outcome, Program, Sandbox, SandboxLimits
 
 _PROBE_SECONDS: Final = 10
 _ALL: Final[frozenset[SandboxLimit]] = frozenset(
@@ -45,11 +43,10 @@ class Bubblewrap:
 
     def __init__(self, options: Options, directory: Path, environ: Mapping[str, str]) -> None:
         self._options = options
-        self._root = directory / options.folder
+        self._sessions = FolderSandboxes(directory / options.folder, self._run, keep_days=options.keep_days)
         self._rootfs = None if options.rootfs is None else (directory / options.rootfs).resolve()
         self._path = environ.get("PATH", os.defpath)
         self._checked = False
-        self._open: dict[str, Box] = {}
 
     @property
     def capabilities(self) -> SandboxCapabilities:
@@ -95,35 +92,26 @@ class Bubblewrap:
             )
         return found
 
-    async def create(self, session: str) -> Box:
-        import asyncio
-
-        from zeus_plugins.sandboxes.bubblewrap.box import Box
-
+    async def create(self, session: str) -> Sandbox:
         self.check()
-        box = self._open.get(session)
-        if box is None:
-            if not self._open and self._options.keep_days is not None:
-                await asyncio.to_thread(
-                    remove_older, self._root, max_age_days=self._options.keep_days, spare=session
-                )
-            files = SandboxFiles(session_folder(self._root, session))
-            box = self._open[session] = Box(
-                files, self.root, self._bwrap(), lambda: self._open.pop(session, None)
-            )
-        return box
+        return await self._sessions.create(session)
 
     async def remove(self, session: str) -> None:
-        import asyncio
-
-        box = self._open.pop(session, None)
-        if box is not None:
-            await box.close()
-        await asyncio.to_thread(remove_folder, self._root, session)
+        await self._sessions.remove(session)
 
     async def aclose(self) -> None:
-        for box in list(self._open.values()):
-            await box.close()
+        await self._sessions.aclose()
+
+    async def _run(
+        self,
+        folder: Path,
+        program: Program,
+        limits: SandboxLimits,
+        on_output: Callable[[bytes], None] | None,
+    ) -> Outcome:
+        from zeus_plugins.sandboxes.bubblewrap.running import run
+
+        return await run(self._bwrap(), self.root, folder, program, limits, on_output)
 
 
 def create(options: Options, build: Build) -> Bubblewrap:

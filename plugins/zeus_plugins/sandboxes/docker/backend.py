@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.sandboxes.docker.options import Options
 from zeus_runtime import (
+    FolderSandboxes,
     SandboxCapabilities,
-    SandboxFiles,
     SandboxLimit,
     SandboxUnavailableError,
-    remove_folder,
-    remove_older,
-    session_folder,
 )
 
 if TYPE_CHECKING:
-    from zeus_plugins.sandboxes.docker.container import Container
-    from zeus_runtime import Build
+    from collections.abc import Callable
+
+    from zeus_runtime import Build, Outcome, Program, Sandbox, SandboxLimits
 
 _PROBE_SECONDS: Final = 10
 _KEPT: Final[frozenset[SandboxLimit]] = frozenset(
@@ -41,10 +39,9 @@ class Docker:
 
     def __init__(self, options: Options, directory: Path, environ: Mapping[str, str]) -> None:
         self._options = options
-        self._root = directory / options.folder
+        self._sessions = FolderSandboxes(directory / options.folder, self._run, keep_days=options.keep_days)
         self._environ = environ
         self._checked = False
-        self._open: dict[str, Container] = {}
 
     @property
     def capabilities(self) -> SandboxCapabilities:
@@ -80,33 +77,27 @@ class Docker:
         self._client = client
         self._checked = True
 
-    async def create(self, session: str) -> Container:
-        import asyncio
-
-        from zeus_plugins.sandboxes.docker.container import Container
-
+    async def create(self, session: str) -> Sandbox:
         self.check()
-        if session not in self._open:
-            if not self._open and self._options.keep_days is not None:
-                await asyncio.to_thread(
-                    remove_older, self._root, max_age_days=self._options.keep_days, spare=session
-                )
-            files = SandboxFiles(session_folder(self._root, session))
-            self._open[session] = Container(self._options, files, self._client, self._environ)
-        return self._open[session]
+        return await self._sessions.create(session)
 
     async def remove(self, session: str) -> None:
-        import asyncio
-
-        box = self._open.pop(session, None)
-        if box is not None:
-            await box.close()
-        await asyncio.to_thread(remove_folder, self._root, session)
+        await self._sessions.remove(session)
 
     async def aclose(self) -> None:
-        for box in self._open.values():
-            await box.close()
-        self._open.clear()
+        await self._sessions.aclose()
+
+    async def _run(
+        self,
+        folder: Path,
+        program: Program,
+        limits: SandboxLimits,
+        on_output: Callable[[bytes], None] | None,
+    ) -> Outcome:
+        from zeus_plugins.sandboxes.docker.engine import Engine
+
+        engine = Engine(self._options, self._client, self._environ)
+        return await engine.run(folder, program, limits, on_output)
 
 
 def create(options: Options, build: Build) -> Docker:
