@@ -124,12 +124,15 @@ class SandboxCapabilities:
         network: whether programs reach a network.
         languages: what ``execute_code`` can run.
         limits: the limits it enforces; one that is not here is not kept.
+        isolated: whether programs see files of their own only, ``/workspace`` and ``/tmp``. If not, they start in a
+            folder of their own, ``TMPDIR`` names another one that goes with them, and they see what its user sees.
     """
 
     boundary: Boundary
     network: bool
     languages: tuple[Language, ...]
     limits: frozenset[SandboxLimit]
+    isolated: bool = True
 
 
 class Sandbox(Protocol):

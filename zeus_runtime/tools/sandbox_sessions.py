@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 from zeus_runtime.tools.sandbox import (
     WORKING_FOLDER,
@@ -15,9 +15,8 @@ from zeus_runtime.tools.sandbox import (
     SandboxLimits,
     refuse_unrunnable,
 )
-from zeus_runtime.tools.sandbox_files import SandboxFiles, remove_folder, remove_older, session_folder
-
-T = TypeVar("T")
+from zeus_runtime.tools.sandbox_files import SandboxFiles
+from zeus_runtime.tools.sandbox_folders import remove_folder, remove_older, session_folder
 
 
 class RunInFolder(Protocol):
@@ -113,13 +112,3 @@ class FolderSandboxes:
         box = self._open.get(session)
         if box is not None:
             await box.close()
-
-
-async def finished(work: Coroutine[Any, Any, T]) -> T:
-    """Await ``work`` to its end, also when this is cancelled: half of it would leave something behind."""
-    task = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise

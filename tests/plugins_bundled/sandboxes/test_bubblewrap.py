@@ -15,8 +15,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from zeus_plugins.sandboxes.bubblewrap.backend import Bubblewrap, host_root
+from zeus_plugins.sandboxes.bubblewrap.backend import Bubblewrap
 from zeus_plugins.sandboxes.bubblewrap.command import Root, arguments_of, waiting
+from zeus_plugins.sandboxes.bubblewrap.host import host_root
 from zeus_plugins.sandboxes.bubblewrap.identity import Identity
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program

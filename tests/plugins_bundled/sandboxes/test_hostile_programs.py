@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from zeus_plugins.sandboxes.bubblewrap.backend import host_root
+from zeus_plugins.sandboxes.bubblewrap.host import host_root
 
 from tests.support.sandboxes import MEGABYTE, bubblewrap, processes_with, ran
 from zeus_runtime import Program, Sandbox, SandboxError, SandboxLimits

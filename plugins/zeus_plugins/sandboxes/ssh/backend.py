@@ -1,0 +1,143 @@
+"""Sandboxes on another machine, reached over SSH: one connection for all sessions, a folder there for each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_plugins.sandboxes.ssh.options import Options
+from zeus_runtime import (
+    OptionsError,
+    SandboxCapabilities,
+    SandboxError,
+    SandboxLimit,
+    SandboxUnavailableError,
+    session_folder,
+)
+
+if TYPE_CHECKING:
+    from zeus_plugins.sandboxes.ssh.box import Box, Far
+    from zeus_plugins.sandboxes.ssh.connection import Line
+    from zeus_runtime import Build
+
+_WALLED: Final[frozenset[SandboxLimit]] = frozenset(
+    {"seconds", "memory", "processes", "file_size", "disk", "files", "output"}
+)
+_PLAIN: Final[frozenset[SandboxLimit]] = frozenset({"seconds", "memory", "file_size", "output"})
+
+
+class Ssh:
+    """The backend.
+
+    Args:
+        options: as the YAML has them.
+        directory: what relative paths of this machine start at.
+        environ: where ssh-agent is looked for.
+    """
+
+    def __init__(self, options: Options, directory: Path, environ: Mapping[str, str]) -> None:
+        self._options = options
+        self._directory = directory
+        self._environ = environ
+        self._seen: Mapping[str, Any] | None = None
+        self._line: Line | None = None
+        self._open: dict[str, Box] = {}
+        self._used: set[str] = set()
+
+    @property
+    def capabilities(self) -> SandboxCapabilities:
+        walled = self._options.wrap == "bubblewrap"
+        has_python = self._seen is None or self._seen["python"]
+        return SandboxCapabilities(
+            boundary="machine",
+            network=not walled,
+            languages=("python", "shell") if has_python else ("shell",),
+            limits=_WALLED if walled else _PLAIN,
+            isolated=walled,
+        )
+
+    def check(self) -> None:
+        """Asks the other machine, over a connection of its own."""
+        if self._seen is not None:
+            return
+        if find_spec("asyncssh") is None:
+            raise SandboxUnavailableError(
+                "the backend ssh needs asyncssh", remedy="Run pip install 'zeus-runtime[ssh]'."
+            )
+        import asyncio
+
+        # A plan may be made where an event loop runs already.
+        with ThreadPoolExecutor(1) as beside:
+            self._seen = beside.submit(asyncio.run, self._look()).result()
+
+    async def create(self, session: str) -> Box:
+        from zeus_plugins.sandboxes.ssh.box import Box
+
+        self.check()
+        assert self._seen is not None
+        if session not in self._open:
+            far, line = self._far()
+            days = self._options.keep_days
+            if not self._used and days:
+                await far.ask({"do": "remove_older", "session": session, "days": days})
+            self._used.add(session)
+            folder = PurePosixPath(self._seen["root"]) / session_folder(Path(), session).name
+            self._open[session] = Box(far, line, session, str(folder), lambda: self._open.pop(session, None))
+        return self._open[session]
+
+    async def remove(self, session: str) -> None:
+        box = self._open.get(session)
+        if box is not None:
+            await box.close()
+        self._used.discard(session)
+        await self._far()[0].ask({"do": "remove", "session": session})
+
+    async def aclose(self) -> None:
+        try:
+            if self._options.keep_days == 0:
+                for session in sorted(self._used):
+                    await self.remove(session)
+        finally:
+            for box in list(self._open.values()):
+                await box.close()
+            if self._line is not None:
+                await self._line.close()
+                self._line = None
+
+    def _far(self) -> tuple[Far, Line]:
+        from zeus_plugins.sandboxes.ssh.box import Far
+        from zeus_plugins.sandboxes.ssh.connection import Line
+
+        if self._line is None:
+            self._line = Line(self._options, self._directory, self._environ)
+        return Far(self._line, self._options), self._line
+
+    async def _look(self) -> Mapping[str, Any]:
+        from zeus_plugins.sandboxes.ssh.box import Far
+        from zeus_plugins.sandboxes.ssh.connection import Line
+
+        line = Line(self._options, self._directory, self._environ)
+        try:
+            return await Far(line, self._options).look()
+        except SandboxError as error:
+            raise SandboxUnavailableError(error.message, remedy=error.remedy) from None
+        finally:
+            await line.close()
+
+
+def create(options: Options, build: Build) -> Ssh:
+    """The backend of the config.
+
+    Raises:
+        OptionsError: a passphrase without the key that it is for.
+    """
+    if options.passphrase is not None and options.key is None:
+        raise OptionsError(
+            "ssh: there is a passphrase and no key that it is for",
+            remedy="Name the key file with `key`, or remove `passphrase`: ssh-agent asks for it by itself.",
+            where="passphrase",
+        )
+    return Ssh(options, build.directory, build.environ)
