@@ -75,6 +75,16 @@ def known(folder: Path, port: int) -> None:
     (folder / "known_hosts").write_text(f"[{HOST}]:{port} {(folder / 'host_key.pub').read_text()}")
 
 
+async def carry(source: Any, sink: Any) -> None:
+    """Everything from one stream to another, as it comes, and its end."""
+    with contextlib.suppress(OSError, asyncssh.Error):
+        while data := await source.read(2**16):
+            sink.write(data)
+            await sink.drain()
+    with contextlib.suppress(OSError, asyncssh.Error):
+        sink.close() if isinstance(sink, asyncio.StreamWriter) else None
+
+
 @contextmanager
 def own_server(folder: Path, **given: Any) -> Iterator[Server]:
     """asyncssh's server in a thread of its own, since a plan waits for it; its commands are real processes."""
@@ -96,11 +106,14 @@ def own_server(folder: Path, **given: Any) -> Iterator[Server]:
             env={"PATH": os.environ["PATH"], "HOME": str(home)},
             cwd=home,
         )
-        await process.redirect(inner.stdin, inner.stdout, inner.stderr)
-        with contextlib.suppress(asyncio.CancelledError):
-            code = await inner.wait()
-            await process.stdout.drain()
-            process.exit(code if code >= 0 else 255)
+        assert inner.stdin is not None
+        assert inner.stdout is not None
+        assert inner.stderr is not None
+        giving = asyncio.ensure_future(carry(process.stdin, inner.stdin))
+        await asyncio.gather(carry(inner.stdout, process.stdout), carry(inner.stderr, process.stderr))
+        code = await inner.wait()
+        giving.cancel()
+        process.exit(code if code >= 0 else 255)
 
     class Accepting(asyncssh.SSHServer):
         def connection_made(self, connection: Any) -> None:

@@ -21,22 +21,31 @@ from zeus_runtime.testing import SandboxConformance
 pytestmark = pytest.mark.xdist_group("sandbox")
 
 
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with own_server(tmp_path_factory.mktemp("ssh")) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def openssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with openssh_server(tmp_path_factory.mktemp("ssh")) as server:
+        yield server
+
+
 class OverSsh(SandboxConformance):
     """The conformance class over a server of the tests."""
 
     wrap: ClassVar[str] = "bubblewrap"
     server: Server
 
-    @pytest.fixture(scope="class")
-    def started(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-        with own_server(tmp_path_factory.mktemp("ssh")) as server:
-            yield server
+    serves: ClassVar[str] = "own"
 
     @pytest.fixture(autouse=True)
-    def _served(self, started: Server, tmp_path: Path) -> None:
+    def _served(self, request: pytest.FixtureRequest, tmp_path: Path) -> None:
         if self.wrap == "bubblewrap":
             bubblewrap(tmp_path)
-        self.server, self.folder = started, tmp_path
+        self.server, self.folder = request.getfixturevalue(self.serves), tmp_path
 
     @asynccontextmanager
     async def backend(self) -> AsyncIterator[SandboxBackend]:
@@ -61,7 +70,4 @@ class TestPlain(OverSsh):
 class TestOpenSsh(OverSsh):
     """With walls, on OpenSSH's server."""
 
-    @pytest.fixture(scope="class")
-    def started(self, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-        with openssh_server(tmp_path_factory.mktemp("ssh")) as server:
-            yield server
+    serves = "openssh"

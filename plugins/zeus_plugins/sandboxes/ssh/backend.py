@@ -19,7 +19,8 @@ from zeus_runtime import (
 )
 
 if TYPE_CHECKING:
-    from zeus_plugins.sandboxes.ssh.box import Box, Far
+    from zeus_plugins.sandboxes.ssh.asking import Far
+    from zeus_plugins.sandboxes.ssh.box import Box
     from zeus_plugins.sandboxes.ssh.connection import Line
     from zeus_runtime import Build
 
@@ -43,7 +44,7 @@ class Ssh:
         self._directory = directory
         self._environ = environ
         self._seen: Mapping[str, Any] | None = None
-        self._line: Line | None = None
+        self._held: tuple[Far, Line] | None = None
         self._open: dict[str, Box] = {}
         self._used: set[str] = set()
 
@@ -103,28 +104,32 @@ class Ssh:
         finally:
             for box in list(self._open.values()):
                 await box.close()
-            if self._line is not None:
-                await self._line.close()
-                self._line = None
+            if self._held is not None:
+                (far, line), self._held = self._held, None
+                await far.close()
+                await line.close()
 
     def _far(self) -> tuple[Far, Line]:
-        from zeus_plugins.sandboxes.ssh.box import Far
+        from zeus_plugins.sandboxes.ssh.asking import Far
         from zeus_plugins.sandboxes.ssh.connection import Line
 
-        if self._line is None:
-            self._line = Line(self._options, self._directory, self._environ)
-        return Far(self._line, self._options), self._line
+        if self._held is None:
+            line = Line(self._options, self._directory, self._environ)
+            self._held = Far(line, self._options), line
+        return self._held
 
     async def _look(self) -> Mapping[str, Any]:
-        from zeus_plugins.sandboxes.ssh.box import Far
+        from zeus_plugins.sandboxes.ssh.asking import Far
         from zeus_plugins.sandboxes.ssh.connection import Line
 
         line = Line(self._options, self._directory, self._environ)
+        far = Far(line, self._options)
         try:
-            return await Far(line, self._options).look()
+            return await far.look()
         except SandboxError as error:
             raise SandboxUnavailableError(error.message, remedy=error.remedy) from None
         finally:
+            await far.close()
             await line.close()
 
 

@@ -1,6 +1,6 @@
-"""What runs on the other machine: one question about a session, answered or broken off when nobody listens any more.
+"""What runs on the other machine: questions, answered one after the other, broken off when nobody listens any more.
 
-It is sent there as source with each question (``parcel``) and needs nothing but that machine's Python.
+It is sent there as source (``parcel``) and needs nothing but that machine's Python.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WALLED: Final = "bubblewrap"
 
 
 def main() -> None:
-    """Answer the question that comes on the standard input."""
+    """Answer the questions that come on the standard input, until it ends."""
     asyncio.run(_main())
 
 
@@ -57,31 +57,35 @@ async def _main() -> None:
     # Drained means sent: nothing is held back when this process ends.
     transport.set_write_buffer_limits(high=0)
     sink = asyncio.StreamWriter(transport, protocol, None, loop)
-    kind, data = await next_frame(source)
-    assert kind == ASKED
-    question = json.loads(data)
-    files = [(name, (await next_frame(source))[1]) for name in question.get("files", ())]
-    work = asyncio.ensure_future(_answer(question, dict(files), sink))
-    heard = asyncio.ensure_future(_until_gone(source))
+    inbox: asyncio.Queue[tuple[bytes, bytes]] = asyncio.Queue()
+    heard = asyncio.ensure_future(_read(source, inbox))
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, heard.cancel)
     alive = asyncio.ensure_future(_tell(sink))
-    await asyncio.wait([work, heard], return_when=asyncio.FIRST_COMPLETED)
+    while not heard.done():
+        serving = asyncio.ensure_future(_serve(inbox, sink))
+        await asyncio.wait([serving, heard], return_when=asyncio.FIRST_COMPLETED)
+        if not serving.done():
+            serving.cancel()
+            await asyncio.wait([serving])
     alive.cancel()
-    if not work.done():
-        work.cancel()
-        await asyncio.wait([work])
-        return
-    heard.cancel()
-    sink.write(work.result())
+
+
+async def _serve(inbox: asyncio.Queue[tuple[bytes, bytes]], sink: asyncio.StreamWriter) -> None:
+    kind, data = await inbox.get()
+    assert kind == ASKED
+    question = json.loads(data)
+    files = {name: (await inbox.get())[1] for name in question["files"]}
+    sink.write(await _answer(question, files, sink))
     with suppress(OSError):
         await sink.drain()
 
 
-async def _until_gone(source: asyncio.StreamReader) -> None:
+async def _read(source: asyncio.StreamReader, inbox: asyncio.Queue[tuple[bytes, bytes]]) -> None:
+    """Take what is said until nobody is there any more."""
     with suppress(EOFError):
         while True:
-            await next_frame(source)
+            inbox.put_nowait(await next_frame(source))
 
 
 async def _tell(sink: asyncio.StreamWriter) -> None:

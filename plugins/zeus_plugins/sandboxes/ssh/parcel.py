@@ -67,7 +67,7 @@ main()
 
 def command(python: str) -> str:
     """The command line that starts ``python`` there and lets it read the parcel from its standard input."""
-    return f"exec {shlex.quote(python)} -I -c {shlex.quote(f'exec({json.dumps(_BEGIN)})')}"
+    return f"exec {shlex.quote(python)} -I -S -c {shlex.quote(f'exec({json.dumps(_BEGIN)})')}"
 
 
 @cache

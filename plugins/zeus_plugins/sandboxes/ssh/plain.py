@@ -88,9 +88,10 @@ async def _run(
     try:
         killed_by = await watched.until(lambda: process.poll() is not None)
         seconds = monotonic() - started
-        end_all()
+        _end(process)
         watched.drain()
     finally:
+        _end(process)
         watched.close()
         process.stdout.close()
     code = process.wait()
@@ -152,6 +153,13 @@ class _Watched:
         if len(piece) < len(data):
             self._loop.remove_reader(self._output)
             self._over.set()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Kill the program and all that it started; its own end is kept before others are reaped."""
+    process.kill()
+    process.wait()
+    end_all()
 
 
 def end_all() -> None:
