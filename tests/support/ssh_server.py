@@ -21,7 +21,7 @@ import pytest
 HOST = "127.0.0.1"
 
 
-@dataclass
+@dataclass(eq=False)
 class Server:
     """A running server.
 

@@ -6,22 +6,39 @@ import os
 import secrets
 import socket
 import subprocess
+import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 from zeus_plugins.sandboxes.bubblewrap.host import host_root
+from zeus_plugins.sandboxes.ssh.backend import Ssh
+from zeus_plugins.sandboxes.ssh.options import Options
 
 from tests.support.sandboxes import MEGABYTE, bubblewrap, processes_with, ran
-from zeus_runtime import Program, Sandbox, SandboxError, SandboxLimits
+from tests.support.ssh_server import Server, own_server
+from zeus_runtime import Program, Sandbox, SandboxBackend, SandboxError, SandboxLimits
 
 pytestmark = pytest.mark.xdist_group("sandbox")
 
 
-@pytest.fixture
-async def box(tmp_path: Path) -> AsyncIterator[Sandbox]:
-    backend = bubblewrap(tmp_path / "kept")
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with own_server(tmp_path_factory.mktemp("ssh")) as running:
+        yield running
+
+
+@pytest.fixture(params=["here", "over ssh"])
+async def box(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Sandbox]:
+    backend: SandboxBackend = bubblewrap(tmp_path / "kept")
+    if request.param == "over ssh":
+        there = tmp_path / "kept/.zeus/sandboxes"
+        server = request.getfixturevalue("server")
+        backend = Ssh(
+            Options(**server.options(folder=str(there), python=sys.executable)), tmp_path, os.environ
+        )
+        backend._seen = {"root": str(there), "python": True}
     yield await backend.create("s1")
     await backend.aclose()
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -45,16 +47,23 @@ class OverSsh(SandboxConformance):
     def _served(self, request: pytest.FixtureRequest, tmp_path: Path) -> None:
         if self.wrap == "bubblewrap":
             bubblewrap(tmp_path)
-        self.server, self.folder = request.getfixturevalue(self.serves), tmp_path
+        self.server = request.getfixturevalue(self.serves)
 
     @asynccontextmanager
     async def backend(self) -> AsyncIterator[SandboxBackend]:
-        options = self.server.options(
-            wrap=self.wrap, folder=str(self.folder / "there"), python=sys.executable
-        )
-        backend = Ssh(Options(**options), self.folder, os.environ)
+        there = self.server.folder / f"there-{self.wrap}"
+        backend = one_backend(self.server, self.wrap, there)
         yield backend
         await backend.aclose()
+        for each in there.iterdir():
+            shutil.rmtree(each)
+
+
+@cache
+def one_backend(server: Server, wrap: str, there: Path) -> Ssh:
+    """The same one for all tests, since it asks the machine only once what it has."""
+    options = server.options(wrap=wrap, folder=str(there), python=sys.executable)
+    return Ssh(Options(**options), there.parent, os.environ)
 
 
 class TestWalled(OverSsh):

@@ -127,6 +127,15 @@ class Far:
         if code is None and process.exit_signal is None:
             self._line.drop()
             return self._lost(reason)
+        if not code:
+            how = (
+                f"was killed ({process.exit_signal[0]})"
+                if process.exit_signal
+                else "heard nothing for too long"
+            )
+            return SandboxError(
+                f"what watched over the program on {self._line.name} {how}, and ended it", remedy="Try again."
+            )
         text = b""
         with suppress(asyncssh.Error, OSError):
             text = await process.stderr.read(_REASON_BYTES)
