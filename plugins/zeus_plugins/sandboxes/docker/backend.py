@@ -42,10 +42,13 @@ class Docker:
         self._sessions = FolderSandboxes(directory / options.folder, self._run, keep_days=options.keep_days)
         self._environ = environ
         self._checked = False
+        self._podman = False
 
     @property
     def capabilities(self) -> SandboxCapabilities:
-        return SandboxCapabilities("container", False, ("python", "shell"), _KEPT)
+        # Podman has no limit of how many files there are in a file system in memory.
+        kept = _KEPT - {"files"} if self._podman else _KEPT
+        return SandboxCapabilities("container", False, ("python", "shell"), kept)
 
     def check(self) -> None:
         if self._checked:
@@ -75,7 +78,20 @@ class Docker:
                 f"no container engine answers: {said}", remedy="Start Docker, and let this user use it."
             )
         self._client = client
+        self._podman = self._is_podman(client)
         self._checked = True
+
+    def _is_podman(self, client: str) -> bool:
+        """Whether the client is Podman's, whatever it is called: it is often installed as ``docker``."""
+        said = subprocess.run(
+            [client, "--version"],
+            env=dict(self._environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PROBE_SECONDS,
+            check=False,
+        ).stdout
+        return said.lower().startswith(b"podman")
 
     async def create(self, session: str) -> Sandbox:
         self.check()
@@ -96,7 +112,7 @@ class Docker:
     ) -> Outcome:
         from zeus_plugins.sandboxes.docker.engine import Engine
 
-        engine = Engine(self._options, self._client, self._environ)
+        engine = Engine(self._options, self._client, self._environ, podman=self._podman)
         return await engine.run(folder, program, limits, on_output)
 
 

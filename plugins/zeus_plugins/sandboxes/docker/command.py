@@ -20,12 +20,19 @@ _ENVIRON: Final[Mapping[str, str]] = {
 }
 
 
-def made(options: Options, name: str, limits: SandboxLimits) -> list[str]:
-    """A container that waits, with nothing of the host in it; it ends by itself if nobody ends it."""
-    mount = f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes},nr_inodes={limits.files}"
+def made(options: Options, name: str, limits: SandboxLimits, *, podman: bool = False) -> list[str]:
+    """A container that waits, with nothing of the host in it; it ends by itself if nobody ends it.
+
+    Args:
+        podman: for Podman, which knows no limit of a file system's files, fills file systems in memory from the image
+            and adds some of its own unless told otherwise, and needs a program of its own for ``--init``.
+    """
+    mount = f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}"
+    mount += ",notmpcopyup" if podman else f",nr_inodes={limits.files}"
     memory = f"{limits.memory_bytes + 2 * limits.disk_bytes}b"
     return [
-        *("run", "--detach", "--rm", "--init", "--name", name),
+        *("run", "--detach", "--rm", "--name", name),
+        *(("--read-only-tmpfs=false",) if podman else ("--init",)),
         *("--network", "none", "--ipc", "private", "--read-only", "--workdir", WORKING_FOLDER),
         *("--user", USER, "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
         *("--memory", memory, "--memory-swap", memory, "--cpus", f"{options.cpus:g}"),
@@ -54,9 +61,9 @@ def emptied(name: str) -> list[str]:
     return ["exec", name, "tar", "-cf", "-", "-C", WORKING_FOLDER, "."]
 
 
-def removed(name: str) -> list[str]:
-    """Ends and removes the container with all its processes."""
-    return ["rm", "--force", "--volumes", name]
+def removed(name: str, *, podman: bool = False) -> list[str]:
+    """Ends and removes the container with all its processes, at once: Podman would ask it to end for ten seconds."""
+    return ["rm", "--force", "--volumes", *(("--time", "0") if podman else ()), name]
 
 
 def memory_ran_out(name: str) -> list[str]:

@@ -36,9 +36,13 @@ class Engine:
         options: as the YAML has them.
         client: the engine's command line client.
         environ: the client's environment.
+        podman: whether it is Podman's.
     """
 
-    def __init__(self, options: Options, client: str, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, options: Options, client: str, environ: Mapping[str, str], *, podman: bool = False
+    ) -> None:
+        self._podman = podman
         self._options = options
         self._client = client
         self._environ = dict(environ)
@@ -57,14 +61,14 @@ class Engine:
         """
         name = f"zeus-{secrets.token_hex(8)}"
         try:
-            await self._ask(commands.made(self._options, name, limits))
+            await self._ask(commands.made(self._options, name, limits, podman=self._podman))
             content = await asyncio.to_thread(packed, folder)
             await self._ask(commands.filled(name, WORKING_FOLDER), content)
             if program.files:
                 await self._ask(commands.filled(name, commands.TEMPORARY), packed_files(program.files))
             return await self._run(name, folder, program, limits, on_output)
         finally:
-            await finished(self._ask(commands.removed(name), must=False))
+            await finished(self._ask(commands.removed(name, podman=self._podman), must=False))
 
     async def _run(
         self,
@@ -96,7 +100,7 @@ class Engine:
         finally:
             if process.returncode is None:
                 process.kill()
-                await self._ask(commands.removed(name), must=False)
+                await self._ask(commands.removed(name, podman=self._podman), must=False)
                 # Read to the end: a client whose output nobody reads is never seen to end.
                 await process.communicate()
         seconds = monotonic() - started

@@ -39,8 +39,8 @@ def create(options: Options, build: Build) -> Sequence[Tool]:
     assert build.sandboxes is not None
     backend = build.sandboxes.open(options.backend)
     _refuse_open(options, backend)
-    _refuse_unkept(options, backend)
     backend.check()
+    _refuse_unkept(options, backend)
     return [
         _create_sandbox(options, backend, build.workspace),
         _execute_code(options, backend),
