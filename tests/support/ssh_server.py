@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import getpass
 import os
 import shutil
 import socket
@@ -19,6 +20,8 @@ import asyncssh
 import pytest
 
 HOST = "127.0.0.1"
+USER = getpass.getuser()
+PASSWORD = "open sesame"
 
 
 @dataclass(eq=False)
@@ -56,15 +59,12 @@ class Server:
         self.connections.clear()
 
 
-USER = __import__("getpass").getuser()
-
-
 def keys(folder: Path, *, passphrase: str | None = None) -> None:
     """A host key and a user's key in ``folder``."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("host_key", "key"):
         key = asyncssh.generate_private_key("ssh-ed25519")
-        key.write_private_key(folder / name, passphrase=passphrase if name == "key" else None)
+        key.write_private_key(folder / name, "pkcs8-pem", passphrase=passphrase if name == "key" else None)
         (folder / name).chmod(0o600)
         key.write_public_key(folder / f"{name}.pub")
     shutil.copy(folder / "key.pub", folder / "authorized_keys")
@@ -86,9 +86,14 @@ async def carry(source: Any, sink: Any) -> None:
 
 
 @contextmanager
-def own_server(folder: Path, **given: Any) -> Iterator[Server]:
-    """asyncssh's server in a thread of its own, since a plan waits for it; its commands are real processes."""
-    keys(folder, **given)
+def own_server(
+    folder: Path, *, passphrase: str | None = None, answers_after_seconds: float = 0
+) -> Iterator[Server]:
+    """asyncssh's server in a thread of its own, since a plan waits for it; its commands are real processes.
+
+    It lets in this user alone, by ``key`` or by ``PASSWORD``.
+    """
+    keys(folder, passphrase=passphrase)
     home = folder / "home"
     home.mkdir(exist_ok=True)
     started = threading.Event()
@@ -118,6 +123,18 @@ def own_server(folder: Path, **given: Any) -> Iterator[Server]:
     class Accepting(asyncssh.SSHServer):
         def connection_made(self, connection: Any) -> None:
             made[0].connections.append(connection)
+
+        async def begin_auth(self, username: str) -> bool:
+            await asyncio.sleep(answers_after_seconds)
+            if username != USER:
+                raise asyncssh.PermissionDenied(f"there is no {username}")
+            return True
+
+        def password_auth_supported(self) -> bool:
+            return True
+
+        def validate_password(self, username: str, password: str) -> bool:
+            return password == PASSWORD
 
     async def serve() -> None:
         acceptor = await asyncssh.listen(

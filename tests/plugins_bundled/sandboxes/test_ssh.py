@@ -98,7 +98,7 @@ def test_a_key_with_a_passphrase_needs_it(
     server: Server, tmp_path: Path, given: str | None, said: str
 ) -> None:
     key = asyncssh.read_private_key(server.folder / "key")
-    key.write_private_key(tmp_path / "locked", passphrase="right", rounds=1)
+    key.write_private_key(tmp_path / "locked", "pkcs8-pem", passphrase="right")
     made = backend(server, tmp_path, key="locked", passphrase=None if given is None else Secret(given))
     if said:
         error = refusal(made)
