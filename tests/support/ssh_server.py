@@ -64,7 +64,10 @@ def keys(folder: Path, *, passphrase: str | None = None) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("host_key", "key"):
         key = asyncssh.generate_private_key("ssh-ed25519")
-        key.write_private_key(folder / name, "pkcs8-pem", passphrase=passphrase if name == "key" else None)
+        if name == "key" and passphrase is not None:
+            key.write_private_key(folder / name, "pkcs8-pem", passphrase=passphrase)
+        else:
+            key.write_private_key(folder / name)
         (folder / name).chmod(0o600)
         key.write_public_key(folder / f"{name}.pub")
     shutil.copy(folder / "key.pub", folder / "authorized_keys")

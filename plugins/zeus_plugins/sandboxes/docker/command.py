@@ -11,6 +11,15 @@ from zeus_runtime import WORKING_FOLDER, SandboxLimits
 USER: Final = "65534:65534"
 TEMPORARY: Final = "/tmp"
 _SPARE_SECONDS: Final = 120
+_COUNTED: Final = """\
+for each in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+    [ -r "$each" ] || continue
+    while read -r name count; do
+        [ "$name" = oom_kill ] && [ "$count" -gt 0 ] && echo true
+    done < "$each"
+done
+exit 0
+"""
 _ENVIRON: Final[Mapping[str, str]] = {
     "HOME": WORKING_FOLDER,
     "LANG": "C.UTF-8",
@@ -66,6 +75,11 @@ def removed(name: str, *, podman: bool = False) -> list[str]:
     return ["rm", "--force", "--volumes", *(("--time", "0") if podman else ()), name]
 
 
-def memory_ran_out(name: str) -> list[str]:
-    """Says ``true`` if the engine ended a process of the container for want of memory."""
+def memory_ran_out(name: str, *, podman: bool = False) -> list[str]:
+    """Says ``true`` if a process of the container was ended for want of memory.
+
+    Podman knows it of the container's first process only; of all of them the control group does, in either version.
+    """
+    if podman:
+        return ["exec", name, "/bin/sh", "-c", _COUNTED]
     return ["inspect", "--format", "{{.State.OOMKilled}}", name]

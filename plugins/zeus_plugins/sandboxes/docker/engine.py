@@ -109,12 +109,20 @@ class Engine:
                 137, killed_by, bytes(kept), seconds, ("its files of this run: it was ended with them",)
             )
         code = process.returncode or 0
-        if code == 137 and (await self._ask(commands.memory_ran_out(name), must=False)).strip() == b"true":
+        if (
+            code == 137
+            and (await self._ask(commands.memory_ran_out(name, podman=self._podman), must=False)).strip()
+            == b"true"
+        ):
             killed_by = "memory"
         elif code == 153:
             killed_by = "file_size"
         lost = await self._fetch(name, folder, limits)
         return Outcome(code, killed_by, bytes(kept), seconds, lost)
+
+    async def _memory_ran_out(self, name: str) -> bool:
+        said = await self._ask(commands.memory_ran_out(name, podman=self._podman), must=False)
+        return said.strip() == b"true"
 
     async def _fetch(self, name: str, folder: Path, limits: SandboxLimits) -> tuple[str, ...]:
         with tempfile.TemporaryFile() as archive:

@@ -113,6 +113,13 @@ class Far:
                 command(self._options.python), encoding=None, stderr=asyncssh.PIPE
             )
             process.stdin.write(parcel())
+        except asyncssh.ChannelOpenError as error:
+            if connection.is_closed():
+                raise self._lost(error.reason) from None
+            raise SandboxError(
+                f"{self._line.name} runs no more at once over one connection: {error.reason}",
+                remedy="Raise MaxSessions in its sshd_config, or run fewer programs at once.",
+            ) from None
         except (asyncssh.Error, OSError) as error:
             self._line.drop()
             raise self._lost(getattr(error, "reason", None) or str(error)) from None

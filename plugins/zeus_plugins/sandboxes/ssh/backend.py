@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
@@ -19,10 +20,14 @@ from zeus_runtime import (
 )
 
 if TYPE_CHECKING:
+    import asyncio
+
     from zeus_plugins.sandboxes.ssh.asking import Far
     from zeus_plugins.sandboxes.ssh.box import Box
     from zeus_plugins.sandboxes.ssh.connection import Line
     from zeus_runtime import Build
+
+_log = logging.getLogger(__name__)
 
 _WALLED: Final[frozenset[SandboxLimit]] = frozenset(
     {"seconds", "memory", "processes", "file_size", "disk", "files", "output"}
@@ -44,7 +49,9 @@ class Ssh:
         self._directory = directory
         self._environ = environ
         self._seen: Mapping[str, Any] | None = None
+        self._refused: SandboxUnavailableError | None = None
         self._held: tuple[Far, Line] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._open: dict[str, Box] = {}
         self._used: set[str] = set()
 
@@ -61,58 +68,77 @@ class Ssh:
         )
 
     def check(self) -> None:
-        """Asks the other machine, over a connection of its own."""
+        """Asks the other machine, over a connection of its own; what it said once holds as long as this backend."""
+        if self._refused is not None:
+            raise self._refused
         if self._seen is not None:
             return
-        if find_spec("asyncssh") is None:
-            raise SandboxUnavailableError(
-                "the backend ssh needs asyncssh", remedy="Run pip install 'zeus-runtime[ssh]'."
-            )
         import asyncio
 
-        # A plan may be made where an event loop runs already.
-        with ThreadPoolExecutor(1) as beside:
-            self._seen = beside.submit(asyncio.run, self._look()).result()
+        try:
+            _need_library()
+            # A plan may be made where an event loop runs already.
+            with ThreadPoolExecutor(1) as beside:
+                self._seen = beside.submit(asyncio.run, self._look()).result()
+        except SandboxUnavailableError as error:
+            self._refused = error
+            raise
 
     async def create(self, session: str) -> Box:
-        from zeus_plugins.sandboxes.ssh.box import Box
-
         self.check()
         assert self._seen is not None
-        if session not in self._open:
-            far, line = self._far()
-            days = self._options.keep_days
-            if not self._used and days:
-                await far.ask({"do": "remove_older", "session": session, "days": days})
-            self._used.add(session)
+        from zeus_plugins.sandboxes.ssh.box import Box
+
+        far, line = self._far()
+        box = self._open.get(session)
+        if box is None:
             folder = PurePosixPath(self._seen["root"]) / session_folder(Path(), session).name
-            self._open[session] = Box(far, line, session, str(folder), lambda: self._open.pop(session, None))
-        return self._open[session]
+            box = Box(far, line, session, str(folder), lambda: self._open.pop(session, None))
+            is_first = not self._used
+            self._open[session] = box
+            self._used.add(session)
+            days = self._options.keep_days
+            if is_first and days:
+                await far.ask({"do": "remove_older", "session": session, "days": days})
+        return box
 
     async def remove(self, session: str) -> None:
         box = self._open.get(session)
         if box is not None:
             await box.close()
-        self._used.discard(session)
         await self._far()[0].ask({"do": "remove", "session": session})
+        self._used.discard(session)
 
     async def aclose(self) -> None:
+        if self._held is None:
+            return
+        far, line = self._far()
         try:
             if self._options.keep_days == 0:
                 for session in sorted(self._used):
                     await self.remove(session)
+        except (SandboxError, SandboxUnavailableError) as error:
+            _log.warning("files of sessions stay on %s: %s", line.name, error.message)
         finally:
             for box in list(self._open.values()):
                 await box.close()
-            if self._held is not None:
-                (far, line), self._held = self._held, None
-                await far.close()
-                await line.close()
+            self._used.clear()
+            self._held = None
+            await far.close()
+            await line.close()
 
     def _far(self) -> tuple[Far, Line]:
+        _need_library()
+        import asyncio
+
         from zeus_plugins.sandboxes.ssh.asking import Far
         from zeus_plugins.sandboxes.ssh.connection import Line
 
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            # A connection belongs to its event loop, and ends with it.
+            self._loop, self._held = loop, None
+            self._open.clear()
         if self._held is None:
             line = Line(self._options, self._directory, self._environ)
             self._held = Far(line, self._options), line
@@ -131,6 +157,13 @@ class Ssh:
         finally:
             await far.close()
             await line.close()
+
+
+def _need_library() -> None:
+    if find_spec("asyncssh") is None:
+        raise SandboxUnavailableError(
+            "the backend ssh needs asyncssh", remedy="Run pip install 'zeus-runtime[ssh]'."
+        )
 
 
 def create(options: Options, build: Build) -> Ssh:

@@ -19,9 +19,6 @@ from typing import Final
 from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, memory
 from zeus_runtime import Outcome, Program, SandboxLimit, SandboxLimits
 
-KEPT: Final[frozenset[SandboxLimit]] = frozenset({"seconds", "memory", "file_size", "output"})
-"""The limits that are kept without walls."""
-
 _CHUNK: Final = 2**16
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
