@@ -172,18 +172,16 @@ def own_server(
         thread.join(20)
 
 
-def sshd() -> str:
-    """The program of OpenSSH's server, or a skip."""
-    found = os.environ.get("ZEUS_TEST_SSHD") or shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
-    if found is None:
-        pytest.skip("OpenSSH's server is not installed here (apt-get install openssh-server)")
-    return found
+def sshd() -> str | None:
+    """The program of OpenSSH's server, where it is installed."""
+    return os.environ.get("ZEUS_TEST_SSHD") or shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
 
 
 @contextmanager
 def openssh_server(folder: Path) -> Iterator[Server]:
     """OpenSSH's server as this user; root must have its folder for separated privileges."""
     program = sshd()
+    assert program is not None
     keys(folder)
     with socket.create_server((HOST, 0)) as free:
         port = free.getsockname()[1]

@@ -92,7 +92,7 @@ def test_a_key_that_the_machine_does_not_know_is_refused(server: Server, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("given", "said"), [(None, "cannot be used"), ("wrong", "passphrase"), ("right", "")]
+    ("given", "said"), [(None, "cannot be used"), ("wrong", "with this passphrase"), ("right", "")]
 )
 def test_a_key_with_a_passphrase_needs_it(
     server: Server, tmp_path: Path, given: str | None, said: str

@@ -1,4 +1,4 @@
-"""What every backend must do, of programs on another machine: with walls and without, on two SSH servers."""
+"""What every backend must do, of programs on another machine: with walls and without; by OpenSSH, if installed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from zeus_plugins.sandboxes.ssh.backend import Ssh
 from zeus_plugins.sandboxes.ssh.options import Options
 
 from tests.support.sandboxes import bubblewrap
-from tests.support.ssh_server import Server, openssh_server, own_server
+from tests.support.ssh_server import Server, openssh_server, own_server, sshd
 from zeus_runtime import SandboxBackend
 from zeus_runtime.testing import SandboxConformance
 
@@ -24,15 +24,10 @@ pytestmark = pytest.mark.xdist_group("sandbox")
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with own_server(tmp_path_factory.mktemp("ssh")) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def openssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with openssh_server(tmp_path_factory.mktemp("ssh")) as server:
-        yield server
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    serves = own_server if sshd() is None else openssh_server
+    with serves(tmp_path_factory.mktemp("ssh")) as running:
+        yield running
 
 
 class OverSsh(SandboxConformance):
@@ -41,13 +36,11 @@ class OverSsh(SandboxConformance):
     wrap: ClassVar[str] = "bubblewrap"
     server: Server
 
-    serves: ClassVar[str] = "own"
-
     @pytest.fixture(autouse=True)
-    def _served(self, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    def _served(self, server: Server, tmp_path: Path) -> None:
         if self.wrap == "bubblewrap":
             bubblewrap(tmp_path)
-        self.server = request.getfixturevalue(self.serves)
+        self.server = server
 
     @asynccontextmanager
     async def backend(self) -> AsyncIterator[SandboxBackend]:
@@ -74,9 +67,3 @@ class TestPlain(OverSsh):
     """Without walls."""
 
     wrap = "none"
-
-
-class TestOpenSsh(OverSsh):
-    """With walls, on OpenSSH's server."""
-
-    serves = "openssh"

@@ -143,14 +143,11 @@ class Line:
         assert options.key is not None
         try:
             return asyncssh.read_private_key(self._place(options.key), _revealed(options.passphrase))
-        except asyncssh.KeyEncryptionError:
+        except (asyncssh.KeyEncryptionError, asyncssh.KeyImportError) as error:
+            given = "" if options.passphrase is None else " with this passphrase"
             raise SandboxUnavailableError(
-                f"the passphrase of the key {options.key} is wrong", remedy="Correct `passphrase`."
-            ) from None
-        except asyncssh.KeyImportError as error:
-            raise SandboxUnavailableError(
-                f"the key {options.key} cannot be used: {error}",
-                remedy="Name a private key of OpenSSH, with `passphrase: ${…}` if it has one.",
+                f"the key {options.key} cannot be used{given}: {error}",
+                remedy="Name a private key of OpenSSH, and `passphrase: ${…}` if it has one.",
             ) from None
         except OSError as error:
             raise SandboxUnavailableError(
