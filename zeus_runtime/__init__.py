@@ -152,6 +152,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.define import tool as tool
     from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
     from zeus_runtime.tools.entries import FileEntry as FileEntry
+    from zeus_runtime.tools.finishing import finished as finished
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
     from zeus_runtime.tools.paths import printable as printable
     from zeus_runtime.tools.sandbox import WORKING_FOLDER as WORKING_FOLDER
@@ -165,10 +166,13 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.sandbox import SandboxLimit as SandboxLimit
     from zeus_runtime.tools.sandbox import SandboxLimits as SandboxLimits
     from zeus_runtime.tools.sandbox import SandboxUnavailableError as SandboxUnavailableError
+    from zeus_runtime.tools.sandbox import refuse_unrunnable as refuse_unrunnable
     from zeus_runtime.tools.sandbox_files import SandboxFiles as SandboxFiles
-    from zeus_runtime.tools.sandbox_files import remove_folder as remove_folder
-    from zeus_runtime.tools.sandbox_files import remove_older as remove_older
-    from zeus_runtime.tools.sandbox_files import session_folder as session_folder
+    from zeus_runtime.tools.sandbox_files import inner_path as inner_path
+    from zeus_runtime.tools.sandbox_folders import remove_folder as remove_folder
+    from zeus_runtime.tools.sandbox_folders import remove_older as remove_older
+    from zeus_runtime.tools.sandbox_folders import session_folder as session_folder
+    from zeus_runtime.tools.sandbox_sessions import FolderSandboxes as FolderSandboxes
     from zeus_runtime.tools.search import SearchHit as SearchHit
     from zeus_runtime.tools.search import WebSearch as WebSearch
     from zeus_runtime.tools.tool import Access as Access
@@ -274,6 +278,10 @@ _ROOMS = {
     "SandboxError": "tools.sandbox",
     "SandboxFile": "tools.sandbox",
     "SandboxFiles": "tools.sandbox_files",
+    "FolderSandboxes": "tools.sandbox_sessions",
+    "refuse_unrunnable": "tools.sandbox",
+    "inner_path": "tools.sandbox_files",
+    "finished": "tools.finishing",
     "SandboxLimit": "tools.sandbox",
     "SandboxLimits": "tools.sandbox",
     "SandboxUnavailableError": "tools.sandbox",
@@ -332,9 +340,9 @@ _ROOMS = {
     "printable": "tools.paths",
     "read_cassette": "models.cassette",
     "recorded_answer": "models.cassette",
-    "remove_folder": "tools.sandbox_files",
-    "remove_older": "tools.sandbox_files",
-    "session_folder": "tools.sandbox_files",
+    "remove_folder": "tools.sandbox_folders",
+    "remove_older": "tools.sandbox_folders",
+    "session_folder": "tools.sandbox_folders",
     "retry_while_locked": "store.transactions",
     "rules_for": "context.cache_model",
     "secure_rows": "store.row_security",

@@ -65,6 +65,7 @@ from tests.acceptance.settings import (
     with_key,
 )
 from tests.acceptance.skill_settings import SKILLS
+from tests.acceptance.ssh_settings import SSHED
 from tests.acceptance.web_settings import WEBBED
 from tests.support.provider import Provider, Reply
 from zeus_runtime import MissingError, ModelRequest, Section
@@ -1241,6 +1242,7 @@ COMPONENTS = (
     *OPTIONS,
     *SANDBOXED,
     *DOCKED,
+    *SSHED,
     *WEBBED,
     *SKILLS,
     *KNOWLEDGE,

@@ -24,6 +24,56 @@ def test_the_answer_is_shown_as_markdown_once(project: Project) -> None:
         assert terminal.raw.count("\x1b[?25l") == terminal.raw.count("\x1b[?25h"), "the cursor is shown again"
 
 
+TELLING = """
+from zeus_runtime import Component, ToolRun, hookimpl, tool
+
+
+@tool(access="read")
+async def count(run: ToolRun) -> str:
+    "Count."
+    for number in range(1, 4):
+        run.progress(f"first\\nstep {number}", number, 3)
+    return "counted"
+
+
+@hookimpl
+def register_tools():
+    return [Component("counting", create=lambda options, build: [count])]
+"""
+
+
+def test_progress_is_a_line_that_goes_again(project: Project) -> None:
+    project.write("telling.py", TELLING)
+    path = project.agent({"call": "count", "args": {}}, "done")
+    path.write_text(
+        path.read_text()
+        .replace("[voices]", "[counting]")
+        .replace("[scripted.py]", "[scripted.py, telling.py]")
+    )
+    for term in ("xterm", "dumb"):
+        with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder, {"TERM": term}) as terminal:
+            assert terminal.end() == 0
+            assert "count · 1/3 · step 1" in terminal.screen
+            assert "first" not in terminal.screen
+            assert ("count · 3/3 · step 3" in terminal.screen) == (term == "xterm")
+    with PseudoTerminal(["run", "zeus.yaml", "go", "--quiet"], project.folder) as terminal:
+        assert terminal.end() == 0
+        assert "step 1" not in terminal.screen
+
+
+def test_without_a_terminal_progress_is_an_event_and_no_line(zeus: Zeus, project: Project) -> None:
+    project.write("telling.py", TELLING)
+    path = project.agent({"call": "count", "args": {}}, "done")
+    path.write_text(
+        path.read_text()
+        .replace("[voices]", "[counting]")
+        .replace("[scripted.py]", "[scripted.py, telling.py]")
+    )
+    result = zeus("run", "zeus.yaml", "go")
+    assert "step 1" not in result.out + result.err
+    assert "step 2" in zeus("run", "zeus.yaml", "go", "--output", "ndjson").out
+
+
 def test_no_color_is_respected(project: Project) -> None:
     project.agent(CALL, ANSWER)
     with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder, {"NO_COLOR": "1"}) as terminal:

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 from zeus_plugins.sandboxes.bubblewrap.backend import Bubblewrap
-from zeus_plugins.sandboxes.bubblewrap.box import Box
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 
-from zeus_runtime import Outcome, Program, SandboxLimits, SandboxUnavailableError
+from zeus_runtime import Outcome, Program, Sandbox, SandboxLimits, SandboxUnavailableError
 
 RAN = "the program ran"
 MEGABYTE = 2**20
@@ -30,7 +29,7 @@ def bubblewrap(folder: Path, **options: Any) -> Bubblewrap:
     return backend
 
 
-async def ran(box: Box, code: str, **limits: Any) -> tuple[Outcome, str]:
+async def ran(box: Sandbox, code: str, **limits: Any) -> tuple[Outcome, str]:
     """How a Python program ended and what it printed, once it is sure that it ran at all."""
     program = Program(
         ("python3", "/tmp/code.py"), {"code.py": f"print({RAN!r}, flush=True)\n{code}".encode()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.agent.components import planned_component
@@ -77,7 +78,7 @@ def chosen_component(checked: Checked, user: str, choice: Ref) -> PlannedCompone
                 f"{whose} has a key among its options, which the database would keep for anyone to read",
                 remedy="Leave the key out and set the provider's variable in the environment or in .env.",
             )
-    return planned
+    return replace(planned, diagnostic=None)
 
 
 def chosen_embedder(checked: Checked, user: str, choice: Ref, build: Build) -> Embedder:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field, fields, is_dataclass
+from dataclasses import field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.config import ConfigError
+from zeus_runtime.errors import OptionsError
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from zeus_runtime.agent.build import Build
     from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.config import Ref
+    from zeus_runtime.config import Diagnostic, Ref
     from zeus_runtime.config.nodes import Path
     from zeus_runtime.plugins import Kind, Plugin, Registered
 
@@ -29,6 +32,7 @@ class PlannedComponent:
         plugin: who brings it.
         registered: the component itself.
         value: the typed options.
+        diagnostic: gives what is wrong with it a place in the YAML; None where it does not stand there.
     """
 
     kind: Kind
@@ -38,12 +42,68 @@ class PlannedComponent:
     plugin: Plugin
     registered: Registered = field(repr=False)
     value: Any = field(repr=False, default=None)
+    diagnostic: Callable[..., Diagnostic] | None = field(repr=False, compare=False, default=None)
 
     def create(self, build: Build) -> Any:
-        """Call the component's ``create``."""
+        """Call the component's ``create``.
+
+        Raises:
+            ConfigError: its options do not fit, with the place of the option, or of the Ref where none is named.
+            OptionsError: the same, of a component that does not stand in the YAML.
+        """
         from zeus_runtime.plugins import load_create
 
-        return load_create(self.registered)(self.value, build)
+        try:
+            return load_create(self.registered)(self.value, build)
+        except OptionsError as error:
+            if self.diagnostic is None:
+                raise
+            inner, said = self._place(error)
+            place = (*self.path, self.name, *inner)
+            raise ConfigError([self.diagnostic(error.code, said, place, hint=error.remedy)]) from error
+
+    def _place(self, error: OptionsError) -> tuple[Path, str]:
+        """Where in the options the error is, and its message with any place that is not in them."""
+        inner: list[str | int] = []
+        options: Mapping[str, Any] = self.options
+        if isinstance(error, InnerOptionsError):
+            key = next((key for key, value in vars(self.value).items() if value == error.ref), None)
+            if key is None:
+                return (), error.message
+            inner, options = [key, error.ref.name], error.ref.options
+        if error.where is None:
+            return tuple(inner), error.message
+        if error.where.partition(".")[0] in options:
+            return (*inner, *error.where.split(".")), error.message
+        return tuple(inner), f"{error.where}: {error.message}"
+
+
+class InnerOptionsError(OptionsError):
+    """Options of a component that an option of another one names do not fit.
+
+    Args:
+        error: what is wrong.
+        ref: how the option names it.
+    """
+
+    def __init__(self, error: OptionsError, ref: Ref) -> None:
+        super().__init__(error.message, remedy=error.remedy, where=error.where)
+        self.code = error.code
+        self.ref = ref
+
+
+def inner_component(checked: Checked, kind: Kind, ref: Ref, build: Build) -> Any:
+    """What ``ref``, an option of another component, names.
+
+    Raises:
+        InnerOptionsError: its options do not fit; whoever has the option knows its place.
+        MissingError: no plugin registers it.
+    """
+    planned = planned_component(checked, kind, ref, ("tools",))
+    try:
+        return replace(planned, diagnostic=None).create(build)
+    except OptionsError as error:
+        raise InnerOptionsError(error, ref) from error
 
 
 def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> PlannedComponent:
@@ -54,14 +114,18 @@ def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> Pla
     registered = checked.registry.get(kind, ref.name)
     options_type = load_options(registered)
     if options_type is None:
-        return PlannedComponent(kind, ref.name, path, {}, registered.plugin, registered)
+        return PlannedComponent(
+            kind, ref.name, path, {}, registered.plugin, registered, diagnostic=checked.diagnostic
+        )
     try:
         value = build(options_type, dict(ref.options))
     except BuildError as error:
         where = (*path, ref.name, *error.path)
         raise ConfigError([checked.diagnostic("wrong-value", error.message, where)]) from None
     shown = checked.document.redactor.json(as_json(value))
-    return PlannedComponent(kind, ref.name, path, shown, registered.plugin, registered, value)
+    return PlannedComponent(
+        kind, ref.name, path, shown, registered.plugin, registered, value, checked.diagnostic
+    )
 
 
 def as_json(value: Any) -> Any:

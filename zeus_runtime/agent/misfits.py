@@ -11,6 +11,7 @@ from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profiles import suggest
 
 if TYPE_CHECKING:
+    from zeus_runtime.agent.build import Build
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.components import PlannedComponent
     from zeus_runtime.config import Config, Diagnostic
@@ -46,6 +47,7 @@ class Surroundings:
         written: the options as the YAML has them, without defaults.
         directory: the working directory, which relative paths start at.
         memory: whether the agent has long-term memory (the key ``memory``).
+        sandbox: whether any tool component works with a sandbox, be it one that is not available here.
         may_have: whether a tool of a name may join when the agent runs.
     """
 
@@ -54,6 +56,7 @@ class Surroundings:
     written: Mapping[str, Any]
     directory: Path
     memory: bool = False
+    sandbox: bool = False
     may_have: Callable[[str], bool] = lambda name: False
 
     def without_memory(self) -> Iterator[Misfit]:
@@ -64,6 +67,13 @@ class Surroundings:
                 "this agent has no long-term memory",
                 "add the key `memory:`, such as `memory: {user: ann}`, or remove this line",
                 "no-memory",
+            )
+
+    def without_sandbox(self) -> Iterator[Misfit]:
+        """A misfit if no tool of the agent works with a sandbox."""
+        if not self.sandbox:
+            yield Misfit(
+                (), "this agent has no sandbox", "add `- sandbox` to tools, or remove this line", "no-sandbox"
             )
 
     def missing_file(
@@ -127,7 +137,7 @@ class Surroundings:
 def misfits(
     checked: Checked,
     components: Sequence[PlannedComponent],
-    profile: ModelProfile,
+    build: Build,
     tools: Sequence[Tool],
     may_have: Callable[[str], bool] = lambda name: False,
 ) -> Iterator[Diagnostic]:
@@ -140,11 +150,12 @@ def misfits(
             continue
         written = _written(checked.config, planned.path)
         around = Surroundings(
-            profile,
+            build.profile,
             by_name,
             written,
             checked.directory,
             memory=checked.config.memory is not None,
+            sandbox=build.sandboxes is not None and bool(build.sandboxes.opened),
             may_have=may_have,
         )
         for each in find(around):

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.agent.asked import changed_after_asking
 from zeus_runtime.agent.build import Build
-from zeus_runtime.agent.components import PlannedComponent, planned_component, planned_components
+from zeus_runtime.agent.components import (
+    PlannedComponent,
+    inner_component,
+    planned_component,
+    planned_components,
+)
 from zeus_runtime.agent.digest import plan_digest
 from zeus_runtime.agent.misfits import misfits
 from zeus_runtime.agent.sandboxes import Sandboxes
@@ -163,7 +168,7 @@ def make_plan(
         build,
         open_model=lambda ref: opened_model(checked, bare, ref),
         memory=None if memory is None else memory_service(checked, memory, bare),
-        open_component=lambda kind, ref: planned_component(checked, kind, ref, ("tools",)).create(bare),
+        open_component=lambda kind, ref: inner_component(checked, kind, ref, bare),
         sandboxes=Sandboxes(lambda ref: sandbox_backend(checked, bare, ref)),
         knowledge=knowledge_service(checked, bare) if config.knowledge else None,
     )
@@ -184,7 +189,7 @@ def make_plan(
 
     stable_with = _stable(checked, config)
     _refuse_misfits(
-        checked, profile, [*single, *toolsets, *middlewares], [planned.tool for planned in tools], opens, made
+        checked, build, [*single, *toolsets, *middlewares], [planned.tool for planned in tools], opens, made
     )
     plan = Plan(
         config=config,
@@ -295,7 +300,7 @@ def _tools(
 
 def _refuse_misfits(
     checked: Checked,
-    profile: ModelProfile,
+    build: Build,
     components: Sequence[PlannedComponent],
     tools: Sequence[Tool],
     opens: Sequence[tuple[PlannedComponent, Toolset]],
@@ -335,19 +340,19 @@ def _refuse_misfits(
     problems += misfits(
         checked,
         components,
-        profile,
+        build,
         tools,
         lambda name: any(toolset.may_have(name) for _, toolset in opens),
     )
     problems += changed_after_asking(checked, middlewares)
     if checked.config.limits.max_cost_usd is not None and None in (
-        profile.input_cost_per_token,
-        profile.output_cost_per_token,
+        build.profile.input_cost_per_token,
+        build.profile.output_cost_per_token,
     ):
         problems.append(
             checked.diagnostic(
                 "unknown-price",
-                f"limits.max_cost_usd cannot be kept: no price is known for {profile.name!r}",
+                f"limits.max_cost_usd cannot be kept: no price is known for {build.profile.name!r}",
                 ("limits", "max_cost_usd"),
                 hint="give input_cost_per_token and output_cost_per_token under profiles.models, or drop the limit",
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from zeus_runtime.agent.components import PlannedComponent, planned_component
+from zeus_runtime.agent.components import PlannedComponent, inner_component, planned_component
 from zeus_runtime.config import ConfigError
 from zeus_runtime.frozen import dataclass
 
@@ -114,5 +114,5 @@ def opened_model(checked: Checked, build: Build, ref: str | Ref) -> Model:
 
 def sandbox_backend(checked: Checked, build: Build, ref: Ref) -> SandboxBackend:
     """The sandbox backend that a tool's option names."""
-    made: SandboxBackend = planned_component(checked, "sandbox", ref, ("tools",)).create(build)
+    made: SandboxBackend = inner_component(checked, "sandbox", ref, build)
     return made

@@ -13,7 +13,7 @@ from rich.text import Text as RichText
 
 from zeus_runtime.cli.streams import printable
 from zeus_runtime.cli.views import Journal
-from zeus_runtime.cli.wording import subagent_line
+from zeus_runtime.cli.wording import progress_line, subagent_line
 from zeus_runtime.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -29,6 +29,7 @@ from zeus_runtime.events import (
     ToolCallChunk,
     ToolCallResult,
     ToolCallStarted,
+    ToolProgress,
 )
 
 TAIL_LINES: Final = 12
@@ -44,6 +45,7 @@ class TerminalView:
     """
 
     def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
         self._journal = Journal(quiet=quiet)
         self._console = Console(file=sys.stdout, highlight=False)
         self._live: Live | None = None
@@ -62,6 +64,10 @@ class TerminalView:
         elif isinstance(event, ToolCallChunk):
             self._aside = f"writing a call of {event.tool_name} …" if event.tool_name else self._aside
             self._redraw()
+        elif isinstance(event, ToolProgress):
+            if not self._quiet:
+                self._aside = progress_line(event, self._console.width)
+                self._redraw()
         elif isinstance(event, RunStarted):
             self._wait()
         elif isinstance(event, ModelRetry):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import shutil
 import sys
-from typing import Any, Protocol
+import time
+from collections.abc import Callable
+from typing import Any, Final, Protocol
 
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
 from zeus_runtime.cli.wording import (
@@ -12,6 +14,7 @@ from zeus_runtime.cli.wording import (
     call_line,
     decision_line,
     ending_numbers,
+    progress_line,
     result_line,
     subagent_line,
     usage_line,
@@ -29,7 +32,11 @@ from zeus_runtime.events import (
     TokenUsage,
     ToolCallResult,
     ToolCallStarted,
+    ToolProgress,
 )
+
+PROGRESS_SECONDS: Final = 2.0
+"""Between two lines of progress in a journal, which cannot take one back."""
 
 
 class View(Protocol):
@@ -47,10 +54,13 @@ class Journal:
 
     Args:
         quiet: only errors.
+        clock: seconds; progress is told now and then, and to a terminal only.
     """
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, clock: Callable[[], float] = time.monotonic) -> None:
         self._quiet = quiet
+        self._clock = clock
+        self._told = float("-inf")
         self._calls: dict[str, str] = {}
         self._totals = Totals()
 
@@ -68,6 +78,11 @@ class Journal:
         elif isinstance(event, ToolCallResult):
             line = result_line(event, max(20, width - len(event.tool_name) - 2))
             complain(f"← {event.tool_name}: {line}", "red" if event.is_error else "dim")
+        elif isinstance(event, ToolProgress):
+            now = self._clock()
+            if is_terminal(sys.stderr) and now - self._told >= PROGRESS_SECONDS:
+                self._told = now
+                complain(f"  {progress_line(event, width)}", "dim")
         elif isinstance(event, ModelRetry):
             complain(f"trying again in {event.wait_seconds:.1f} s: {printable(event.reason)}", "yellow")
         elif isinstance(event, Notice):

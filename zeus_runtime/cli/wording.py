@@ -16,6 +16,7 @@ from zeus_runtime.events import (
     SubAgentEvent,
     TokenUsage,
     ToolCallResult,
+    ToolProgress,
 )
 
 LONGEST_ARGUMENT: Final = 60
@@ -56,6 +57,14 @@ def result_line(event: ToolCallResult, width: int) -> str:
         return "(nothing)"
     more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
     return shortened(lines[0], max(10, width - len(more))) + more
+
+
+def progress_line(event: ToolProgress, width: int) -> str:
+    """``execute_code · 3/10 · epoch 3: loss 0.2``, the last line of what is told, in at most ``width`` columns."""
+    lines = [line for line in printable(event.message).replace("\r", "\n").splitlines() if line.strip()]
+    amount = "" if event.done is None or event.total is None else f"{event.done:g}/{event.total:g}"
+    parts = [event.tool_name, amount, lines[-1].strip() if lines else ""]
+    return shortened(" · ".join(part for part in parts if part), width)
 
 
 def decision_line(event: ApprovalDecided) -> str:

@@ -8,6 +8,7 @@ from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.config import ConfigError
 from zeus_runtime.errors import MissingError, OptionsError, UsageError, ZeusError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError, Purpose
@@ -200,7 +201,7 @@ class Opened:
                 try:
                     embedder = await self._needed(author)
                     vectors = await _embedded_items(embedder, written)
-                except (EmbeddingUnavailableError, MissingError, OptionsError) as error:
+                except (EmbeddingUnavailableError, MissingError, OptionsError, ConfigError) as error:
                     failed.add(author)
                     _log().warning("memories of %r wait for their vectors: %s", author, error.message)
                     continue

@@ -66,6 +66,21 @@ class Program:
     environ: Mapping[str, str] = field(default_factory=dict)
 
 
+def refuse_unrunnable(program: Program) -> None:
+    """Refuse what no system can run.
+
+    Raises:
+        SandboxError: a NUL character, a variable's name with ``=``, a file that is not a plain name.
+    """
+    texts = (*program.arguments, *program.environ, *program.environ.values())
+    if any("\0" in each for each in texts):
+        raise SandboxError("a command, its arguments and its variables cannot hold a NUL character")
+    if any("=" in name for name in program.environ):
+        raise SandboxError("the name of a variable cannot hold a =")
+    if any("/" in name or name in ("", ".", "..") for name in program.files):
+        raise SandboxError("a program's own files have plain names, without folders")
+
+
 @dataclass(frozen=True)
 class Outcome:
     """How a program ended.
@@ -109,12 +124,15 @@ class SandboxCapabilities:
         network: whether programs reach a network.
         languages: what ``execute_code`` can run.
         limits: the limits it enforces; one that is not here is not kept.
+        isolated: whether programs see files of their own only, ``/workspace`` and ``/tmp``. If not, they start in a
+            folder of their own, ``TMPDIR`` names another one that goes with them, and they see what its user sees.
     """
 
     boundary: Boundary
     network: bool
     languages: tuple[Language, ...]
     limits: frozenset[SandboxLimit]
+    isolated: bool = True
 
 
 class Sandbox(Protocol):

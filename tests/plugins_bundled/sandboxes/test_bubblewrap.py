@@ -15,8 +15,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from zeus_plugins.sandboxes.bubblewrap.backend import Bubblewrap, host_root
+from zeus_plugins.sandboxes.bubblewrap.backend import Bubblewrap
 from zeus_plugins.sandboxes.bubblewrap.command import Root, arguments_of, waiting
+from zeus_plugins.sandboxes.bubblewrap.host import host_root
 from zeus_plugins.sandboxes.bubblewrap.identity import Identity
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
@@ -25,7 +26,7 @@ from zeus_plugins.sandboxes.bubblewrap.syscalls import ABSENT, FORBIDDEN, LOOKED
 from tests.support.sandboxes import bubblewrap, ran, small_rootfs
 from zeus_runtime import (
     Agent,
-    OptionsError,
+    ConfigError,
     Program,
     SandboxBackend,
     SandboxError,
@@ -72,12 +73,13 @@ def test_a_host_that_allows_no_namespaces_is_said_in_bubblewraps_words(tmp_path:
 
 
 async def test_a_sandbox_that_breaks_later_is_an_error_and_no_plain_process(tmp_path: Path) -> None:
-    backend = bubblewrap(tmp_path)
+    program = tmp_path / "program"
+    program.symlink_to(str(shutil.which("bwrap")))
+    backend = bubblewrap(tmp_path, command=str(program))
     box = await backend.create("s1")
-    program = tmp_path / "bwrap"
+    program.unlink()
     program.write_text(f"#!/bin/sh\necho 'bwrap: broken' >&2\ntouch {tmp_path}/started\nexit 1\n")
     program.chmod(0o755)
-    box._bwrap = str(program)
     with pytest.raises(SandboxError, match="bwrap: broken"):
         await box.exec(Program(("touch", str(tmp_path / "ran"))), SandboxLimits())
     assert (tmp_path / "started").exists()
@@ -142,7 +144,7 @@ def test_a_rootfs_or_python_that_is_not_there_is_an_error_of_the_yaml(
 ) -> None:
     config = {"version": 1, "model": "gpt-4o", "tools": [{"sandbox": {"backend": {"bubblewrap": options}}}]}
     (tmp_path / "zeus.yaml").write_text(json.dumps(config))
-    with pytest.raises(OptionsError, match="nowhere") as refused:
+    with pytest.raises(ConfigError, match="nowhere") as refused:
         Agent.from_config(directory=tmp_path, environ={})
     assert refused.value.exit_code == 3
 

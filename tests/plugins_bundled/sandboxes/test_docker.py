@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from zeus_plugins.sandboxes.docker.backend import Docker
-from zeus_plugins.sandboxes.docker.command import made
+from zeus_plugins.sandboxes.docker.command import made, removed
 from zeus_plugins.sandboxes.docker.options import Options
 from zeus_plugins.sandboxes.docker.packing import unpack
 
@@ -71,6 +71,25 @@ def test_a_container_has_nothing_of_the_host_and_every_limit() -> None:
     )
     assert not {"--volume", "-v", "--mount", "--privileged", "--env", "--publish"} & set(words)
     assert words[-3:] == ["sleep", "img", "150"]
+
+
+def test_podman_is_asked_as_it_wants() -> None:
+    words = made(Options(), "n1", SandboxLimits(), podman=True)
+    assert "--init" not in words
+    assert "--read-only-tmpfs=false" in words
+    assert all("nr_inodes" not in word for word in words)
+    assert all("notmpcopyup" in word for word in words if word.startswith(("/workspace:", "/tmp:")))
+    assert removed("n1", podman=True)[-3:] == ["--time", "0", "n1"]
+
+
+def test_a_client_that_is_podmans_is_known_by_what_it_says_of_itself(tmp_path: Path) -> None:
+    client = tmp_path / "docker"
+    client.write_text("#!/bin/sh\necho 'podman version 5.0.0'\n")
+    client.chmod(0o755)
+    backend = Docker(Options(), tmp_path, {"PATH": f"{tmp_path}:/bin:/usr/bin"})
+    assert "files" in backend.capabilities.limits
+    backend.check()
+    assert "files" not in backend.capabilities.limits, "Podman has no limit of files"
 
 
 async def test_every_container_is_removed_whatever_happens(tmp_path: Path) -> None:

@@ -6,22 +6,39 @@ import os
 import secrets
 import socket
 import subprocess
+import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from zeus_plugins.sandboxes.bubblewrap.box import Box
+from zeus_plugins.sandboxes.bubblewrap.host import host_root
+from zeus_plugins.sandboxes.ssh.backend import Ssh
+from zeus_plugins.sandboxes.ssh.options import Options
 
 from tests.support.sandboxes import MEGABYTE, bubblewrap, processes_with, ran
-from zeus_runtime import Program, SandboxError, SandboxLimits
+from tests.support.ssh_server import Server, own_server
+from zeus_runtime import Program, Sandbox, SandboxBackend, SandboxError, SandboxLimits
 
 pytestmark = pytest.mark.xdist_group("sandbox")
 
 
-@pytest.fixture
-async def box(tmp_path: Path) -> AsyncIterator[Box]:
-    backend = bubblewrap(tmp_path / "kept")
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with own_server(tmp_path_factory.mktemp("ssh")) as running:
+        yield running
+
+
+@pytest.fixture(params=["here", "over ssh"])
+async def box(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Sandbox]:
+    backend: SandboxBackend = bubblewrap(tmp_path / "kept")
+    if request.param == "over ssh":
+        there = tmp_path / "kept/.zeus/sandboxes"
+        server = request.getfixturevalue("server")
+        backend = Ssh(
+            Options(**server.options(folder=str(there), python=sys.executable)), tmp_path, os.environ
+        )
+        backend._seen = {"root": str(there), "python": True}
     yield await backend.create("s1")
     await backend.aclose()
 
@@ -39,7 +56,7 @@ def call(number, *arguments):
 native = pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are those of x86-64")
 
 
-async def test_a_fork_bomb_meets_the_limit_of_processes(box: Box) -> None:
+async def test_a_fork_bomb_meets_the_limit_of_processes(box: Sandbox) -> None:
     word = f"bomb{secrets.token_hex(4)}"
     outcome, text = await ran(
         box,
@@ -63,7 +80,7 @@ except BlockingIOError:
     assert processes_with(word) == []
 
 
-async def test_a_fork_bomb_that_goes_on_is_ended_and_nothing_of_it_lives(box: Box) -> None:
+async def test_a_fork_bomb_that_goes_on_is_ended_and_nothing_of_it_lives(box: Sandbox) -> None:
     word = f"bomb{secrets.token_hex(4)}"
     outcome, _ = await ran(
         box,
@@ -81,7 +98,7 @@ while True:
     assert processes_with(word) == []
 
 
-async def test_memory_of_one_process_is_limited(box: Box) -> None:
+async def test_memory_of_one_process_is_limited(box: Sandbox) -> None:
     outcome, text = await ran(
         box,
         """
@@ -98,7 +115,7 @@ except MemoryError:
     assert outcome.killed_by == "memory" or int(text.split()[2]) <= 128
 
 
-async def test_memory_of_many_processes_together_is_limited(box: Box) -> None:
+async def test_memory_of_many_processes_together_is_limited(box: Sandbox) -> None:
     outcome, _ = await ran(
         box,
         """
@@ -116,7 +133,7 @@ time.sleep(60)
     assert outcome.seconds < 5
 
 
-async def test_shared_memory_that_no_process_seems_to_have_is_limited_too(box: Box) -> None:
+async def test_shared_memory_that_no_process_seems_to_have_is_limited_too(box: Sandbox) -> None:
     outcome, _ = await ran(
         box,
         """
@@ -136,12 +153,12 @@ time.sleep(60)
 
 
 @native
-async def test_memory_outside_of_processes_cannot_be_had(box: Box) -> None:
+async def test_memory_outside_of_processes_cannot_be_had(box: Sandbox) -> None:
     _, text = await ran(box, SYSCALL + "print(call(319, 0, 0), call(29, 0, 1 << 30, 0o1600), call(447, 0))")
     assert text.split() == ["ENOSYS"] * 3
 
 
-async def test_a_full_disk_is_the_programs_own(box: Box, tmp_path: Path) -> None:
+async def test_a_full_disk_is_the_programs_own(box: Sandbox, tmp_path: Path) -> None:
     _, text = await ran(
         box,
         """
@@ -170,7 +187,7 @@ for folder in ('/', '/dev', '/etc', '/usr', '/opt', '/proc', '/home', '/var/tmp'
     assert sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()) <= 8 * MEGABYTE
 
 
-async def test_a_flood_of_empty_files_is_ended(box: Box) -> None:
+async def test_a_flood_of_empty_files_is_ended(box: Sandbox) -> None:
     outcome, _ = await ran(
         box, "for number in range(10**7): open(f'/workspace/{number}', 'w').close()", files=500
     )
@@ -178,7 +195,7 @@ async def test_a_flood_of_empty_files_is_ended(box: Box) -> None:
     assert outcome.seconds < 5
 
 
-async def test_a_file_of_a_terabyte_is_refused(box: Box) -> None:
+async def test_a_file_of_a_terabyte_is_refused(box: Sandbox) -> None:
     _, text = await ran(
         box,
         """
@@ -191,7 +208,7 @@ except OSError as error: print(error.strerror)
     assert text.strip() == "File too large"
 
 
-async def test_no_environment_of_the_host_can_be_read(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_environment_of_the_host_can_be_read(box: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = secrets.token_hex(16)
     monkeypatch.setenv("ZEUS_TEST_SECRET", secret)
     outcome, text = await ran(
@@ -212,7 +229,7 @@ for each in pathlib.Path('/proc').glob('[0-9]*/cmdline'): print(each, each.read_
     assert str(Path.cwd()) not in text
 
 
-async def test_no_network_is_there_neither_the_hosts_nor_the_metadata_service(box: Box) -> None:
+async def test_no_network_is_there_neither_the_hosts_nor_the_metadata_service(box: Sandbox) -> None:
     seen: list[object] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.2)
@@ -253,7 +270,7 @@ for family, kind, address in (
     assert seen == []
 
 
-async def test_links_lead_the_host_nowhere(box: Box, tmp_path: Path) -> None:
+async def test_links_lead_the_host_nowhere(box: Sandbox, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.txt").write_text("secret")
@@ -293,7 +310,7 @@ except OSError as error: print(error)
 
 
 async def test_a_link_put_in_place_of_a_folder_between_two_runs_leads_nowhere(
-    box: Box, tmp_path: Path
+    box: Sandbox, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -311,7 +328,7 @@ shutil.rmtree('a'); os.symlink({str(outside)!r}, 'a')
     assert list(outside.iterdir()) == []
 
 
-async def test_nobody_becomes_root(box: Box, tmp_path: Path) -> None:
+async def test_nobody_becomes_root(box: Sandbox, tmp_path: Path) -> None:
     _, text = await ran(
         box,
         """
@@ -337,7 +354,7 @@ print(next(line for line in open('/proc/self/status') if line.startswith('CapEff
 
 
 @native
-async def test_no_process_can_be_traced_or_read(box: Box) -> None:
+async def test_no_process_can_be_traced_or_read(box: Sandbox) -> None:
     _, text = await ran(
         box,
         SYSCALL
@@ -356,7 +373,7 @@ os.kill(child, 9)
     assert text.split() == ["EPERM"] * 4 + ["refused"]
 
 
-async def test_the_kernels_interfaces_are_closed(box: Box) -> None:
+async def test_the_kernels_interfaces_are_closed(box: Sandbox) -> None:
     before = Path("/proc/sys/kernel/hostname").read_text()
     _, text = await ran(
         box,
@@ -383,7 +400,7 @@ print(os.path.exists('/sys'), os.path.exists('/etc/shadow'), os.path.exists('/ho
 
 
 @native
-async def test_the_kernels_programs_keys_and_rings_are_refused(box: Box) -> None:
+async def test_the_kernels_programs_keys_and_rings_are_refused(box: Sandbox) -> None:
     calls = {
         "bpf": (321, 0, 0, 0),
         "perf_event_open": (298, 0, 0, -1, -1, 0),
@@ -405,13 +422,13 @@ async def test_the_kernels_programs_keys_and_rings_are_refused(box: Box) -> None
 
 
 @native
-async def test_calls_of_another_convention_and_of_later_kernels_do_not_exist(box: Box) -> None:
+async def test_calls_of_another_convention_and_of_later_kernels_do_not_exist(box: Sandbox) -> None:
     _, text = await ran(box, SYSCALL + "print(call(0x40000000 + 39), call(463), call(9999), call(435, 0, 0))")
     assert text.split() == ["ENOSYS"] * 4
 
 
 @native
-async def test_nothing_can_be_mounted_and_no_namespace_made(box: Box) -> None:
+async def test_nothing_can_be_mounted_and_no_namespace_made(box: Sandbox) -> None:
     _, text = await ran(
         box,
         SYSCALL
@@ -428,7 +445,7 @@ for command in ('mount -o remount,rw /usr', 'mount -t tmpfs x /tmp', 'unshare -U
     assert text.split() == ["EPERM"] * 11 + ["True"] * 3
 
 
-async def test_nothing_can_be_typed_into_a_terminal(box: Box) -> None:
+async def test_nothing_can_be_typed_into_a_terminal(box: Sandbox) -> None:
     _, text = await ran(
         box,
         """
@@ -445,8 +462,8 @@ except OSError: print('no terminal')
     assert text.splitlines() == ["Operation not permitted"] * 9 + ["no terminal"]
 
 
-async def test_what_is_shown_read_only_stays_as_it_is(box: Box) -> None:
-    root = box._root
+async def test_what_is_shown_read_only_stays_as_it_is(box: Sandbox) -> None:
+    root = host_root(None)
     prefix = Path("/usr/lib") if root.prefix is None else root.prefix
     _, text = await ran(
         box,
@@ -464,7 +481,7 @@ for path in ('/usr/bin/zeus-was-here', '/usr/lib/zeus-was-here', '/etc/zeus-was-
     assert not (prefix / "zeus-was-here").exists()
 
 
-async def test_no_descriptor_of_the_host_is_open(box: Box, tmp_path: Path) -> None:
+async def test_no_descriptor_of_the_host_is_open(box: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "open.txt").write_text("secret")
     descriptor = os.open(tmp_path / "open.txt", os.O_RDWR)
     os.set_inheritable(descriptor, True)
@@ -484,7 +501,7 @@ for each in range(1024):
     assert text.splitlines()[1:] == ["0 /dev/null", "1 pipe", "2 pipe"]
 
 
-async def test_endless_output_is_cut_while_it_runs(box: Box) -> None:
+async def test_endless_output_is_cut_while_it_runs(box: Sandbox) -> None:
     pieces: list[int] = []
     outcome = await box.exec(
         Program(("yes", "the program ran")),
@@ -497,7 +514,7 @@ async def test_endless_output_is_cut_while_it_runs(box: Box) -> None:
     assert outcome.seconds < 5
 
 
-async def test_what_a_program_leaves_running_is_dead_when_exec_returns(box: Box, tmp_path: Path) -> None:
+async def test_what_a_program_leaves_running_is_dead_when_exec_returns(box: Sandbox, tmp_path: Path) -> None:
     word = f"orphan{secrets.token_hex(3)}"
     outcome, text = await ran(
         box,
@@ -527,7 +544,7 @@ print('left', flush=True)
     assert kept.stat().st_size == size > 0
 
 
-async def test_a_program_that_closes_its_output_and_goes_on_is_waited_for_and_ended(box: Box) -> None:
+async def test_a_program_that_closes_its_output_and_goes_on_is_waited_for_and_ended(box: Sandbox) -> None:
     outcome, _ = await ran(
         box,
         "import os, time\nos.close(1); os.close(2)\nwhile True: time.sleep(1)",
@@ -536,7 +553,7 @@ async def test_a_program_that_closes_its_output_and_goes_on_is_waited_for_and_en
     assert outcome.killed_by == "seconds"
 
 
-async def test_no_process_of_the_host_can_be_signalled(box: Box) -> None:
+async def test_no_process_of_the_host_can_be_signalled(box: Sandbox) -> None:
     with subprocess.Popen(["sleep", "60"]) as target:
         _, text = await ran(
             box,
@@ -555,7 +572,7 @@ except ProcessLookupError: print('nobody else')
     assert text.splitlines() == [*["refused"] * 4, "True", "nobody else"]
 
 
-async def test_a_time_bomb_that_ignores_every_signal_is_ended(box: Box) -> None:
+async def test_a_time_bomb_that_ignores_every_signal_is_ended(box: Sandbox) -> None:
     word = f"clock{secrets.token_hex(4)}"
     outcome, _ = await ran(
         box,
@@ -574,7 +591,7 @@ while True: pass
     assert processes_with(word) == []
 
 
-async def test_names_that_are_no_names_harm_nobody(box: Box, tmp_path: Path) -> None:
+async def test_names_that_are_no_names_harm_nobody(box: Sandbox, tmp_path: Path) -> None:
     outcome, _ = await ran(
         box,
         r"""

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.support.sandboxes import bubblewrap
-from zeus_runtime import Agent, OptionsError, SandboxCapabilities
+from zeus_runtime import Agent, ConfigError, SandboxCapabilities
 from zeus_runtime.cli import main
-from zeus_runtime.events import Event, Notice, RunCompleted, ToolCallResult
+from zeus_runtime.events import Event, Notice, RunCompleted, ToolCallResult, ToolProgress
 from zeus_runtime.testing import ScriptedModel, calling
 
 pytestmark = pytest.mark.xdist_group("sandbox")
@@ -90,6 +90,22 @@ async def test_what_a_limit_ended_is_said_in_words(tmp_path: Path) -> None:
     assert not long.is_error
 
 
+async def test_what_a_program_prints_is_told_while_it_runs(tmp_path: Path) -> None:
+    bubblewrap(tmp_path)
+    code = "import time\nprint('first héllo')\nwhile True: time.sleep(0.05); print('more', end=' ')"
+    running = agent(tmp_path, calling(("execute_code", {"code": code, "timeout_seconds": 1.0})))
+    seen: list[str] = []
+    async with running:
+        async for event in running.stream("go"):
+            if isinstance(event, ToolProgress):
+                seen.append(event.message)
+            elif isinstance(event, ToolCallResult):
+                assert seen, "it was told before the result"
+                assert event.content.startswith("".join(seen)[:20])
+    assert seen[0].startswith("first héllo\n")
+    assert 2 <= len(seen) <= 15, "pieces come a tenth of a second apart"
+
+
 async def test_the_sandbox_is_emptied_on_request_and_goes_with_its_session(tmp_path: Path) -> None:
     bubblewrap(tmp_path)
     running = agent(
@@ -151,7 +167,7 @@ def test_the_commands_say_why_it_is_off(
 class Feeble:
     """A backend that limits next to nothing."""
 
-    capabilities = SandboxCapabilities("machine", True, ("shell",), frozenset({"seconds", "output"}))
+    capabilities = SandboxCapabilities("machine", True, ("shell",), frozenset({"seconds", "output"}), False)
 
     def check(self) -> None:
         return
@@ -168,7 +184,7 @@ def register_sandboxes():
 """
 
 
-def test_a_limit_that_the_backend_does_not_keep_is_an_error(tmp_path: Path) -> None:
+def test_what_the_backend_does_not_contain_or_keep_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "feeble.py").write_text(FEEBLE)
 
     def made(options: Mapping[str, Any]) -> Agent:
@@ -181,6 +197,34 @@ def test_a_limit_that_the_backend_does_not_keep_is_an_error(tmp_path: Path) -> N
         (tmp_path / "zeus.yaml").write_text(json.dumps(config))
         return Agent.from_config(directory=tmp_path, environ={})
 
-    assert len(made({"timeout_seconds": 5}).plan.tools) == 3
-    with pytest.raises(OptionsError, match="memory_mb cannot be kept"):
-        made({"memory_mb": 64})
+    with pytest.raises(ConfigError, match="see the files of the machine and reach its network") as refused:
+        made({"timeout_seconds": 5})
+    assert "require_isolation: false" in str(refused.value)
+    allowed = {"require_isolation": False}
+    _, execute, _ = made({"timeout_seconds": 5, **allowed}).plan.tools
+    assert "there is a network" in execute.tool.description
+    assert "MB" not in execute.tool.description
+    with pytest.raises(ConfigError, match="memory_mb cannot be kept"):
+        made({"memory_mb": 64, **allowed})
+
+
+def test_files_of_a_sandbox_that_the_agent_does_not_have_are_an_error_with_its_place(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\nmiddlewares:\n  - sandbox_files\n")
+    with pytest.raises(ConfigError, match="no sandbox") as refused:
+        Agent.from_config(directory=tmp_path, environ={})
+    (found,) = refused.value.diagnostics
+    assert (found.code, found.hint) == ("no-sandbox", "add `- sandbox` to tools, or remove this line")
+    assert found.position is not None
+    assert found.position.line == 4
+
+
+def test_files_of_a_sandbox_that_is_off_here_are_no_error(tmp_path: Path) -> None:
+    config = {
+        "version": 1,
+        "model": "gpt-4o",
+        "tools": [{"sandbox": MISSING}],
+        "middlewares": ["sandbox_files"],
+    }
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    assert Agent.from_config(directory=tmp_path, environ={}).plan.off

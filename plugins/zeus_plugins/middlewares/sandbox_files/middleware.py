@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from zeus_runtime import Doc, Middleware, Minimum, SandboxError, SandboxUnavailableError, Section, printable
 
 if TYPE_CHECKING:
-    from zeus_runtime import Budget, Build, Edit, SandboxFile, Turn, View
+    from zeus_runtime import Budget, Build, Edit, Misfit, SandboxFile, Surroundings, Turn, View
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,10 @@ class Options:
         int, Doc("The whole section, in tokens; the rest of the files is counted."), Minimum(20)
     ] = 500
     max_files: Annotated[int, Doc("Files and folders that are looked at."), Minimum(1)] = 1_000
+
+    def misfits(self, around: Surroundings) -> Iterator[Misfit]:
+        """No tools that have a sandbox."""
+        yield from around.without_sandbox()
 
 
 class SandboxFilesSection(Middleware):

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import os
-import platform
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.sandboxes.bubblewrap.command import Root
+from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, probe
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 from zeus_runtime import (
+    FolderSandboxes,
     OptionsError,
     SandboxCapabilities,
-    SandboxFiles,
     SandboxLimit,
     SandboxUnavailableError,
-    remove_folder,
-    remove_older,
-    session_folder,
 )
 
 if TYPE_CHECKING:
-    from zeus_plugins.sandboxes.bubblewrap.box import Box
-    from zeus_runtime import Build
+    from collections.abc import Callable
 
-_PROBE_SECONDS: Final = 10
+    from zeus_runtime import Build, Outcome, Program, Sandbox, SandboxLimits
+
 _ALL: Final[frozenset[SandboxLimit]] = frozenset(
     {"seconds", "memory", "processes", "file_size", "disk", "files", "output"}
 )
@@ -45,11 +40,10 @@ class Bubblewrap:
 
     def __init__(self, options: Options, directory: Path, environ: Mapping[str, str]) -> None:
         self._options = options
-        self._root = directory / options.folder
+        self._sessions = FolderSandboxes(directory / options.folder, self._run, keep_days=options.keep_days)
         self._rootfs = None if options.rootfs is None else (directory / options.rootfs).resolve()
         self._path = environ.get("PATH", os.defpath)
         self._checked = False
-        self._open: dict[str, Box] = {}
 
     @property
     def capabilities(self) -> SandboxCapabilities:
@@ -72,18 +66,8 @@ class Bubblewrap:
     def check(self) -> None:
         if self._checked:
             return
-        if sys.platform != "linux":
-            raise SandboxUnavailableError(
-                "bubblewrap needs Linux", remedy="Use another backend of the sandbox, such as docker."
-            )
-        from zeus_plugins.sandboxes.bubblewrap.syscalls import MACHINES
-
-        if platform.machine() not in MACHINES:
-            raise SandboxUnavailableError(
-                f"there is no system call filter for {platform.machine()}",
-                remedy=f"Use another backend, or one of {', '.join(MACHINES)}.",
-            )
-        _probe(self._bwrap())
+        check_system()
+        probe(self._bwrap())
         self._checked = True
 
     def _bwrap(self) -> str:
@@ -95,35 +79,26 @@ class Bubblewrap:
             )
         return found
 
-    async def create(self, session: str) -> Box:
-        import asyncio
-
-        from zeus_plugins.sandboxes.bubblewrap.box import Box
-
+    async def create(self, session: str) -> Sandbox:
         self.check()
-        box = self._open.get(session)
-        if box is None:
-            if not self._open and self._options.keep_days is not None:
-                await asyncio.to_thread(
-                    remove_older, self._root, max_age_days=self._options.keep_days, spare=session
-                )
-            files = SandboxFiles(session_folder(self._root, session))
-            box = self._open[session] = Box(
-                files, self.root, self._bwrap(), lambda: self._open.pop(session, None)
-            )
-        return box
+        return await self._sessions.create(session)
 
     async def remove(self, session: str) -> None:
-        import asyncio
-
-        box = self._open.pop(session, None)
-        if box is not None:
-            await box.close()
-        await asyncio.to_thread(remove_folder, self._root, session)
+        await self._sessions.remove(session)
 
     async def aclose(self) -> None:
-        for box in list(self._open.values()):
-            await box.close()
+        await self._sessions.aclose()
+
+    async def _run(
+        self,
+        folder: Path,
+        program: Program,
+        limits: SandboxLimits,
+        on_output: Callable[[bytes], None] | None,
+    ) -> Outcome:
+        from zeus_plugins.sandboxes.bubblewrap.running import run
+
+        return await run(self._bwrap(), self.root, folder, program, limits, on_output)
 
 
 def create(options: Options, build: Build) -> Bubblewrap:
@@ -148,79 +123,5 @@ def create(options: Options, build: Build) -> Bubblewrap:
     return Bubblewrap(options, build.directory, build.environ)
 
 
-def host_root(wanted: str | None) -> Root:
-    """The host's ``/usr`` as programs see it, with a Python if there is one that can be shown.
-
-    A Python outside of ``/usr`` is shown by its prefix, read-only; nothing else of the folders above it is.
-
-    Args:
-        wanted: an interpreter on the host; None for the one this runs on.
-    """
-    own = Path(wanted or getattr(sys, "_base_executable", None) or sys.executable).resolve()
-    if own.is_file():
-        if own.is_relative_to("/usr"):
-            return Root(None, str(own))
-        prefix = own.parent.parent
-        if own.parent.name == "bin" and prefix != Path("/"):
-            return Root(None, str(own), prefix)
-    return Root(None, "/usr/bin/python3" if Path("/usr/bin/python3").exists() else None)
-
-
 def _has(rootfs: Path, path: str) -> bool:
     return os.path.lexists(rootfs / path.lstrip("/"))
-
-
-def _probe(bwrap: str) -> None:
-    """Whether a sandbox can be made: the cheapest one that has every namespace.
-
-    Raises:
-        SandboxUnavailableError: it cannot, in bubblewrap's own words.
-    """
-    from zeus_plugins.sandboxes.bubblewrap.identity import fresh_identity
-
-    spaces = ["--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts"]
-    remedy = (
-        "Allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1; on Ubuntu an AppArmor profile "
-        "for bwrap), or use another backend."
-    )
-    try:
-        if not fresh_identity().changed:
-            spaces += ["--unshare-user", "--disable-userns"]
-        elif not Path("/usr/bin/setpriv").exists():
-            raise SandboxUnavailableError(
-                "root needs /usr/bin/setpriv to run programs as somebody else",
-                remedy="Install util-linux, or run Zeus as an ordinary user.",
-            )
-        done = subprocess.run(
-            [
-                bwrap,
-                *spaces,
-                "--ro-bind",
-                "/",
-                "/",
-                "--proc",
-                "/proc",
-                "--dev",
-                "/dev",
-                "--",
-                "/bin/sh",
-                "-c",
-                ":",
-            ],
-            env={},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=_PROBE_SECONDS,
-            check=False,
-        )
-    except LookupError as error:
-        raise SandboxUnavailableError(str(error), remedy="Run Zeus as an ordinary user.") from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SandboxUnavailableError(f"{bwrap} cannot be run: {error}", remedy=remedy) from None
-    if done.returncode != 0:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise SandboxUnavailableError(
-            f"bubblewrap cannot make a sandbox: {said[-1] if said else f'exit code {done.returncode}'}",
-            remedy=remedy,
-        )

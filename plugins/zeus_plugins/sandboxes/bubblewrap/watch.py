@@ -27,7 +27,7 @@ def exceeded(first: int, folders: Sequence[int], limits: SandboxLimits) -> Sandb
     """
     if any(_files(folder) > limits.files for folder in folders):
         return "files"
-    if _memory(first) > limits.memory_bytes:
+    if memory(first) > limits.memory_bytes:
         return "memory"
     return None
 
@@ -37,7 +37,8 @@ def _files(folder: int) -> int:
     return status.f_files - status.f_ffree
 
 
-def _memory(first: int) -> int:
+def memory(first: int) -> int:
+    """Bytes that the process ``first`` and all below it take together."""
     total = 0
     shared: dict[bytes, int] = {}
     pending, seen = [first], {first}

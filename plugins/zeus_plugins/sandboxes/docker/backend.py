@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.sandboxes.docker.options import Options
 from zeus_runtime import (
+    FolderSandboxes,
     SandboxCapabilities,
-    SandboxFiles,
     SandboxLimit,
     SandboxUnavailableError,
-    remove_folder,
-    remove_older,
-    session_folder,
 )
 
 if TYPE_CHECKING:
-    from zeus_plugins.sandboxes.docker.container import Container
-    from zeus_runtime import Build
+    from collections.abc import Callable
+
+    from zeus_runtime import Build, Outcome, Program, Sandbox, SandboxLimits
 
 _PROBE_SECONDS: Final = 10
 _KEPT: Final[frozenset[SandboxLimit]] = frozenset(
@@ -41,14 +39,16 @@ class Docker:
 
     def __init__(self, options: Options, directory: Path, environ: Mapping[str, str]) -> None:
         self._options = options
-        self._root = directory / options.folder
+        self._sessions = FolderSandboxes(directory / options.folder, self._run, keep_days=options.keep_days)
         self._environ = environ
         self._checked = False
-        self._open: dict[str, Container] = {}
+        self._podman = False
 
     @property
     def capabilities(self) -> SandboxCapabilities:
-        return SandboxCapabilities("container", False, ("python", "shell"), _KEPT)
+        # Podman has no limit of how many files there are in a file system in memory.
+        kept = _KEPT - {"files"} if self._podman else _KEPT
+        return SandboxCapabilities("container", False, ("python", "shell"), kept)
 
     def check(self) -> None:
         if self._checked:
@@ -78,35 +78,42 @@ class Docker:
                 f"no container engine answers: {said}", remedy="Start Docker, and let this user use it."
             )
         self._client = client
+        self._podman = self._is_podman(client)
         self._checked = True
 
-    async def create(self, session: str) -> Container:
-        import asyncio
+    def _is_podman(self, client: str) -> bool:
+        """Whether the client is Podman's, whatever it is called: it is often installed as ``docker``."""
+        said = subprocess.run(
+            [client, "--version"],
+            env=dict(self._environ),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PROBE_SECONDS,
+            check=False,
+        ).stdout
+        return said.lower().startswith(b"podman")
 
-        from zeus_plugins.sandboxes.docker.container import Container
-
+    async def create(self, session: str) -> Sandbox:
         self.check()
-        if session not in self._open:
-            if not self._open and self._options.keep_days is not None:
-                await asyncio.to_thread(
-                    remove_older, self._root, max_age_days=self._options.keep_days, spare=session
-                )
-            files = SandboxFiles(session_folder(self._root, session))
-            self._open[session] = Container(self._options, files, self._client, self._environ)
-        return self._open[session]
+        return await self._sessions.create(session)
 
     async def remove(self, session: str) -> None:
-        import asyncio
-
-        box = self._open.pop(session, None)
-        if box is not None:
-            await box.close()
-        await asyncio.to_thread(remove_folder, self._root, session)
+        await self._sessions.remove(session)
 
     async def aclose(self) -> None:
-        for box in self._open.values():
-            await box.close()
-        self._open.clear()
+        await self._sessions.aclose()
+
+    async def _run(
+        self,
+        folder: Path,
+        program: Program,
+        limits: SandboxLimits,
+        on_output: Callable[[bytes], None] | None,
+    ) -> Outcome:
+        from zeus_plugins.sandboxes.docker.engine import Engine
+
+        engine = Engine(self._options, self._client, self._environ, podman=self._podman)
+        return await engine.run(folder, program, limits, on_output)
 
 
 def create(options: Options, build: Build) -> Docker:

@@ -11,6 +11,15 @@ from zeus_runtime import WORKING_FOLDER, SandboxLimits
 USER: Final = "65534:65534"
 TEMPORARY: Final = "/tmp"
 _SPARE_SECONDS: Final = 120
+_COUNTED: Final = """\
+for each in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
+    [ -r "$each" ] || continue
+    while read -r name count; do
+        [ "$name" = oom_kill ] && [ "$count" -gt 0 ] && echo true
+    done < "$each"
+done
+exit 0
+"""
 _ENVIRON: Final[Mapping[str, str]] = {
     "HOME": WORKING_FOLDER,
     "LANG": "C.UTF-8",
@@ -20,12 +29,19 @@ _ENVIRON: Final[Mapping[str, str]] = {
 }
 
 
-def made(options: Options, name: str, limits: SandboxLimits) -> list[str]:
-    """A container that waits, with nothing of the host in it; it ends by itself if nobody ends it."""
-    mount = f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes},nr_inodes={limits.files}"
+def made(options: Options, name: str, limits: SandboxLimits, *, podman: bool = False) -> list[str]:
+    """A container that waits, with nothing of the host in it; it ends by itself if nobody ends it.
+
+    Args:
+        podman: for Podman, which knows no limit of a file system's files, fills file systems in memory from the image
+            and adds some of its own unless told otherwise, and needs a program of its own for ``--init``.
+    """
+    mount = f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}"
+    mount += ",notmpcopyup" if podman else f",nr_inodes={limits.files}"
     memory = f"{limits.memory_bytes + 2 * limits.disk_bytes}b"
     return [
-        *("run", "--detach", "--rm", "--init", "--name", name),
+        *("run", "--detach", "--rm", "--name", name),
+        *(("--read-only-tmpfs=false",) if podman else ("--init",)),
         *("--network", "none", "--ipc", "private", "--read-only", "--workdir", WORKING_FOLDER),
         *("--user", USER, "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
         *("--memory", memory, "--memory-swap", memory, "--cpus", f"{options.cpus:g}"),
@@ -54,11 +70,16 @@ def emptied(name: str) -> list[str]:
     return ["exec", name, "tar", "-cf", "-", "-C", WORKING_FOLDER, "."]
 
 
-def removed(name: str) -> list[str]:
-    """Ends and removes the container with all its processes."""
-    return ["rm", "--force", "--volumes", name]
+def removed(name: str, *, podman: bool = False) -> list[str]:
+    """Ends and removes the container with all its processes, at once: Podman would ask it to end for ten seconds."""
+    return ["rm", "--force", "--volumes", *(("--time", "0") if podman else ()), name]
 
 
-def memory_ran_out(name: str) -> list[str]:
-    """Says ``true`` if the engine ended a process of the container for want of memory."""
+def memory_ran_out(name: str, *, podman: bool = False) -> list[str]:
+    """Says ``true`` if a process of the container was ended for want of memory.
+
+    Podman knows it of the container's first process only; of all of them the control group does, in either version.
+    """
+    if podman:
+        return ["exec", name, "/bin/sh", "-c", _COUNTED]
     return ["inspect", "--format", "{{.State.OOMKilled}}", name]

@@ -18,6 +18,13 @@ class Options:
     backend: Annotated[
         Ref, RefTo("sandbox"), Doc("What contains the code; nothing runs where it is not there.")
     ] = field(default=_BUBBLEWRAP)
+    require_isolation: Annotated[
+        bool,
+        Doc(
+            "A backend whose programs reach a network, or see other files than their own, is an error; false allows "
+            "it."
+        ),
+    ] = True
     timeout_seconds: Annotated[float, Doc("How long one program may take."), Minimum(0.1)] = 60.0
     max_timeout_seconds: Annotated[
         float, Doc("The longest that the model may ask for instead."), Minimum(0.1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from zeus_plugins.tools.sandbox.options import KEEPS, Options
 from zeus_plugins.tools.sandbox.report import listed, report
+from zeus_plugins.tools.sandbox.telling import told
 from zeus_runtime import (
     WORKING_FOLDER,
     Minimum,
@@ -22,7 +23,7 @@ from zeus_runtime import (
 )
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build, SandboxBackend, WorkspaceFiles
+    from zeus_runtime import Build, SandboxBackend, SandboxCapabilities, WorkspaceFiles
 
 _COMMANDS = {"python": ("python3", "/tmp/code.py"), "shell": ("/bin/sh", "/tmp/code.sh")}
 _PROTECTED = (".git", ".zeus")
@@ -32,11 +33,12 @@ def create(options: Options, build: Build) -> Sequence[Tool]:
     """``create_sandbox execute_code copy_from_sandbox``.
 
     Raises:
-        OptionsError: the backend does not keep a limit that the YAML sets.
+        OptionsError: the backend does not keep a limit that the YAML sets, or contains less than it demands.
         SandboxUnavailableError: nothing can be contained here; the tools are off then.
     """
     assert build.sandboxes is not None
     backend = build.sandboxes.open(options.backend)
+    _refuse_open(options, backend)
     backend.check()
     _refuse_unkept(options, backend)
     return [
@@ -51,8 +53,8 @@ def _create_sandbox(options: Options, backend: SandboxBackend, workspace: Worksp
     async def create_sandbox(run: ToolRun, files: list[str] | None = None, empty: bool = False) -> ToolResult:
         """Prepare the sandbox: copy workspace files into it, or start over.
 
-        The sandbox is a place of its own: programs in it see neither the workspace nor a network, only their own
-        files under /workspace, which stay from one program to the next. execute_code makes it by itself; this is
+        The sandbox is a place of its own: programs in it do not see the workspace's files, only the sandbox's under
+        /workspace, which stay from one program to the next. execute_code makes it by itself; this is
         for files that a program needs.
 
         Args:
@@ -81,7 +83,7 @@ def _execute_code(options: Options, backend: SandboxBackend) -> Tool:
     @tool(
         category="sandbox",
         access="write",
-        description=_described(options, languages),
+        description=_described(options, backend.capabilities),
     )
     async def execute_code(
         run: ToolRun,
@@ -105,7 +107,9 @@ def _execute_code(options: Options, backend: SandboxBackend) -> Tool:
             source = code.encode()
         except UnicodeEncodeError:
             raise SandboxError("code holds characters that UTF-8 cannot write (lone surrogates)") from None
-        outcome = await box.exec(Program(command, {command[-1].rpartition("/")[2]: source}), limits)
+        program = Program(command, {command[-1].rpartition("/")[2]: source})
+        with told(run.progress) as hear:
+            outcome = await box.exec(program, limits, hear)
         return ToolResult(
             report(outcome, limits, max_characters=options.max_result_chars),
             is_error=outcome.exit_code != 0 or outcome.killed_by is not None,
@@ -145,14 +149,31 @@ def _protected(path: str) -> str | None:
     return None
 
 
-def _described(options: Options, languages: Sequence[str]) -> str:
-    network = "no network"
-    return (
-        f"Run {' or '.join(languages)} code in the sandbox and get what it prints.\n\n"
-        f"It starts in {WORKING_FOLDER}, whose files stay for the next call; there is {network}, and the workspace's "
-        f"files are not there until create_sandbox copies them. It may take {options.timeout_seconds:g} seconds and "
-        f"{options.memory_mb} MB; processes that it leaves are ended."
+def _described(options: Options, capabilities: SandboxCapabilities) -> str:
+    network = "a" if capabilities.network else "no"
+    place = (
+        WORKING_FOLDER
+        if capabilities.isolated
+        else "a folder of the session, which file tools call /workspace"
     )
+    memory = f" and {options.memory_mb} MB" if "memory" in capabilities.limits else ""
+    return (
+        f"Run {' or '.join(capabilities.languages)} code in the sandbox and get what it prints.\n\n"
+        f"It starts in {place}, whose files stay for the next call; there is {network} network, and the workspace's "
+        f"files are not there until create_sandbox copies them. It may take {options.timeout_seconds:g} "
+        f"seconds{memory}; processes that it leaves are ended."
+    )
+
+
+def _refuse_open(options: Options, backend: SandboxBackend) -> None:
+    has = backend.capabilities
+    if options.require_isolation and (has.network or not has.isolated):
+        what = "reach a network" if has.isolated else "see the files of the machine and reach its network"
+        raise OptionsError(
+            f"sandbox: programs in the backend {options.backend.name!r} {what}",
+            remedy="Choose another backend or its walls, or write `require_isolation: false` if that is what you want.",
+            where="require_isolation",
+        )
 
 
 def _refuse_unkept(options: Options, backend: SandboxBackend) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from zeus_plugins.tools.mcp.names import prefix_of, tool_name
 
 from tests.support.agents import script, write_agent
-from zeus_runtime import Agent, ConfigError, MissingError, OptionsError
+from zeus_runtime import Agent, ConfigError, MissingError
 
 
 def servers(folder: Path, yaml: str, environ: dict[str, str] | None = None) -> Any:
@@ -82,7 +82,7 @@ def test_accounts_come_after_the_other_servers(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_wrong_is_refused_with_the_place(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / ".mcp.json").write_text(text)
-    with pytest.raises(OptionsError, match=re.escape(message)) as caught:
+    with pytest.raises(ConfigError, match=re.escape(message)) as caught:
         servers(tmp_path, "mcpServers: {fs: {command: x}}")
     assert ".mcp.json" in str(caught.value)
     assert caught.value.exit_code == 3

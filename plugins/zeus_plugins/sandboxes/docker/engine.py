@@ -1,4 +1,4 @@
-"""One session's sandbox: a container for each program, filled and emptied as tar archives."""
+"""One program over a folder: a container is made, filled and emptied as tar archives, and removed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import asyncio
 import secrets
 import tarfile
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from time import monotonic
-from typing import IO, Any, Final
+from typing import IO, Final
 
 from zeus_plugins.sandboxes.docker import command as commands
 from zeus_plugins.sandboxes.docker.options import Options
@@ -18,10 +19,9 @@ from zeus_runtime import (
     Outcome,
     Program,
     SandboxError,
-    SandboxFile,
-    SandboxFiles,
     SandboxLimit,
     SandboxLimits,
+    finished,
 )
 
 _ENGINE_SECONDS: Final = 120.0
@@ -29,49 +29,51 @@ _CHUNK: Final = 2**16
 _REASON_BYTES: Final = 2_000
 
 
-class Container:
-    """One session's sandbox: a container is made for each program anew, the files stay in its folder.
+class Engine:
+    """Docker or Podman, by the command line.
 
     Args:
         options: as the YAML has them.
-        files: the session's folder.
         client: the engine's command line client.
         environ: the client's environment.
+        podman: whether it is Podman's.
     """
 
     def __init__(
-        self, options: Options, files: SandboxFiles, client: str, environ: Mapping[str, str]
+        self, options: Options, client: str, environ: Mapping[str, str], *, podman: bool = False
     ) -> None:
+        self._podman = podman
         self._options = options
-        self._files = files
         self._client = client
         self._environ = dict(environ)
-        self._turn = asyncio.Lock()
 
-    async def exec(
+    async def run(
         self,
+        folder: Path,
         program: Program,
         limits: SandboxLimits,
-        on_output: Callable[[bytes], None] | None = None,
+        on_output: Callable[[bytes], None] | None,
     ) -> Outcome:
-        if any("\0" in each for each in (*program.arguments, *program.environ, *program.environ.values())):
-            raise SandboxError("a command, its arguments and its variables cannot hold a NUL character")
-        async with self._turn:
-            folder = self._files.make()
-            name = f"zeus-{secrets.token_hex(8)}"
-            try:
-                await self._ask(commands.made(self._options, name, limits))
-                content = await asyncio.to_thread(packed, folder)
-                await self._ask(commands.filled(name, WORKING_FOLDER), content)
-                if program.files:
-                    await self._ask(commands.filled(name, commands.TEMPORARY), packed_files(program.files))
-                return await self._run(name, program, limits, on_output)
-            finally:
-                await _whole(self._ask(commands.removed(name), must=False))
+        """Run a program over ``folder`` in a container that is made for it and gone when this returns or is cancelled.
+
+        Raises:
+            SandboxError: it could not be run, or its files not be kept.
+        """
+        name = f"zeus-{secrets.token_hex(8)}"
+        try:
+            await self._ask(commands.made(self._options, name, limits, podman=self._podman))
+            content = await asyncio.to_thread(packed, folder)
+            await self._ask(commands.filled(name, WORKING_FOLDER), content)
+            if program.files:
+                await self._ask(commands.filled(name, commands.TEMPORARY), packed_files(program.files))
+            return await self._run(name, folder, program, limits, on_output)
+        finally:
+            await finished(self._ask(commands.removed(name, podman=self._podman), must=False))
 
     async def _run(
         self,
         name: str,
+        folder: Path,
         program: Program,
         limits: SandboxLimits,
         on_output: Callable[[bytes], None] | None,
@@ -98,7 +100,7 @@ class Container:
         finally:
             if process.returncode is None:
                 process.kill()
-                await self._ask(commands.removed(name), must=False)
+                await self._ask(commands.removed(name, podman=self._podman), must=False)
                 # Read to the end: a client whose output nobody reads is never seen to end.
                 await process.communicate()
         seconds = monotonic() - started
@@ -107,39 +109,31 @@ class Container:
                 137, killed_by, bytes(kept), seconds, ("its files of this run: it was ended with them",)
             )
         code = process.returncode or 0
-        if code == 137 and (await self._ask(commands.memory_ran_out(name), must=False)).strip() == b"true":
+        if (
+            code == 137
+            and (await self._ask(commands.memory_ran_out(name, podman=self._podman), must=False)).strip()
+            == b"true"
+        ):
             killed_by = "memory"
         elif code == 153:
             killed_by = "file_size"
-        lost = await self._fetch(name, limits)
+        lost = await self._fetch(name, folder, limits)
         return Outcome(code, killed_by, bytes(kept), seconds, lost)
 
-    async def _fetch(self, name: str, limits: SandboxLimits) -> tuple[str, ...]:
+    async def _memory_ran_out(self, name: str) -> bool:
+        said = await self._ask(commands.memory_ran_out(name, podman=self._podman), must=False)
+        return said.strip() == b"true"
+
+    async def _fetch(self, name: str, folder: Path, limits: SandboxLimits) -> tuple[str, ...]:
         with tempfile.TemporaryFile() as archive:
             await self._ask(commands.emptied(name), output=archive)
             archive.seek(0)
             try:
                 return await asyncio.to_thread(
-                    unpack, archive, self._files.folder, max_bytes=limits.disk_bytes, max_files=limits.files
+                    unpack, archive, folder, max_bytes=limits.disk_bytes, max_files=limits.files
                 )
             except (tarfile.TarError, OSError) as error:
                 raise SandboxError(f"the program's files cannot be kept: {error}") from None
-
-    async def read(self, path: str, *, max_bytes: int) -> bytes:
-        async with self._turn:
-            return await asyncio.to_thread(self._files.read, path, max_bytes=max_bytes)
-
-    async def write(self, path: str, data: bytes) -> None:
-        async with self._turn:
-            await asyncio.to_thread(self._files.write, path, data)
-
-    async def list(self, path: str = WORKING_FOLDER, *, max_files: int = 1_000) -> Sequence[SandboxFile]:
-        async with self._turn:
-            return await asyncio.to_thread(self._files.list, path, max_files=max_files)
-
-    async def close(self) -> None:
-        async with self._turn:
-            return
 
     async def _started(
         self,
@@ -190,13 +184,3 @@ class Container:
             said = error[-_REASON_BYTES:].decode(errors="replace").strip()
             raise SandboxError(f"{self._options.command} {arguments[0]} failed: {said or process.returncode}")
         return out or b""
-
-
-async def _whole(work: Coroutine[Any, Any, bytes]) -> None:
-    """Await ``work`` to its end, also when this is cancelled."""
-    task = asyncio.ensure_future(work)
-    try:
-        await asyncio.shield(task)
-    except asyncio.CancelledError:
-        await asyncio.wait([task])
-        raise

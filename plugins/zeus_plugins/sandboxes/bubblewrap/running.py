@@ -1,0 +1,59 @@
+"""One program over a folder: files in, the program in namespaces of its own, files out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections.abc import Callable
+from pathlib import Path
+
+from zeus_plugins.sandboxes.bubblewrap.command import Root
+from zeus_plugins.sandboxes.bubblewrap.identity import fresh_identity
+from zeus_plugins.sandboxes.bubblewrap.process import standing
+from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
+from zeus_plugins.sandboxes.bubblewrap.staging import Staged, copy_in, copy_out, put_files
+from zeus_runtime import Outcome, Program, SandboxError, SandboxLimits, finished
+
+
+async def run(
+    bwrap: str,
+    root: Root,
+    folder: Path,
+    program: Program,
+    limits: SandboxLimits,
+    on_output: Callable[[bytes], None] | None,
+) -> Outcome:
+    """Run a program over ``folder`` in namespaces that are made for it and gone when this returns or is cancelled.
+
+    Raises:
+        SandboxError: it could not be run.
+    """
+    identity = fresh_identity()
+    owner = identity.uid if identity.changed else None
+    kept = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        async with standing(
+            bwrap, root, identity, limits, program, filter_program=filter_program(platform.machine())
+        ) as stands:
+            work, scratch = stands.folders[:2]
+            staged = await finished(asyncio.to_thread(_staged_in, kept, work, owner))
+            put_files(scratch, program.files, owner)
+            try:
+                ended = await stands.run(limits, on_output)
+            finally:
+                stands.kill()
+                lost = await finished(asyncio.to_thread(copy_out, work, kept, staged))
+    finally:
+        os.close(kept)
+    return Outcome(ended.exit_code, ended.killed_by, ended.output, ended.seconds, lost)
+
+
+def _staged_in(kept: int, work: int, owner: int | None) -> Staged:
+    try:
+        return copy_in(kept, work, owner)
+    except OSError as error:
+        raise SandboxError(
+            f"the session's files cannot be put into the sandbox: {error.strerror}",
+            remedy="Remove some of them, or raise disk_mb.",
+        ) from None

@@ -1,0 +1,203 @@
+"""Questions to the other machine, and who answers them there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import asyncssh
+
+from zeus_plugins.sandboxes.ssh.parcel import command, parcel
+from zeus_plugins.sandboxes.ssh.wire import (
+    ALIVE,
+    ALIVE_SECONDS,
+    ASKED,
+    DONE,
+    FAILED,
+    FILE,
+    OUTPUT,
+    frame,
+    next_frame,
+    said,
+)
+from zeus_runtime import SandboxError, SandboxUnavailableError, finished
+
+if TYPE_CHECKING:
+    from zeus_plugins.sandboxes.ssh.connection import Line
+    from zeus_plugins.sandboxes.ssh.options import Options
+
+_END_SECONDS: Final = 20.0
+_REASON_BYTES: Final = 2_000
+
+
+class Far:
+    """The other machine, which answers questions: a Python there that is sent what it must know, one at a time.
+
+    Whoever answered stays for the next question, since starting costs more than most questions do.
+
+    Args:
+        line: the connection.
+        options: as the YAML has them.
+    """
+
+    def __init__(self, line: Line, options: Options) -> None:
+        self._line = line
+        self._options = options
+        self._idle: list[_Watcher] = []
+
+    async def look(self) -> Mapping[str, Any]:
+        """What the machine offers: ``root``, where sessions' folders are; ``python``, whether programs have one.
+
+        Raises:
+            SandboxUnavailableError: it cannot be reached, or has not what is needed.
+        """
+        found: Mapping[str, Any] = await self.ask({"do": "look"})
+        return found
+
+    async def ask(
+        self,
+        question: Mapping[str, Any],
+        files: Mapping[str, bytes] | None = None,
+        on_output: Callable[[bytes], None] | None = None,
+    ) -> Any:
+        """The answer to a question; asked in vain or cancelled, nothing of it runs there any more.
+
+        Raises:
+            SandboxUnavailableError: the machine cannot be reached, or has not what is needed.
+            SandboxError: it could not do it, or the connection was lost.
+        """
+        options, given = self._options, files or {}
+        whole = {
+            "folder": options.folder,
+            "wrap": options.wrap,
+            "bwrap": options.bwrap,
+            "files": list(given),
+            **question,
+        }
+        watcher = await self._watcher()
+        try:
+            process = watcher.process
+            process.stdin.write(said(ASKED, whole))
+            for data in given.values():
+                process.stdin.write(frame(FILE, data))
+            kind, data = await _answered(process, on_output)
+        except (EOFError, asyncssh.Error, OSError) as error:
+            raise await self._broken(watcher.process, getattr(error, "reason", None) or str(error)) from None
+        except BaseException:
+            await finished(watcher.end())
+            raise
+        self._idle.append(watcher)
+        if kind == DONE:
+            return json.loads(data)
+        told = json.loads(data)
+        failure = SandboxUnavailableError if told["unavailable"] else SandboxError
+        raise failure(f"on {self._line.name}: {told['message']}", remedy=told["remedy"])
+
+    async def close(self) -> None:
+        """End those that wait for questions."""
+        idle, self._idle = self._idle, []
+        for each in idle:
+            await each.end()
+
+    async def _watcher(self) -> _Watcher:
+        while self._idle:
+            idle = self._idle.pop()
+            if idle.lives:
+                return idle
+        connection = await self._line.open()
+        try:
+            process = await connection.create_process(
+                command(self._options.python), encoding=None, stderr=asyncssh.PIPE
+            )
+            process.stdin.write(parcel())
+        except asyncssh.ChannelOpenError as error:
+            if connection.is_closed():
+                raise self._lost(error.reason) from None
+            raise SandboxError(
+                f"{self._line.name} runs no more at once over one connection: {error.reason}",
+                remedy="Raise MaxSessions in its sshd_config, or run fewer programs at once.",
+            ) from None
+        except (asyncssh.Error, OSError) as error:
+            self._line.drop()
+            raise self._lost(getattr(error, "reason", None) or str(error)) from None
+        return _Watcher(process)
+
+    async def _broken(self, process: asyncssh.SSHClientProcess[bytes], reason: str) -> Exception:
+        """Why there is no answer: the Python there could not begin, or the connection was lost."""
+        with suppress(TimeoutError, asyncssh.Error, OSError):
+            async with asyncio.timeout(2.0):
+                await process.wait_closed()
+        code = process.exit_status
+        if code is None and process.exit_signal is None:
+            self._line.drop()
+            return self._lost(reason)
+        if not code:
+            how = (
+                f"was killed ({process.exit_signal[0]})"
+                if process.exit_signal
+                else "heard nothing for too long"
+            )
+            return SandboxError(
+                f"what watched over the program on {self._line.name} {how}, and ended it", remedy="Try again."
+            )
+        text = b""
+        with suppress(asyncssh.Error, OSError):
+            text = await process.stderr.read(_REASON_BYTES)
+        told = text.decode(errors="replace").strip().splitlines()
+        return SandboxUnavailableError(
+            f"{self._options.python} on {self._line.name} cannot watch over programs: "
+            f"{told[-1] if told else f'it ended with {code}'}",
+            remedy="Install Python 3.11 or newer there, or name it with `python`.",
+        )
+
+    def _lost(self, reason: str) -> SandboxError:
+        return SandboxError(
+            f"the connection to {self._line.name} was lost ({reason}); what ran there is ended",
+            remedy="Try again: the connection is made anew.",
+        )
+
+
+class _Watcher:
+    """A Python there that answers questions; it is told every few seconds that somebody listens."""
+
+    def __init__(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        self.process = process
+        self._telling = asyncio.ensure_future(self._tell())
+
+    @property
+    def lives(self) -> bool:
+        return self.process.exit_status is None and not self.process.is_closing()
+
+    async def end(self) -> None:
+        """Wait until it has ended, which ends its program first: it does when nobody listens any more."""
+        self._telling.cancel()
+        process = self.process
+        with suppress(TimeoutError, asyncssh.Error, OSError):
+            async with asyncio.timeout(_END_SECONDS):
+                process.stdin.write_eof()
+                # Not read, output would keep the channel from closing.
+                while await process.stdout.read(2**16):
+                    pass
+                await process.wait_closed()
+        process.close()
+
+    async def _tell(self) -> None:
+        with suppress(asyncssh.Error, OSError):
+            while self.lives:
+                await asyncio.sleep(ALIVE_SECONDS)
+                self.process.stdin.write(frame(ALIVE))
+
+
+async def _answered(
+    process: asyncssh.SSHClientProcess[bytes], on_output: Callable[[bytes], None] | None
+) -> tuple[bytes, bytes]:
+    """The frame that ends an answer; the output before it is handed on as it comes."""
+    while True:
+        kind, data = await next_frame(process.stdout)
+        if kind in (DONE, FAILED):
+            return kind, data
+        if kind == OUTPUT and on_output is not None:
+            on_output(data)

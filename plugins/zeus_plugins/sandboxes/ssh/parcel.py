@@ -1,0 +1,94 @@
+"""The programs that the other machine needs, as one text that its Python can run: it need not have Zeus."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import zlib
+from functools import cache
+from importlib.abc import InspectLoader
+from importlib.util import find_spec
+from typing import Final
+
+from zeus_runtime import SandboxLimits, ZeusError, finished, remove_older
+
+_MODULES: Final = (
+    "zeus_plugins.sandboxes.bubblewrap.command",
+    "zeus_plugins.sandboxes.bubblewrap.host",
+    "zeus_plugins.sandboxes.bubblewrap.identity",
+    "zeus_plugins.sandboxes.bubblewrap.process",
+    "zeus_plugins.sandboxes.bubblewrap.running",
+    "zeus_plugins.sandboxes.bubblewrap.seccomp",
+    "zeus_plugins.sandboxes.bubblewrap.staging",
+    "zeus_plugins.sandboxes.bubblewrap.syscalls",
+    "zeus_plugins.sandboxes.bubblewrap.watch",
+    "zeus_plugins.sandboxes.ssh.far",
+    "zeus_plugins.sandboxes.ssh.plain",
+    "zeus_plugins.sandboxes.ssh.wire",
+)
+_PUBLIC: Final = "zeus_runtime"
+_PUBLIC_NAMES: Final = (ZeusError, SandboxLimits, finished, remove_older)
+"""Names of ``zeus_runtime`` whose modules hold all that those above import from it, lower ones first."""
+
+_BEGIN: Final = """\
+import os, sys, zlib
+def read(size):
+    data = b''
+    while len(data) < size:
+        more = os.read(0, size - len(data))
+        if not more:
+            raise SystemExit(1)
+        data += more
+    return data
+if sys.version_info < (3, 11):
+    sys.exit('it is Python ' + sys.version.split()[0] + ', and 3.11 or newer is needed')
+exec(zlib.decompress(read(int.from_bytes(read(4), 'big'))).decode())
+"""
+
+_IMPORT: Final = """\
+import sys
+from importlib.abc import Loader, MetaPathFinder
+from importlib.util import spec_from_loader
+
+class Sent(MetaPathFinder, Loader):
+    def find_spec(self, name, path=None, target=None):
+        if name in SOURCES:
+            return spec_from_loader(name, self, is_package=any(other.startswith(name + '.') for other in SOURCES))
+    def create_module(self, spec):
+        return None
+    def exec_module(self, module):
+        exec(compile(SOURCES[module.__name__], module.__name__, 'exec'), module.__dict__)
+
+sys.meta_path.insert(0, Sent())
+from zeus_plugins.sandboxes.ssh.far import main
+main()
+"""
+
+
+def command(python: str) -> str:
+    """The command line that starts ``python`` there and lets it read the parcel from its standard input."""
+    return f"exec {shlex.quote(python)} -I -S -c {shlex.quote(f'exec({json.dumps(_BEGIN)})')}"
+
+
+@cache
+def parcel() -> bytes:
+    """What is sent to it first."""
+    public = dict.fromkeys(each.__module__ for each in _PUBLIC_NAMES)
+    sources = {name: _source(name) for name in (*_MODULES, *public)}
+    for name in list(sources):
+        folder = name.rpartition(".")[0]
+        while folder:
+            sources.setdefault(folder, "")
+            folder = folder.rpartition(".")[0]
+    sources[_PUBLIC] = "\n".join(f"from {name} import *" for name in public)
+    packed = zlib.compress(f"SOURCES = {sources!r}\n{_IMPORT}".encode(), 9)
+    return len(packed).to_bytes(4, "big") + packed
+
+
+def _source(name: str) -> str:
+    found = find_spec(name)
+    assert found is not None
+    assert isinstance(found.loader, InspectLoader)
+    text = found.loader.get_source(name)
+    assert text is not None
+    return text

@@ -1,0 +1,55 @@
+"""What a program prints, told while it runs: at once, then in pieces a tenth of a second apart."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import asyncio
+
+INTERVAL_SECONDS: Final = 0.1
+MOST_CHARACTERS: Final = 4_000
+"""Of one piece: of what comes faster, its end."""
+
+
+@contextmanager
+def told(tell: Callable[[str], object]) -> Iterator[Callable[[bytes], None]]:
+    """While inside, what is given to the function that this gives is told as text, none of it twice.
+
+    The last piece may not be told: the program's end tells all.
+    """
+    import asyncio
+
+    telling = _Telling(tell, asyncio.get_running_loop())
+    try:
+        yield telling.hear
+    finally:
+        telling.close()
+
+
+class _Telling:
+    def __init__(self, tell: Callable[[str], object], loop: asyncio.AbstractEventLoop) -> None:
+        self._tell = tell
+        self._loop = loop
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._text = ""
+        self._timer: asyncio.TimerHandle | None = None
+
+    def hear(self, data: bytes) -> None:
+        self._text = (self._text + self._decoder.decode(data))[-MOST_CHARACTERS:]
+        if self._timer is None:
+            self._say()
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _say(self) -> None:
+        self._timer = None
+        if self._text:
+            text, self._text = self._text, ""
+            self._tell(text)
+            self._timer = self._loop.call_later(INTERVAL_SECONDS, self._say)

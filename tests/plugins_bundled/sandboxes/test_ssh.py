@@ -1,0 +1,375 @@
+"""Programs on another machine: whom it is believed to be, what happens when it is lost, and what is kept there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import shutil
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import pytest
+from zeus_plugins.sandboxes.ssh import asking, wire
+from zeus_plugins.sandboxes.ssh.backend import Ssh
+from zeus_plugins.sandboxes.ssh.options import Options
+from zeus_plugins.sandboxes.ssh.parcel import command, parcel
+from zeus_plugins.sandboxes.ssh.wire import ASKED, next_frame, said
+
+from tests.support.sandboxes import bubblewrap, processes_with
+from tests.support.ssh_server import Server, keys, known, own_server
+from zeus_runtime import (
+    Agent,
+    ConfigError,
+    Program,
+    SandboxBackend,
+    SandboxError,
+    SandboxLimits,
+    SandboxUnavailableError,
+    Secret,
+)
+from zeus_runtime.events import ToolCallResult
+from zeus_runtime.testing import ScriptedModel, calling
+
+pytestmark = pytest.mark.xdist_group("sandbox")
+WAITS = "while :; do sleep 0.05; done"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with own_server(tmp_path_factory.mktemp("ssh")) as running:
+        yield running
+
+
+def backend(server: Server, folder: Path, **more: Any) -> Ssh:
+    given = {"wrap": "none", "folder": str(folder / "there"), "python": sys.executable, **more}
+    return Ssh(Options(**server.options(**given)), folder, {})
+
+
+def refusal(made: SandboxBackend) -> SandboxUnavailableError:
+    with pytest.raises(SandboxUnavailableError) as refused:
+        made.check()
+    assert refused.value.exit_code == 4
+    return refused.value
+
+
+def shell(script: str) -> Program:
+    return Program(("/bin/sh", "-c", script))
+
+
+def test_a_machine_that_nobody_knows_is_refused_with_its_fingerprint(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "known").write_text("")
+    error = refusal(backend(server, tmp_path, known_hosts="known"))
+    assert "is not in known" in error.message
+    assert asyncssh.read_public_key(server.folder / "host_key.pub").get_fingerprint() in error.message
+    assert f"ssh-keyscan -p {server.port} 127.0.0.1 >> known" in str(error.remedy)
+
+
+def test_a_machine_with_another_key_than_before_is_refused(server: Server, tmp_path: Path) -> None:
+    keys(tmp_path / "other")
+    known(tmp_path / "other", server.port)
+    error = refusal(backend(server, tmp_path, known_hosts="other/known_hosts"))
+    assert "has another key" in error.message
+    assert "ssh-keygen -R" in str(error.remedy)
+
+
+def test_without_a_file_of_known_machines_none_is_trusted(server: Server, tmp_path: Path) -> None:
+    assert "cannot be read" in refusal(backend(server, tmp_path, known_hosts="nowhere")).message
+
+
+def test_a_key_that_the_machine_does_not_know_is_refused(server: Server, tmp_path: Path) -> None:
+    keys(tmp_path / "other")
+    error = refusal(backend(server, tmp_path, key=str(tmp_path / "other/key")))
+    assert "does not let" in error.message
+    assert "ssh-agent" in str(error.remedy)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [(None, "cannot be used"), ("wrong", "with this passphrase"), ("right", "")]
+)
+def test_a_key_with_a_passphrase_needs_it(
+    server: Server, tmp_path: Path, given: str | None, said: str
+) -> None:
+    key = asyncssh.read_private_key(server.folder / "key")
+    key.write_private_key(tmp_path / "locked", "pkcs8-pem", passphrase="right")
+    made = backend(server, tmp_path, key="locked", passphrase=None if given is None else Secret(given))
+    if said:
+        error = refusal(made)
+        assert said in error.message
+        assert "right" not in str(error)
+    else:
+        made.check()
+
+
+async def test_the_keys_of_ssh_agent_are_used(server: Server, tmp_path: Path) -> None:
+    if shutil.which("ssh-agent") is None:
+        pytest.skip("ssh-agent is not installed here")
+    place = tmp_path / "agent"
+    agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(place)], stdout=subprocess.DEVNULL)
+    try:
+        while not place.exists():
+            await asyncio.sleep(0.01)
+        async with asyncssh.connect_agent(str(place)) as client:
+            await client.add_keys([asyncssh.read_private_key(server.folder / "key")])
+        options = server.options(key=None, wrap="none", folder=str(tmp_path / "there"), python=sys.executable)
+        Ssh(Options(**options), tmp_path, {"SSH_AUTH_SOCK": str(place)}).check()
+    finally:
+        agent.kill()
+        agent.wait()
+
+
+def test_a_machine_that_does_not_answer_is_off(server: Server, tmp_path: Path) -> None:
+    assert "cannot be reached" in refusal(backend(server, tmp_path, port=1)).message
+
+
+def test_a_machine_without_a_python_that_can_watch_is_off(server: Server, tmp_path: Path) -> None:
+    assert "no-such-python: not found" in refusal(backend(server, tmp_path, python="no-such-python")).message
+    old = tmp_path / "python3"
+    old.write_text("#!/bin/sh\necho 'it is Python 3.6, and 3.11 or newer is needed' >&2\nexit 1\n")
+    old.chmod(0o755)
+    assert "3.11 or newer" in refusal(backend(server, tmp_path, python=str(old))).message
+
+
+def test_a_machine_without_bubblewrap_is_off_and_never_runs_without_walls(
+    server: Server, tmp_path: Path
+) -> None:
+    bubblewrap(tmp_path)
+    error = refusal(backend(server, tmp_path, wrap="bubblewrap", bwrap="no-such-bwrap"))
+    assert "no-such-bwrap is not installed there" in error.message
+    assert "apt-get install bubblewrap" in str(error.remedy)
+
+
+async def test_bubblewrap_that_goes_away_ends_the_sandbox_and_not_its_walls(
+    server: Server, tmp_path: Path
+) -> None:
+    bubblewrap(tmp_path)
+    program = tmp_path / "bwrap"
+    program.symlink_to(str(shutil.which("bwrap")))
+    made = backend(server, tmp_path, wrap="bubblewrap", bwrap=str(program))
+    box = await made.create("s1")
+    program.unlink()
+    with pytest.raises(SandboxUnavailableError, match="not installed there"):
+        await box.exec(shell(f"touch {tmp_path}/ran"), SandboxLimits())
+    assert not (tmp_path / "ran").exists()
+    await made.aclose()
+
+
+async def test_what_is_sent_needs_no_zeus_there(tmp_path: Path) -> None:
+    """A Python that sees no installed package answers."""
+    process = await asyncio.create_subprocess_shell(
+        command(getattr(sys, "_base_executable", sys.executable)),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={"HOME": str(tmp_path)},
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    question = {"do": "look", "folder": "boxes", "wrap": "none", "bwrap": "bwrap", "files": []}
+    process.stdin.write(parcel() + said(ASKED, question))
+    kind, data = await next_frame(process.stdout)
+    assert (kind, json.loads(data)["root"]) == (wire.DONE, str(tmp_path / "boxes"))
+    process.stdin.close()
+    assert await process.wait() == 0
+
+
+@pytest.mark.parametrize("wrap", ["none", "bubblewrap"])
+async def test_a_connection_that_is_cut_is_said_and_leaves_nothing_running(
+    server: Server, tmp_path: Path, wrap: str
+) -> None:
+    if wrap == "bubblewrap":
+        bubblewrap(tmp_path)
+    made = backend(server, tmp_path, wrap=wrap)
+    box = await made.create("s1")
+    word = f"left{secrets.token_hex(4)}"
+    heard = asyncio.Event()
+    script = f": {word}; echo kept > kept; (setsid sh -c ': {word}; {WAITS}' &) ; echo begun; {WAITS}"
+    running = asyncio.ensure_future(box.exec(shell(script), SandboxLimits(), lambda _data: heard.set()))
+    await asyncio.wait_for(heard.wait(), 30)
+    assert processes_with(word)
+    server.cut()
+    with pytest.raises(SandboxError, match="was lost") as lost:
+        await running
+    assert "made anew" in str(lost.value.remedy)
+    async with asyncio.timeout(30):
+        while processes_with(word):
+            await asyncio.sleep(0.02)
+    outcome = await box.exec(shell("cat kept"), SandboxLimits())
+    assert outcome.output == b"kept\n"
+    await made.aclose()
+
+
+async def test_a_program_ends_in_time_there_when_nobody_here_listens(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection stands, and this side says nothing any more: the other one gives up by itself."""
+    monkeypatch.setattr(asking, "ALIVE_SECONDS", 3_600)
+    source = parcel()
+    short = _altered(source, b"SILENT_SECONDS: Final = 30.0", b"SILENT_SECONDS: Final = 0.5")
+    monkeypatch.setattr(asking, "parcel", lambda: short)
+    made = backend(server, tmp_path)
+    made._seen = {"root": str(tmp_path / "there"), "python": True}
+    box = await made.create("s1")
+    word = f"left{secrets.token_hex(4)}"
+    with pytest.raises(SandboxError, match="heard nothing for too long"):
+        await box.exec(shell(f": {word}; {WAITS}"), SandboxLimits())
+    assert processes_with(word) == []
+    await made.aclose()
+
+
+def _altered(packed: bytes, old: bytes, new: bytes) -> bytes:
+    import zlib
+
+    text = zlib.decompress(packed[4:])
+    assert old in text
+    again = zlib.compress(text.replace(old, new))
+    return len(again).to_bytes(4, "big") + again
+
+
+async def test_processes_that_flee_their_session_are_ended_with_the_program(
+    server: Server, tmp_path: Path
+) -> None:
+    made = backend(server, tmp_path)
+    box = await made.create("s1")
+    word = f"left{secrets.token_hex(4)}"
+    script = f"(setsid sh -c '(setsid sh -c \": {word}; {WAITS}\" &)' &); sleep 0.2; echo done"
+    outcome = await box.exec(shell(script), SandboxLimits())
+    assert outcome.output == b"done\n"
+    assert processes_with(word) == []
+    await made.aclose()
+
+
+async def test_without_walls_memory_and_file_size_are_limited_all_the_same(
+    server: Server, tmp_path: Path
+) -> None:
+    made = backend(server, tmp_path)
+    box = await made.create("s1")
+    code = b"held = bytearray(b'x') * 300_000_000\nimport time\ntime.sleep(60)"
+    program = Program(("python3", "/tmp/code.py"), {"code.py": code})
+    outcome = await box.exec(program, SandboxLimits(memory_bytes=100 * 2**20))
+    assert outcome.killed_by == "memory"
+    outcome = await box.exec(shell("exec head -c 3000000 /dev/zero > big"), SandboxLimits(file_bytes=2**20))
+    assert outcome.killed_by == "file_size"
+    assert (tmp_path / "there/s1/big").stat().st_size == 2**20
+    await made.aclose()
+
+
+async def test_links_are_followed_within_the_folder_and_not_out_of_it(server: Server, tmp_path: Path) -> None:
+    made = backend(server, tmp_path)
+    box = await made.create("s1")
+    (tmp_path / "secret").write_text("secret")
+    await box.write("in/deep/file", b"inside")
+    await box.exec(
+        shell(
+            f"""ln -s {tmp_path} folder; ln -s {tmp_path}/secret absolute; ln -s ../../secret up; ln -s loop loop
+            ln -s in/deep fine; ln -s ../in/../../../secret in/round; mkfifo pipe; ln -s nowhere dangling"""
+        ),
+        SandboxLimits(),
+    )
+    assert await box.read("fine/file", max_bytes=10) == b"inside"
+    for path in (
+        "folder/secret",
+        "absolute",
+        "up",
+        "loop",
+        "in/round",
+        "pipe",
+        "../../secret",
+        "in/deep/../../../secret",
+        "dangling",
+        "in",
+    ):
+        with pytest.raises(SandboxError):
+            await box.read(path, max_bytes=1_000)
+    for path in ("folder/secret", "absolute", "up", "in/round", "../secret", "in", ""):
+        with pytest.raises(SandboxError):
+            await box.write(path, b"overwritten")
+    await box.write("fine/new", b"new")
+    assert await box.read("in/deep/new", max_bytes=10) == b"new"
+    assert (tmp_path / "secret").read_text() == "secret"
+    listed = {each.path: each.kind for each in await box.list()}
+    assert listed["/workspace/folder"] == "link"
+    assert "/workspace/pipe" not in listed
+    assert not any(path.startswith("/workspace/folder/") for path in listed)
+    await made.aclose()
+
+
+async def test_files_there_are_their_owners_alone(server: Server, tmp_path: Path) -> None:
+    made = backend(server, tmp_path)
+    await (await made.create("s1")).write("a/b", b"x")
+    await made.aclose()
+    for path, mode in (("there/s1", 0o700), ("there/s1/a", 0o700), ("there/s1/a/b", 0o600)):
+        assert stat.S_IMODE((tmp_path / path).stat().st_mode) == mode
+
+
+async def test_files_go_with_their_age_or_with_the_agent(server: Server, tmp_path: Path) -> None:
+    for name, days in (("old", 40), ("new", 5)):
+        (tmp_path / "there" / name).mkdir(parents=True)
+        os.utime(tmp_path / "there" / name, (time.time() - days * 86_400,) * 2)
+    made = backend(server, tmp_path, keep_days=30.0)
+    await (await made.create("s1")).write("a", b"x")
+    await made.aclose()
+    assert sorted(each.name for each in (tmp_path / "there").iterdir()) == ["new", "s1"]
+    made = backend(server, tmp_path, keep_days=0.0)
+    await (await made.create("s2")).write("a", b"x")
+    await made.aclose()
+    assert sorted(each.name for each in (tmp_path / "there").iterdir()) == ["new", "s1"]
+
+
+def config(folder: Path, server: Server, **more: Any) -> Path:
+    given = server.options(folder=str(folder / "there"), python=sys.executable, **more.pop("options", {}))
+    tool = {"backend": {"ssh": given}, **more}
+    path = folder / "zeus.yaml"
+    path.write_text(json.dumps({"version": 1, "model": "gpt-4o", "tools": [{"sandbox": tool}]}))
+    return path
+
+
+def test_a_machine_without_walls_needs_a_word_in_the_yaml(server: Server, tmp_path: Path) -> None:
+    config(tmp_path, server, options={"wrap": "none"})
+    with pytest.raises(ConfigError, match="see the files of the machine") as refused:
+        Agent.from_config(directory=tmp_path, environ={})
+    assert refused.value.exit_code == 3
+    config(tmp_path, server, options={"wrap": "none"}, require_isolation=False, max_processes=3)
+    with pytest.raises(ConfigError, match="max_processes cannot be kept"):
+        Agent.from_config(directory=tmp_path, environ={})
+
+
+def test_where_the_machine_is_not_there_the_tools_are_off_and_the_user_is_told(
+    server: Server, tmp_path: Path
+) -> None:
+    config(tmp_path, server, options={"port": 1})
+    (off,) = Agent.from_config(directory=tmp_path, environ={}).plan.off
+    assert "cannot be reached over SSH" in off.reason
+
+
+def test_a_passphrase_without_a_key_is_an_error_with_its_place(server: Server, tmp_path: Path) -> None:
+    config(tmp_path, server, options={"passphrase": "x", "key": None})
+    with pytest.raises(ConfigError, match="no key that it is for") as refused:
+        Agent.from_config(directory=tmp_path, environ={})
+    assert refused.value.diagnostics[0].position is not None
+
+
+async def test_an_agent_works_there(server: Server, tmp_path: Path) -> None:
+    bubblewrap(tmp_path)
+    config(tmp_path, server)
+    (tmp_path / "in.txt").write_text("6")
+    code = "open('out.txt', 'w').write(str(7 * int(open('in.txt').read())))\nprint(__import__('os').getcwd())"
+    model = ScriptedModel(
+        [
+            calling(("create_sandbox", {"files": ["/in.txt"]})),
+            calling(("execute_code", {"code": code})),
+            calling(("copy_from_sandbox", {"path": "/workspace/out.txt", "to": "/out.txt"})),
+            "done",
+        ]
+    )
+    async with Agent.from_config(directory=tmp_path, model=model, environ={}) as agent:
+        results = [each async for each in agent.stream("go") if isinstance(each, ToolCallResult)]
+    assert [each.is_error for each in results] == [False, False, False], [each.content for each in results]
+    assert results[1].content == "/workspace"
+    assert (tmp_path / "out.txt").read_text() == "42"
