@@ -28,8 +28,8 @@ from zeus_runtime.knowledge.words import packed_words
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from zeus_runtime.knowledge.on_behalf import OnBehalf
     from zeus_runtime.memory.embedding import Embedder
-    from zeus_runtime.store.database import Database
 
 BATCH: Final = 256
 """Chunks that are embedded and written together."""
@@ -90,7 +90,7 @@ class _Read:
 
 
 async def ingest(
-    database: Database,
+    database: OnBehalf,
     base: BaseInfo,
     embedder: Embedder,
     *,
@@ -109,7 +109,7 @@ async def ingest(
 class _Ingest:
     def __init__(
         self,
-        database: Database,
+        database: OnBehalf,
         base: BaseInfo,
         embedder: Embedder,
         now_ns: Callable[[], int],

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from zeus_runtime.knowledge.index import Hit, KnowledgeIndex
     from zeus_runtime.knowledge.ingest import Ingested, Progress
+    from zeus_runtime.knowledge.on_behalf import OnBehalf
     from zeus_runtime.knowledge.records import BaseInfo
     from zeus_runtime.memory.items import Caller
-    from zeus_runtime.store.database import Database
 
 TOP_K: Final = 5
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
@@ -79,7 +79,7 @@ class KnowledgeService:
         self._directory = directory
         self._open_embedder = open_embedder
         self._now_ns = now_ns
-        self._database: Database | None = None
+        self._database: OnBehalf | None = None
         self._embedder: Embedder | None = None
         self._index: KnowledgeIndex | None = None
 
@@ -203,7 +203,7 @@ class KnowledgeService:
         if embedder is not None:
             await embedder.close()
         if database is not None:
-            await database.close()
+            await database.database.close()
 
     async def _vector(
         self, query: str, bases: Sequence[BaseInfo], notices: list[str]
@@ -222,7 +222,7 @@ class KnowledgeService:
             return None, embedder.model
         return (found[0] if found[0].any() else None), embedder.model
 
-    async def _remove_sources(self, database: Database, base: BaseInfo, paths: Sequence[str]) -> int:
+    async def _remove_sources(self, database: OnBehalf, base: BaseInfo, paths: Sequence[str]) -> int:
         from zeus_runtime.knowledge import records
 
         now_ms = self._now_ns() // 1_000_000
@@ -288,15 +288,16 @@ class KnowledgeService:
     async def _claimed(self, base: BaseInfo) -> Callable[[], None]:
         database = await self._open()
         try:
-            return await database.claim(f"knowledge-{base.key}")
+            return await database.database.claim(f"knowledge-{base.key}")
         except UsageError:
             raise UsageError(
                 f"the knowledge base {base.name!r} is being written elsewhere",
                 remedy="Wait until that is done.",
             ) from None
 
-    async def _open(self) -> Database:
+    async def _open(self) -> OnBehalf:
         if self._database is None:
+            from zeus_runtime.knowledge.on_behalf import OnBehalf
             from zeus_runtime.store.database import Database
             from zeus_runtime.store.schema import ready
 
@@ -306,7 +307,7 @@ class KnowledgeService:
             except BaseException:
                 await database.close()
                 raise
-            self._database = database
+            self._database = OnBehalf(database, self.caller)
         return self._database
 
     def _model(self) -> Embedder:
