@@ -305,7 +305,9 @@ class _Ingest:
         found: dict[str, bytes] = {}
         width = 4 * self._embedder.dimension
         for each in (read.known, self._partial.get(str(read.found.path))):
-            if each is not None and each.made_with.split("|", 3)[3:] == self._made_with.split("|", 3)[3:]:
+            if each is not None and records.embedded_by(each.made_with) == records.embedded_by(
+                self._made_with
+            ):
                 found |= await self._database.run(partial(records.vectors_of, document=each.key))
         return {text: vector for text, vector in found.items() if len(vector) == width}
 

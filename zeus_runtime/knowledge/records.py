@@ -61,6 +61,11 @@ class KnownDocument(NamedTuple):
     chunks: int
 
 
+def embedded_by(made_with: str) -> str:
+    """The embedding model and its dimension, of what a document was made with: version, cutting, cutting, model."""
+    return made_with.split("|", 3)[-1]
+
+
 class NewChunk(NamedTuple):
     """A chunk to be written."""
 
