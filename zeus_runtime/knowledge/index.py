@@ -90,7 +90,7 @@ class KnowledgeIndex:
         """The best chunks of several bases, taken as one collection.
 
         Args:
-            vectors: the query's by model and dimension, of length 1; bases of another model are searched by words alone.
+            vectors: the query's by model and dimension, of length 1; a base of another is searched by words alone.
         """
         shelves = [self._shelf(connection, base) for base in bases]
         near = _best(
