@@ -10,7 +10,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.models.litellm.options import Options
-from zeus_runtime import OptionsError
+from zeus_runtime import MAX_PICTURE_BYTES, OptionsError, PictureSight
 
 if TYPE_CHECKING:
     from zeus_runtime import Build, ModelError, ModelPiece, ModelProfile, ModelRequest, Usage
@@ -49,7 +49,14 @@ def create(options: Options, build: Build) -> LitellmModel:
                 f"model.litellm.extra may not set {key!r}",
                 remedy=f"Use model.litellm.{own}" if own else "Zeus sets it itself: remove it",
             )
-    return LitellmModel(options, build.environ, build.profile)
+    return LitellmModel(options, build.environ, build.profile, _sight(options, build))
+
+
+def _sight(options: Options, build: Build) -> PictureSight:
+    profile = build.profile
+    if profile.name != options.model and build.profile_of is not None:
+        profile = build.profile_of(options.model)
+    return PictureSight(profile, lambda path: build.workspace.read(path, max_bytes=MAX_PICTURE_BYTES))
 
 
 class LitellmModel:
@@ -59,12 +66,16 @@ class LitellmModel:
         options: what the YAML says.
         environ: the process environment with ``.env`` beneath it.
         profile: the model's prices.
+        sight: what it sees of pictures.
     """
 
-    def __init__(self, options: Options, environ: Mapping[str, str], profile: ModelProfile) -> None:
+    def __init__(
+        self, options: Options, environ: Mapping[str, str], profile: ModelProfile, sight: PictureSight
+    ) -> None:
         self._options = options
         self._environ = environ
         self._profile = profile
+        self._sight = sight
 
     @property
     def name(self) -> str:
@@ -88,6 +99,7 @@ class LitellmModel:
         from zeus_runtime import ModelError, ModelResponse, cost_usd
 
         litellm = await library()
+        request = await self._sight.request(request)
         arguments = {**credentials(litellm, self._options, self._environ), **self._arguments(request)}
         assembly = Assembly(taken=call_ids(request.messages), seed=seed_of(request.messages))
         finish_reason, model, usage = "stop", "", None

@@ -16,12 +16,23 @@ from zeus_plugins.tools.filesystem.patterns import (
     parts_of,
 )
 from zeus_plugins.tools.filesystem.texts import SNIFFED_BYTES, binary_kind, plural
-from zeus_runtime import Maximum, Minimum, Tool, ToolResult, WorkspaceError, ZeusError, printable, tool
+from zeus_runtime import (
+    MAX_PICTURE_BYTES,
+    Maximum,
+    Minimum,
+    Tool,
+    ToolResult,
+    WorkspaceError,
+    ZeusError,
+    keep_picture,
+    printable,
+    tool,
+)
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.filesystem.pages import Page
     from zeus_plugins.tools.filesystem.search import Findings
-    from zeus_runtime import Build, FileEntry, WorkspaceFiles
+    from zeus_runtime import Build, FileEntry, Picture, WorkspaceFiles
 
 
 class PatternError(ZeusError):
@@ -72,7 +83,7 @@ def _read_file(files: WorkspaceFiles, options: Options) -> Tool:
         offset: Annotated[int, Minimum(1)] = 1,
         limit: Annotated[int | None, Minimum(1)] = None,
     ) -> ToolResult:
-        """Read a text file, whole or by pages.
+        """Read a text file, whole or by pages, or look at a picture.
 
         Each line comes as number, tab, text; a note at the end says what is left.
 
@@ -90,6 +101,8 @@ def _read_file(files: WorkspaceFiles, options: Options) -> Tool:
             where = printable(files.normalize(path))
             start = file.read(SNIFFED_BYTES)
             kind = binary_kind(start)
+            if kind is not None and (picture := _picture(file, where, files)) is not None:
+                return ToolResult(picture.label, pictures=(picture,))
             if kind is not None:
                 return ToolResult(
                     f"{where} is {kind} ({_size(file):,} bytes); read_file shows UTF-8 text only.",
@@ -100,6 +113,13 @@ def _read_file(files: WorkspaceFiles, options: Options) -> Tool:
             return _page_result(page, where, _size(file))
 
     return read_file
+
+
+def _picture(file: BinaryIO, where: str, files: WorkspaceFiles) -> Picture | None:
+    """The picture that the file is, kept as it is now; None for another file or one that is too large."""
+    file.seek(0)
+    data = file.read(MAX_PICTURE_BYTES + 1)
+    return keep_picture(data, where, files) if len(data) <= MAX_PICTURE_BYTES else None
 
 
 def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
