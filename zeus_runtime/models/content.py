@@ -40,7 +40,7 @@ def calls_of(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
 
 
 def whole_text(message: BaseMessage) -> str:
-    """All that a model reads of a message: its content, the labels of its pictures, the names and arguments of its calls."""
+    """All that a model reads of a message: content, labels of pictures, names and arguments of calls."""
     content = message.content
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     calls = [f"{call['name']} {_argument_text(call['args'])}" for call in calls_of(message)]

@@ -5,8 +5,9 @@ Every command that reads a config creates the model, few call it: what a call ne
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.models.litellm.options import Options
@@ -49,7 +50,7 @@ def create(options: Options, build: Build) -> LitellmModel:
                 f"model.litellm.extra may not set {key!r}",
                 remedy=f"Use model.litellm.{own}" if own else "Zeus sets it itself: remove it",
             )
-    return LitellmModel(options, build.environ, build.profile, _sight(options, build))
+    return LitellmModel(options, build.environ, build.profile, partial(_sight, options, build))
 
 
 def _sight(options: Options, build: Build) -> PictureSight:
@@ -66,16 +67,24 @@ class LitellmModel:
         options: what the YAML says.
         environ: the process environment with ``.env`` beneath it.
         profile: the model's prices.
-        sight: what it sees of pictures.
+        sight: makes what it sees of pictures.
     """
 
     def __init__(
-        self, options: Options, environ: Mapping[str, str], profile: ModelProfile, sight: PictureSight
+        self,
+        options: Options,
+        environ: Mapping[str, str],
+        profile: ModelProfile,
+        sight: Callable[[], PictureSight],
     ) -> None:
         self._options = options
         self._environ = environ
         self._profile = profile
-        self._sight = sight
+        self._open_sight = sight
+
+    @cached_property
+    def _sight(self) -> PictureSight:
+        return self._open_sight()
 
     @property
     def name(self) -> str:
