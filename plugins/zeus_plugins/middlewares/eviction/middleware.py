@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from zeus_plugins.middlewares.eviction.choice import Choice, too_large, too_much
 from zeus_plugins.middlewares.eviction.options import Options
 from zeus_plugins.middlewares.eviction.preview import preview
-from zeus_runtime import Budget, Build, Edit, Evict, Item, Middleware, View, arrivals
+from zeus_runtime import Budget, Build, Edit, Evict, Item, Middleware, View, arrivals, pictures_of
 
 
 class Eviction(Middleware):
@@ -55,6 +55,8 @@ class Eviction(Middleware):
         kind, _, tool = item.source.partition(":")
         what = f"The result of {tool}" if kind == "tool" else "The user's message"
         head = f"[{what} has {item.tokens:,} tokens in {lines:,} lines and is kept whole in {handle}{self._ways()}."
+        if gone := [picture.path for picture in pictures_of(item.message)]:
+            head += f" Its pictures are no longer shown: {', '.join(gone)}."
         return f"{head} Its first {shown} lines:]\n{start}" if shown else f"{head}]"
 
     def _start(self, text: str, max_tokens: int) -> tuple[str, int, int]:
