@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 from zeus_plugins.tools.filesystem.options import Options
@@ -54,7 +55,7 @@ def create(options: Options, build: Build) -> Sequence[Tool]:
         except ValueError as error:
             raise PatternError(f"filesystem: {error}", remedy="Write several patterns.") from None
     files = build.workspace
-    reads = [_ls(files, options), _read_file(files, options)]
+    reads = [_ls(files, options), _read_file(files, options, sees=build.profile.vision)]
     writes = [] if options.read_only else [_write_file(files, options), _edit_file(files, options)]
     return [*reads, *writes, _glob(files, options), _grep(files, options)]
 
@@ -76,14 +77,14 @@ def _ls(files: WorkspaceFiles, options: Options) -> Tool:
     return ls
 
 
-def _read_file(files: WorkspaceFiles, options: Options) -> Tool:
+def _read_file(files: WorkspaceFiles, options: Options, *, sees: bool) -> Tool:
     @tool(category="filesystem", access="read", replayable_result=True)
     def read_file(
         path: str,
         offset: Annotated[int, Minimum(1)] = 1,
         limit: Annotated[int | None, Minimum(1)] = None,
     ) -> ToolResult:
-        """Read a text file, whole or by pages, or look at a picture.
+        """Read a text file, whole or by pages.
 
         Each line comes as number, tab, text; a note at the end says what is left.
 
@@ -101,7 +102,7 @@ def _read_file(files: WorkspaceFiles, options: Options) -> Tool:
             where = printable(files.normalize(path))
             start = file.read(SNIFFED_BYTES)
             kind = binary_kind(start)
-            if kind is not None and (picture := _picture(file, where, files)) is not None:
+            if sees and kind is not None and (picture := _picture(file, where, files)) is not None:
                 return ToolResult(picture.label, pictures=(picture,))
             if kind is not None:
                 return ToolResult(
@@ -112,7 +113,10 @@ def _read_file(files: WorkspaceFiles, options: Options) -> Tool:
             page = read_page(file, offset, limits, lambda: remaining() <= 0)
             return _page_result(page, where, _size(file))
 
-    return read_file
+    if not sees:
+        return read_file
+    seeing = read_file.description.replace("by pages.", "by pages; or look at a picture.", 1)
+    return replace(read_file, description=seeing)
 
 
 def _picture(file: BinaryIO, where: str, files: WorkspaceFiles) -> Picture | None:
