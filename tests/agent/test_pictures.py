@@ -19,6 +19,7 @@ from tests.support.agents import events_of, play
 from tests.support.pictures import png
 from tests.support.provider import Call, Provider, Reply
 from zeus_runtime import Agent
+from zeus_runtime.cli.transcript import transcript
 from zeus_runtime.events import Event, Notice, RunCompleted, ToolCallResult
 
 pytestmark = pytest.mark.xdist_group("litellm")
@@ -96,6 +97,12 @@ def killed_at(request: int, provider: Provider, folder: Path, *words: str) -> No
     running.communicate()
 
 
+def said(folder: Path, *words: str) -> str:
+    """What ``zeus`` says on its standard output."""
+    command = [sys.executable, "-m", "zeus_runtime", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
 def notices(events: list[Event]) -> list[str]:
     return [each.message for each in events if isinstance(each, Notice) and each.code == "picture_not_shown"]
 
@@ -116,6 +123,20 @@ async def test_an_attached_and_a_named_picture_stand_in_the_users_message(tmp_pa
         everything = json.dumps(provider.requests[0].body)
         assert "640x480" in everything
         assert "/attached_files/" in everything
+
+
+async def test_what_was_sent_can_be_looked_at_with_its_pictures(tmp_path: Path) -> None:
+    calls = [Call("look", '{"name": "harbour.png"}', "c1")]
+    with Provider(Reply(calls=calls), Reply("a harbour")) as provider:
+        async with opened(tmp_path, provider, "openai") as agent:
+            events = await events_of(agent.stream("see", attachments=["harbour.png"]))
+            history = await agent.history(events[-1].session)  # type: ignore[union-attr]
+    rows = json.loads(said(tmp_path, "context", "show", "--format", "json"))["rows"]
+    pictures = {(row["name"], row["count"], row["tokens"]) for row in rows if row["part"] == "pictures"}
+    assert pictures == {("user", 1, 85 + 170 * 2), ("tool:look", 1, 85 + 170 * 2)}
+    messages = {row["name"]: row["tokens"] for row in rows if row["part"] == "messages"}
+    assert messages["user"] < 20
+    assert "[picture harbour.png: PNG, 640x480" in transcript(history)
 
 
 async def test_the_bytes_are_kept_once_and_the_log_only_names_them(tmp_path: Path) -> None:

@@ -121,6 +121,17 @@ def test_results_stay_together_nothing_is_lost_and_marks_stay_behind_what_they_m
         assert len(shown) == len(messages)
 
 
+@given(st.integers(0, 60), st.integers(5, 25))
+def test_of_too_many_pictures_the_newest_are_shown_and_the_others_named(count: int, most: int) -> None:
+    messages = [HumanMessage("see", additional_kwargs=kept_with([MAP])) for _ in range(count)]
+    shown = with_pictures(ModelRequest("", messages), url, in_results=False, most=most).messages
+    kinds = [each.content[-1]["type"] for each in shown]  # type: ignore[index]
+    assert kinds == sorted(kinds, reverse=True), "what is named comes first"
+    images = kinds.count("image_url")
+    assert images <= most
+    assert images == count if count <= most else images > most - most // 5 - 1
+
+
 def test_a_request_without_pictures_is_the_same_one() -> None:
     request = ModelRequest("", [HumanMessage("hello")])
     assert list(with_pictures(request, url, in_results=False).messages) == list(request.messages)

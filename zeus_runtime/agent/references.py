@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from zeus_runtime.errors import UsageError
-from zeus_runtime.models.pictures import Picture, not_seen, picture_of, too_large
+from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, picture_of, too_large
 from zeus_runtime.tools.attached import keep
 from zeus_runtime.tools.paths import WorkspaceError, printable
 
@@ -33,8 +33,6 @@ COMPONENT: Final = "resources"
 MAX_BYTES: Final = 50_000_000
 MAX_MATCHES: Final = 50
 """Files that one pattern with ``*`` or ``?`` means."""
-MOST_PICTURES: Final = 20
-"""Pictures of one message that a model is shown: what the strictest provider takes in a request (Bedrock)."""
 
 _MENTION: Final = re.compile(r"""(?<![^\s("'\[{<,;:])@(?:"([^"\n]+)"|'([^'\n]+)'|([^\s"'@]+))""")
 _TRAILING: Final = ".,;:!?)]}>'\""

@@ -17,7 +17,7 @@ from zeus_runtime.errors import LimitError
 from zeus_runtime.events import Event, Notice, Text, ToolCallResult, ToolCallStarted, ToolProgress
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.interface import ModelResponse
-from zeus_runtime.models.pictures import Picture, not_seen, too_large
+from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, too_large
 from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate_arguments
 from zeus_runtime.tools.deferred import is_loaded, schema_result
 
@@ -136,9 +136,12 @@ class Run:
 
     def _shown(self, result: ToolResult) -> list[Picture]:
         """The pictures that go with a result; who watches is told of those that the model is not shown."""
-        shown = [each for each in result.pictures if too_large(each) is None]
+        shown = [each for each in result.pictures if too_large(each) is None][:MOST_PICTURES]
         for each in result.pictures:
-            if why := not_seen(each, self._outfit.profile):
+            why = not_seen(each, self._outfit.profile)
+            if why is None and each not in shown:
+                why = f"of one result {MOST_PICTURES} are shown"
+            if why is not None:
                 self.emit(Notice("picture_not_shown", f"{each.label} is not shown to the model: {why}."))
         return shown
 

@@ -26,6 +26,12 @@ MAX_PICTURE_BYTES: Final = 3_750_000
 MAX_SIDE: Final = 8_000
 """Pixels; Anthropic's limit, again the lowest."""
 
+MOST_PICTURES: Final = 20
+"""Of one message: what Bedrock takes in a request."""
+_MOST_IN_REQUEST: Final = {"bedrock": 20}
+_MOST_ANYWHERE: Final = 100
+"""Of a whole request, as Anthropic has it; others take more. Of more, the newest are shown."""
+
 _KEPT_CHARACTERS: Final = 32_000_000
 _MEDIA: Final = (
     (b"\x89PNG\r\n\x1a\n", "png"),
@@ -150,6 +156,7 @@ class PictureSight:
     def __init__(self, profile: ModelProfile, read: Callable[[str], bytes]) -> None:
         self._sees = profile.vision
         self._in_results = profile.provider in _IN_RESULTS
+        self._most = _MOST_IN_REQUEST.get(profile.provider, _MOST_ANYWHERE)
         self._read = read
         self._urls: OrderedDict[str, str] = OrderedDict()
 
@@ -159,7 +166,9 @@ class PictureSight:
             return request
         import asyncio
 
-        return await asyncio.to_thread(with_pictures, request, self._url, in_results=self._in_results)
+        return await asyncio.to_thread(
+            with_pictures, request, self._url, in_results=self._in_results, most=self._most
+        )
 
     def _url(self, picture: Picture) -> str | None:
         from base64 import b64encode
@@ -180,7 +189,11 @@ class PictureSight:
 
 
 def with_pictures(
-    request: ModelRequest, url: Callable[[Picture], str | None], *, in_results: bool
+    request: ModelRequest,
+    url: Callable[[Picture], str | None],
+    *,
+    in_results: bool,
+    most: int = _MOST_ANYWHERE,
 ) -> ModelRequest:
     """``request`` with image parts in its messages.
 
@@ -188,9 +201,12 @@ def with_pictures(
         url: a picture's ``data:`` URL; None where its bytes are gone, which is then said in its place.
         in_results: whether a tool's result may have image parts; else they follow the results of one answer, in one
             message of the user's.
+        most: pictures of a request. Older ones are named only, a fifth of so many at a time, so that the prefix that a
+            provider has cached does not change with each new picture.
     """
     from langchain_core.messages import HumanMessage
 
+    older = _left_out(sum(len(pictures_of(message)) for message in request.messages), most)
     shown: list[BaseMessage] = []
     starts: list[int] = []
     following: list[str | dict[Any, Any]] = []
@@ -199,7 +215,12 @@ def with_pictures(
             shown.append(HumanMessage(following))
             following = []
         starts.append(len(shown))
-        parts = [_part(each, url(each)) for each in pictures_of(message)]
+        pictures = pictures_of(message)
+        parts = [
+            _text(f"{each.label[:-1]}; newer ones are shown]") if place < older else _part(each, url(each))
+            for place, each in enumerate(pictures)
+        ]
+        older -= min(older, len(pictures))
         if not parts:
             shown.append(message)
         elif message.type == "tool" and not in_results:
@@ -220,6 +241,11 @@ def with_pictures(
         ends = [*starts[1:], len(shown)]
         points = replace(points, messages=tuple(ends[index] - 1 for index in points.messages))
     return request.override(messages=shown, cache_points=points)
+
+
+def _left_out(count: int, most: int) -> int:
+    step = max(1, most // 5)
+    return -(-max(0, count - most) // step) * step
 
 
 def _text(text: str) -> dict[str, Any]:
