@@ -114,6 +114,12 @@ if TYPE_CHECKING:
     from zeus_runtime.models.messages import to_chat as to_chat
     from zeus_runtime.models.messages import to_payload as to_payload
     from zeus_runtime.models.messages import well_formed as well_formed
+    from zeus_runtime.models.pictures import MAX_PICTURE_BYTES as MAX_PICTURE_BYTES
+    from zeus_runtime.models.pictures import Picture as Picture
+    from zeus_runtime.models.pictures import PictureSight as PictureSight
+    from zeus_runtime.models.pictures import keep_picture as keep_picture
+    from zeus_runtime.models.pictures import picture_of as picture_of
+    from zeus_runtime.models.pictures import pictures_of as pictures_of
     from zeus_runtime.models.profiles import ModelProfile as ModelProfile
     from zeus_runtime.models.profiles import cost_usd as cost_usd
     from zeus_runtime.models.recorder import Recorder as Recorder
@@ -191,9 +197,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOMS = {
-    "Agent": "agent.agent",
     "Access": "tools.tool",
     "Account": "tools.toolset",
+    "Agent": "agent.agent",
     "Alias": "config.annotations",
     "ApprovalChannel": "tools.approval",
     "ApprovalPending": "tools.approval",
@@ -235,6 +241,7 @@ _ROOMS = {
     "FileRelative": "config.markers",
     "Item": "context.view",
     "KnowledgeService": "knowledge.service",
+    "MAX_PICTURE_BYTES": "models.pictures",
     "MaxLength": "config.annotations",
     "Maximum": "config.annotations",
     "McpServer": "config.mcp",
@@ -256,6 +263,8 @@ _ROOMS = {
     "Outcome": "tools.sandbox",
     "Pattern": "config.annotations",
     "PendingApproval": "tools.approval",
+    "Picture": "models.pictures",
+    "PictureSight": "models.pictures",
     "Pin": "context.edits",
     "Program": "tools.sandbox",
     "Ranked": "memory.retrieval.ranking",
@@ -270,8 +279,6 @@ _ROOMS = {
     "Retrying": "models.interface",
     "RunError": "errors",
     "RunResult": "agent.outcome",
-    "Secret": "config.secrets",
-    "Saved": "memory.outcomes",
     "Sandbox": "tools.sandbox",
     "SandboxBackend": "tools.sandbox",
     "SandboxCapabilities": "tools.sandbox",
@@ -285,13 +292,15 @@ _ROOMS = {
     "SandboxLimit": "tools.sandbox",
     "SandboxLimits": "tools.sandbox",
     "SandboxUnavailableError": "tools.sandbox",
+    "Saved": "memory.outcomes",
     "Scope": "memory.items",
     "SearchHit": "tools.search",
+    "Secret": "config.secrets",
     "Section": "prompt.sections",
-    "SourcedText": "prompt.sections",
     "Size": "context.size",
     "Skill": "skills.discovery",
     "Skills": "skills.discovery",
+    "SourcedText": "prompt.sections",
     "Summarize": "context",
     "Surroundings": "agent.misfits",
     "Tell": "tools.toolset",
@@ -312,8 +321,8 @@ _ROOMS = {
     "VectorQuery": "memory.vectors",
     "VectorStore": "memory.vectors",
     "View": "context",
-    "WebSearch": "tools.search",
     "WORKING_FOLDER": "tools.sandbox",
+    "WebSearch": "tools.search",
     "WorkspaceError": "tools.paths",
     "WorkspaceFiles": "tools.workspace",
     "ZeusError": "errors",
@@ -322,23 +331,34 @@ _ROOMS = {
     "calls_of": "models.content",
     "cassette_model": "models.cassette",
     "claim": "store.claims",
+    "connection_arguments": "store.postgres",
+    "connection_may_be_gone": "store.postgres",
     "convert_file": "knowledge.convert",
     "cost_usd": "models.profiles",
     "dataclass": "frozen",
     "counter_for": "context.tokens",
     "counter_with": "context.tokens",
+    "explained_postgres_error": "store.postgres",
+    "find_skills": "skills.discovery",
     "from_chat": "models.messages",
     "from_langchain_middleware": "bridges.langchain",
     "from_langchain_tool": "bridges.langchain",
     "from_payload": "models.messages",
+    "has_skills": "skills.discovery",
     "hookimpl": "plugins.hookspecs",
     "interpolate": "config.interpolation",
+    "keep_picture": "models.pictures",
     "kept_from": "context.keeping",
     "make_private": "store.database",
+    "matching_skills": "skills.listing",
     "mcp_server": "config.mcp",
     "model_error": "models.classify",
+    "picture_of": "models.pictures",
+    "pictures_of": "models.pictures",
     "printable": "tools.paths",
     "read_cassette": "models.cassette",
+    "read_skill_resource": "skills.resources",
+    "read_skill_text": "skills.front_matter",
     "recorded_answer": "models.cassette",
     "remove_folder": "tools.sandbox_folders",
     "remove_older": "tools.sandbox_folders",
@@ -347,19 +367,10 @@ _ROOMS = {
     "rules_for": "context.cache_model",
     "secure_rows": "store.row_security",
     "server_problems": "config.mcp",
-    "sqlite_file": "store.database",
-    "find_skills": "skills.discovery",
-    "has_skills": "skills.discovery",
-    "matching_skills": "skills.listing",
-    "read_skill_resource": "skills.resources",
-    "read_skill_text": "skills.front_matter",
     "skill_listing": "skills.listing",
     "skill_resources": "skills.resources",
     "skill_roots": "skills.discovery",
-    "without_password": "store.database",
-    "connection_arguments": "store.postgres",
-    "connection_may_be_gone": "store.postgres",
-    "explained_postgres_error": "store.postgres",
+    "sqlite_file": "store.database",
     "text_of": "models.content",
     "to_chat": "models.messages",
     "to_payload": "models.messages",
@@ -367,6 +378,7 @@ _ROOMS = {
     "tool_groups": "context.arrivals",
     "validate_arguments": "tools.dispatch",
     "well_formed": "models.messages",
+    "without_password": "store.database",
 }
 
 __all__ = ["__version__", *sorted(_ROOMS)]

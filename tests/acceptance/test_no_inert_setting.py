@@ -52,6 +52,7 @@ from tests.acceptance.memory_settings import (
     saved_as,
     searched,
 )
+from tests.acceptance.picture_settings import PICTURES
 from tests.acceptance.resource_settings import RESOURCES
 from tests.acceptance.sandbox_settings import DOCKED, SANDBOXED
 from tests.acceptance.settings import (
@@ -756,6 +757,7 @@ CORE = (
     Flip("homes", ["extra"], fallback, 64_000, 5_000, {"model": "acme-1"}),
     *AGENTS,
     *LINKED,
+    *PICTURES,
     Flip("metadata", {"owner": "Iris"}, seen("metadata"), {}, {"owner": "Iris"}, PROBED),
     *SERVERS,
 )

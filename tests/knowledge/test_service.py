@@ -7,15 +7,23 @@ import shutil
 import signal
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
 from tests.support.knowledge import ANN, Counting, docx, knowledge, pdf, write
+from zeus_runtime.config import Ref
 from zeus_runtime.errors import UsageError
+from zeus_runtime.knowledge.at_hand import NotAtHandError
 from zeus_runtime.knowledge.ingest import BATCH
 from zeus_runtime.knowledge.service import Cutting
+from zeus_runtime.memory.choice import as_stored, store_choice
 from zeus_runtime.memory.items import Caller
+from zeus_runtime.store import schema
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.row_security import act_for
 
 PORTS = "# Ports\n\nPylos lies three days from Ithaca.\n\n## Bread\n\n{}\n"
 OWNER = Caller("ann", "argo", "owner")
@@ -145,19 +153,93 @@ async def test_one_long_file_goes_on_in_its_middle(database_url: str, tmp_path: 
         assert found.hits[0].heading == "Part 1000"
 
 
-async def test_another_embedding_model_is_told_and_an_update_embeds_anew(
+async def test_a_base_keeps_its_model_and_its_queries_are_embedded_by_it(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    async with knowledge(database_url, tmp_path, embedder=(first := Counting(model="first-1"))) as service:
+        await service.add("handbook", [docs])
+    second, asked = Counting(model="second-1"), len(first.texts)
+    async with knowledge(database_url, tmp_path, embedder=second, open_offline=[lambda: first]) as service:
+        await service.add("other", [write(tmp_path, "mast.md", "Nobody ties the captain.")])
+        write(docs, "ports.md", "Pylos has moved.")
+        assert (await service.add("handbook", [])).changed == 1
+        assert len(first.texts) == asked + 1
+        found = await service.search("Eurylochus mast", names=["handbook", "other"])
+        assert {(hit.base, hit.vector_rank is None) for hit in found.hits} == {
+            ("handbook", False),
+            ("other", False),
+        }
+        assert (first.texts[-1], second.texts[-1]) == ("Eurylochus mast", "Eurylochus mast")
+        assert {base.name: base.embedding for base in await service.bases()} == {
+            "handbook": "first-1",
+            "other": "second-1",
+        }
+
+
+async def test_a_base_whose_model_is_not_configured_any_more_says_so_and_how_to_embed_it_anew(
     database_url: str, tmp_path: Path, docs: Path
 ) -> None:
     async with knowledge(database_url, tmp_path) as service:
         await service.add("handbook", [docs])
     async with knowledge(database_url, tmp_path, embedder=Counting(model="another-1")) as service:
-        found = await service.search("Eurylochus mast", names=["handbook"])
-        assert found.hits[0].vector_rank is None
-        assert "another model" in found.notices[0]
-        done = await service.add("handbook", [])
-        assert done.changed == 4
+        for attempt in (service.search("mast", names=["handbook"]), service.add("handbook", [])):
+            with pytest.raises(NotAtHandError, match=r"static-minilm-l6-v2-1 .*there is another-1") as caught:
+                await attempt
+            assert caught.value.exit_code == 4
+            assert "zeus kb reindex handbook" in (caught.value.remedy or "")
+        await service.add("other", [docs])
+        found = await service.search("Eurylochus mast", names=["handbook", "other"])
+        assert {hit.base for hit in found.hits} == {"other"}
+        assert "not searched: the knowledge base 'handbook'" in found.notices[0]
+        assert (await service.reindex("handbook")).changed == 4
         found = await service.search("Eurylochus mast", names=["handbook"])
         assert (found.hits[0].vector_rank, found.notices) == (1, ())
+
+
+async def test_what_a_reindex_did_not_reach_is_compared_with_no_other_models_vectors(
+    tmp_path: Path, docs: Path
+) -> None:
+    url = "sqlite:///kb.db"
+    async with knowledge(url, tmp_path) as service:
+        await service.add("handbook", [docs])
+    async with knowledge(url, tmp_path, embedder=Counting(model="another-1", fails_after=0)) as service:
+        with pytest.raises(KeyboardInterrupt):
+            await service.reindex("handbook")
+    async with knowledge(url, tmp_path, embedder=Counting(model="another-1")) as service:
+        found = await service.search("Eurylochus mast", names=["handbook"])
+        assert (found.hits[0].vector_rank, found.hits[0].word_rank) == (None, 1)
+        assert (await service.add("handbook", [])).changed == 4
+        assert (await service.search("Eurylochus mast", names=["handbook"])).hits[0].vector_rank == 1
+
+
+async def test_a_users_base_is_of_the_model_that_they_chose_and_a_projects_of_the_configs(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    database = Database(database_url, directory=tmp_path)
+    stored = as_stored(Ref("mine"))
+
+    def choose(connection: Connection) -> None:
+        act_for(connection, "ann", None, None)
+        store_choice(connection, "ann", stored, datetime.now(UTC))
+
+    await schema.ready(database)
+    await database.run(choose)
+    await database.close()
+    opened: list[tuple[str, str]] = []
+
+    def open_chosen(user: str, ref: Ref) -> Counting:
+        opened.append((user, ref.name))
+        return Counting(model="anns-1")
+
+    async with knowledge(database_url, tmp_path, caller=OWNER, open_chosen=open_chosen) as service:
+        await service.add("own", [docs])
+        await service.add("shared", [docs], project=True)
+        assert {base.name: base.embedding for base in await service.bases()} == {
+            "own": "anns-1",
+            "shared": "static-minilm-l6-v2-1",
+        }
+        assert (await service.search("mast", names=["own", "shared"])).notices == ()
+        assert opened == [("ann", "mine")]
 
 
 async def test_a_file_that_cannot_be_read_is_named_and_stops_nothing(

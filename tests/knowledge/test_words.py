@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.knowledge.index import fused
-from zeus_runtime.knowledge.words import bm25_scores, packed, postings, word_numbers
+from zeus_runtime.knowledge.words import bm25_scores, packed_words, postings, word_numbers
 from zeus_runtime.memory.retrieval.fusion import bm25, corpus, search_tokens
 
 TEXTS = ["The ships of Pylos", "ships and more ships sail", "船は夜明けに出る", "no word in common"]
@@ -27,6 +27,17 @@ def test_ascii_has_no_way_of_its_own(texts: list[str]) -> None:
         assert word_numbers(text).tolist() == [crc32(each.encode()) for each in search_tokens(text)]
 
 
+@given(st.lists(st.text("ab Cs\x00_-1'\n船", max_size=40), max_size=5))
+def test_texts_packed_together_are_those_packed_alone(texts: list[str]) -> None:
+    for text, (length, blob) in zip(texts, packed_words(texts), strict=True):
+        numbers = word_numbers(text).tolist()
+        words = np.frombuffer(blob[: len(blob) // 6 * 4], "<u4").tolist()
+        counts = np.frombuffer(blob[len(blob) // 6 * 4 :], "<u2").tolist()
+        assert length == len(numbers)
+        assert words == sorted(set(numbers))
+        assert counts == [numbers.count(word) for word in words]
+
+
 @pytest.mark.parametrize("query", ["ships", "Pylos ship", "船", "nothing like it"])
 def test_scores_are_those_of_the_reference(query: str) -> None:
     tokens = [search_tokens(text) for text in TEXTS]
@@ -34,8 +45,8 @@ def test_scores_are_those_of_the_reference(query: str) -> None:
     expected = [bm25(search_tokens(query), each, known) for each in tokens]
     shelves = []
     for some in (TEXTS[:2], TEXTS[2:]):
-        numbers = [word_numbers(text) for text in some]
-        shelves.append(postings([packed(each) for each in numbers], [len(each) for each in numbers]))
+        packed = packed_words(some)
+        shelves.append(postings([blob for _, blob in packed], [length for length, _ in packed]))
     assert np.concatenate(bm25_scores(query, shelves)) == pytest.approx(expected)
 
 

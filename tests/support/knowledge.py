@@ -42,9 +42,10 @@ async def knowledge(
     caller: Caller = ANN,
     embedder: Embedder | None = None,
     linked: Sequence[str] = (),
+    **more: Any,
 ) -> AsyncIterator[KnowledgeService]:
     service = KnowledgeService(
-        url, folder, open_embedder=lambda: embedder or StaticEmbedder(), caller=caller, linked=linked
+        url, folder, open_embedder=lambda: embedder or StaticEmbedder(), caller=caller, linked=linked, **more
     )
     try:
         yield service

@@ -18,7 +18,7 @@ from zeus_runtime.agent.outcome import RunResult, result_of
 from zeus_runtime.agent.outfitting import fresh_outfit
 from zeus_runtime.agent.plan import Plan, make_plan
 from zeus_runtime.agent.redaction import redacted
-from zeus_runtime.agent.references import COMPONENT, Reference, gather
+from zeus_runtime.agent.references import COMPONENT, Reference, gather, pictures_left_out
 from zeus_runtime.agent.session import Compaction, Session, interrupted, new_session_id
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed
@@ -372,6 +372,8 @@ class Agent:
         for each in references:
             if each.problem:
                 emit(Notice("reference", f"@{each.path}: {each.problem}"))
+        for picture, why in pictures_left_out(references, self._plan.profile):
+            emit(Notice("picture_not_shown", f"{picture.label} is not shown to the model: {why}."))
 
         async def work() -> None:
             with live.toolsets_of(self._plan).telling(emit):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.references import KEY, Reference
@@ -11,6 +12,7 @@ from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, 
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.messages import from_payload, to_payload
+from zeus_runtime.models.pictures import Picture, kept_with, pictures_of
 from zeus_runtime.store.line import Line
 
 if TYPE_CHECKING:
@@ -130,10 +132,11 @@ class Conversation:
     def references(self) -> list[Reference]:
         """The files that the user's messages brought along, oldest first."""
         return [
-            Reference.from_json(each)
+            replace(reference, picture=pictures.get(reference.copy))
             for message in self._line
-            if message.type == "human"
-            for each in message.additional_kwargs.get(KEY, ())
+            if message.type == "human" and KEY in message.additional_kwargs
+            for pictures in [{each.path: each for each in pictures_of(message)}]
+            for reference in map(Reference.from_json, message.additional_kwargs[KEY])
         ]
 
     @property
@@ -288,6 +291,7 @@ def tool_message(
     *,
     is_error: bool = False,
     artifact: Mapping[str, Any] | None = None,
+    pictures: Sequence[Picture] = (),
 ) -> ToolMessage:
     """The result that answers ``call``."""
     from langchain_core.messages import ToolMessage
@@ -298,4 +302,5 @@ def tool_message(
         name=call["name"],
         status="error" if is_error else "success",
         artifact=artifact,
+        additional_kwargs=kept_with(pictures),
     )

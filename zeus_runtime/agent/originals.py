@@ -1,4 +1,7 @@
-"""The files in which context policies kept a session's originals: they go when the session is deleted."""
+"""The files that belong to a session: originals that context policies kept, and what its messages brought along.
+
+They go when the session is deleted, but for those that another session names too.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from zeus_runtime.context.archive import HISTORY_ROUTE, RESULTS_ROUTE, Archive, argument_path
 from zeus_runtime.errors import RunError
 from zeus_runtime.tools import WorkspaceError
+from zeus_runtime.tools.attached import ROUTE as ATTACHED_ROUTE
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -20,22 +24,24 @@ _log = logging.getLogger(__name__)
 
 
 def files_of(connection: Connection, thread: Thread, files: WorkspaceFiles) -> list[str]:
-    """The paths that hold originals of this session and of no other one, inside a transaction.
+    """The paths of files that are this session's and no other one's, inside a transaction.
 
-    Only what lies where archived originals go: an edit may name a file of the user's instead.
+    Only what lies where such files go: an edit may name a file of the user's instead.
     """
-    from zeus_runtime.store.handles import edits_with_handles, named_elsewhere
+    from zeus_runtime.store.handles import attached, attached_elsewhere, edits_with_handles, named_elsewhere
 
     own = {Archive(files, thread.session).history_handle}
     try:
         edits = edits_with_handles(connection, thread.key)
         named = {each["handle"] for each in edits if each["handle"].startswith(RESULTS_ROUTE)}
         shared = named_elsewhere(connection, thread.key, named)
+        brought = attached(connection, thread.key, ATTACHED_ROUTE)
+        brought -= attached_elsewhere(connection, thread.key, brought, ATTACHED_ROUTE)
     except RunError as error:
-        _log.warning("archived originals of %s stay: %s", thread.session, error.message)
+        _log.warning("the files of %s stay: %s", thread.session, error.message)
         return sorted(own)
     left = [each for each in edits if each["handle"] in named - shared]
-    return sorted(own.union(*map(_paths, left)))
+    return sorted(own.union(brought, *map(_paths, left)))
 
 
 def _paths(edit: Mapping[str, Any]) -> set[str]:
@@ -46,8 +52,9 @@ def _paths(edit: Mapping[str, Any]) -> set[str]:
 def remove_files(files: WorkspaceFiles, paths: Iterable[str]) -> None:
     """Remove them; one that is not there is no error, one that cannot go is said in the log. Blocks on the disk."""
     for path in paths:
-        assert path.startswith((RESULTS_ROUTE, HISTORY_ROUTE)), "files_of gives no others"
+        assert path.startswith((RESULTS_ROUTE, HISTORY_ROUTE, ATTACHED_ROUTE)), "files_of gives no others"
         try:
-            files.remove(path)
+            # What was brought along has a folder of its own, named after its bytes.
+            files.remove(path, with_folder=path.startswith(ATTACHED_ROUTE))
         except (OSError, WorkspaceError) as error:
-            _log.warning("the archived originals in %s stay: %s", path, error)
+            _log.warning("the file %s of a session stays: %s", path, error)

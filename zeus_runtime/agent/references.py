@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, picture_of, too_large
+from zeus_runtime.tools.attached import keep
 from zeus_runtime.tools.paths import WorkspaceError, printable
 
 if TYPE_CHECKING:
+    from zeus_runtime.models.profiles import ModelProfile
     from zeus_runtime.tools.workspace import WorkspaceFiles
 
 Kind: TypeAlias = Literal["resource", "attachment"]
 
 KEY: Final = "references"
 """Under which a message in the log has them (``additional_kwargs``)."""
-
-ROUTE: Final = "/attached_files/"
-"""Where they are kept; the agent's own folder of this name would be hidden by it."""
 
 COMPONENT: Final = "resources"
 """The middleware that shows them."""
@@ -50,6 +50,7 @@ class Reference:
         digest: of the bytes, SHA-256 in hex; of a folder's list of names.
         problem: why there is nothing to show; the rest is then empty.
         folder: it is a folder, and the copy a list of what is in it.
+        picture: what of it a model that sees is shown.
     """
 
     kind: Kind
@@ -60,10 +61,11 @@ class Reference:
     size_bytes: int = 0
     problem: str = ""
     folder: bool = False
+    picture: Picture | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """As the log keeps it; what is empty is left out."""
-        return {key: value for key, value in asdict(self).items() if value}
+        """As the log keeps it; what is empty is left out, and pictures stand with their message."""
+        return {key: value for key, value in asdict(self).items() if value and key != "picture"}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Reference:
@@ -96,6 +98,26 @@ def gather(text: str, attachments: Sequence[Path], workspace: WorkspaceFiles) ->
     """
     found = [each for path in mentions(text) for each in _mentioned(path, workspace)]
     return found + [_attached(path, workspace) for path in attachments]
+
+
+def pictures_shown(references: Sequence[Reference]) -> list[Picture]:
+    """Those pictures of a message that a model which sees is shown."""
+    found = {each.copy: each.picture for each in references if each.picture and not too_large(each.picture)}
+    return list(found.values())[:MOST_PICTURES]
+
+
+def pictures_left_out(
+    references: Sequence[Reference], profile: ModelProfile
+) -> Iterator[tuple[Picture, str]]:
+    """Those that a model is not shown, and why."""
+    shown = {each.path for each in pictures_shown(references)}
+    for each in references:
+        if (picture := each.picture) is None:
+            continue
+        if why := not_seen(picture, profile):
+            yield picture, why
+        elif picture.path not in shown:
+            yield picture, f"of one message {MOST_PICTURES} are shown"
 
 
 def _mentioned(path: str, workspace: WorkspaceFiles) -> Iterator[Reference]:
@@ -154,13 +176,7 @@ def _kept(
     kind: Kind, path: str, handle: str, data: bytes, workspace: WorkspaceFiles, *, folder: bool = False
 ) -> Reference:
     digest = hashlib.sha256(data).hexdigest()
-    name = re.sub(r"[^\w.-]+", "_", path.rstrip("/").rpartition("/")[2])[-100:].lstrip(".") or "file"
-    copy = f"{ROUTE}{digest[:16]}/{name}"
-    try:
-        same = workspace.read(copy, max_bytes=MAX_BYTES) == data
-    except WorkspaceError:
-        same = False
-    if not same:
-        workspace.write(copy, data)
+    copy = keep(data, path, workspace)
     own = handle if handle.startswith("/") or not handle else f"/{handle.removeprefix('./')}"
-    return Reference(kind, path, own or copy, copy, digest, len(data), folder=folder)
+    picture = None if folder else picture_of(data, copy, name=path)
+    return Reference(kind, path, own or copy, copy, digest, len(data), folder=folder, picture=picture)

@@ -18,6 +18,7 @@ from zeus_runtime.errors import LimitError
 from zeus_runtime.events import Event, Notice, Text, ToolCallResult, ToolCallStarted, ToolProgress
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.interface import ModelResponse
+from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, too_large
 from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate_arguments
 from zeus_runtime.tools.clock import Clock, all_standing_still
 from zeus_runtime.tools.deferred import is_loaded, schema_result
@@ -125,9 +126,26 @@ class Run:
         await self.conversation.append(
             seq,
             run_id,
-            tool_message(call, result.content, is_error=result.is_error, artifact=artifact or None),
+            tool_message(
+                call,
+                result.content,
+                is_error=result.is_error,
+                artifact=artifact or None,
+                pictures=self._shown(result),
+            ),
         )
         self._emit_result(call, result.content, is_error=result.is_error)
+
+    def _shown(self, result: ToolResult) -> list[Picture]:
+        """The pictures that go with a result; who watches is told of those that the model is not shown."""
+        shown = [each for each in result.pictures if too_large(each) is None][:MOST_PICTURES]
+        for each in result.pictures:
+            why = not_seen(each, self._outfit.profile)
+            if why is None and each not in shown:
+                why = f"of one result {MOST_PICTURES} are shown"
+            if why is not None:
+                self.emit(Notice("picture_not_shown", f"{each.label} is not shown to the model: {why}."))
+        return shown
 
     async def _run_call(self, call: Mapping[str, Any], place: int) -> ToolResult:
         name, arguments = call["name"], call["args"]

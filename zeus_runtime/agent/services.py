@@ -83,11 +83,23 @@ def memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> Me
 
 
 def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
-    """The knowledge bases of the config's user and project; embedded as its memories would be."""
+    """The knowledge bases of the config's user and project; a new one is embedded as a memory would be."""
+    from zeus_runtime.config import Ref
     from zeus_runtime.config.model import Memory
     from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.choice import create_embeddings
     from zeus_runtime.memory.items import Caller
+
+    def open_chosen(user: str, choice: Ref) -> Embedder:
+        from zeus_runtime.agent.chosen import chosen_embedder
+
+        return chosen_embedder(checked, user, choice, build)
+
+    def open_static() -> Embedder:
+        made: Embedder = planned_component(
+            checked, "embedding", Ref("static"), ("memory", "embeddings")
+        ).create(build)
+        return made
 
     config = checked.config
     memory = config.memory or Memory()
@@ -97,6 +109,8 @@ def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
         config.storage.url,
         checked.directory,
         open_embedder=lambda: planned.create(build),
+        open_chosen=open_chosen,
+        open_offline=[open_static],
         caller=Caller(memory.user, memory.project, memory.role if memory.project else None),
         linked=config.knowledge,
     )

@@ -17,11 +17,12 @@ from zeus_runtime.agent.conversation import Conversation
 from zeus_runtime.agent.graph import RunContext, StepFailedError
 from zeus_runtime.agent.middleware import Sources, Turn
 from zeus_runtime.agent.outfit import Outfit
-from zeus_runtime.agent.references import KEY, Reference
+from zeus_runtime.agent.references import KEY, Reference, pictures_shown
 from zeus_runtime.agent.run import Run
 from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
+from zeus_runtime.models.pictures import kept_with
 from zeus_runtime.tools.clock import Clock
 from zeus_runtime.tools.threads import in_thread
 
@@ -242,7 +243,8 @@ class Session:
         run_id = secrets.token_hex(4)
         seq = conversation.last + 1
         brought = {KEY: [each.as_json() for each in references]} if references else {}
-        message = HumanMessage(prompt, additional_kwargs=brought)
+        pictures = kept_with(pictures_shown(references))
+        message = HumanMessage(prompt, additional_kwargs={**brought, **pictures})
         await conversation.append(seq, run_id, message, begins_turn=True)
         if self._branch:
             await self._state()

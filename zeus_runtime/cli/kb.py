@@ -76,7 +76,33 @@ def add(
         with _progress_bar() as tell:
             return await service.add(name, here, project=project, cutting=cutting, progress=tell)
 
-    done = _with_service(process, config, env, sets, work)
+    _tell_done(name, _with_service(process, config, env, sets, work), as_object=as_object)
+
+
+@command.command("reindex")
+@click.argument("name")
+@config_option
+@env_option
+@set_option
+@json_option
+@click.pass_obj
+def reindex(
+    process: Process, name: str, config: str | None, env: str | None, sets: tuple[str, ...], as_object: bool
+) -> None:
+    """Embed the knowledge base NAME anew, by the model that would embed a new one.
+
+    A base keeps the embedding model that it was made with. This changes it: every file is read and embedded again.
+    What was cut off is gone on with by `zeus kb add NAME`.
+    """
+
+    async def work(service: KnowledgeService) -> Ingested:
+        with _progress_bar() as tell:
+            return await service.reindex(name, progress=tell)
+
+    _tell_done(name, _with_service(process, config, env, sets, work), as_object=as_object)
+
+
+def _tell_done(name: str, done: Ingested, *, as_object: bool) -> None:
     if as_object:
         answer(as_json({**vars(done), "failed": [{"path": path, "why": why} for path, why in done.failed]}))
     else:

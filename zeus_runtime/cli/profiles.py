@@ -26,6 +26,8 @@ def profile_rows(profile: ModelProfile) -> Iterator[tuple[str, str, str]]:
             yield label, f"{dollars(price)} per million tokens", source.get(name, "")
     if profile.provider:
         yield "provider", profile.provider, source.get("provider", "the name")
+    if "vision" in source:
+        yield "pictures", "seen" if profile.vision else "not seen", source["vision"]
     if profile.mode is not None:
         yield "kind", profile.mode, source.get("mode", "")
 

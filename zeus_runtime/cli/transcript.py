@@ -9,6 +9,7 @@ from zeus_runtime.cli.streams import printable
 from zeus_runtime.cli.table import shortened
 from zeus_runtime.cli.wording import call_line
 from zeus_runtime.models.content import text_of
+from zeus_runtime.models.pictures import pictures_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -51,6 +52,7 @@ def _lines(message: BaseMessage, note: str) -> Iterator[str]:
     yield f"── {_WHO.get(message.type, message.type)}{name}{failed}{note}"
     if text := text_of(message).strip():
         yield text
+    yield from (picture.label for picture in pictures_of(message))
     for call in [*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())]:
         arguments = call["args"] if isinstance(call["args"], dict) else {"arguments": call["args"]}
         yield f"→ {call_line(str(call['name']), arguments, 200)}"

@@ -99,6 +99,7 @@ class ProfileOverride:
     cache_write_1h_cost_per_token: Annotated[
         float | None, Doc("US dollars, where the prompt is kept for an hour."), Minimum(0)
     ] = None
+    vision: Annotated[bool | None, Doc("Whether it takes pictures.")] = None
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from zeus_runtime.context.retention import claim, collect
 from zeus_runtime.errors import RunError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.messages import from_payload, to_payload
+from zeus_runtime.models.pictures import pictures_of
 from zeus_runtime.tools import WorkspaceError
 
 if TYPE_CHECKING:
@@ -180,6 +181,7 @@ class Archive:
                 self._files.write(argument_path(placed.handle, name), str(call["args"][name]).encode())
             return placed
         text = message.content if isinstance(message.content, str) else _json(message.content)
+        text = "\n".join([text, *(picture.label for picture in pictures_of(message))])
         return self._placed(edit, edit.handle, text.encode())
 
     def _placed(self, edit: Evict | TruncateArguments, handle: str, data: bytes) -> Edit:

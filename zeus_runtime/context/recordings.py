@@ -10,8 +10,9 @@ from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.errors import UsageError
-from zeus_runtime.models.content import calls_of, whole_text
+from zeus_runtime.models.content import calls_of, text_of, whole_text
 from zeus_runtime.models.messages import from_chat
+from zeus_runtime.models.pictures import kept_with, pictures_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -92,8 +93,7 @@ def recording(name: str, messages: Iterable[BaseMessage], at_seconds: Iterable[f
         first = given[group[0]]
         if first.type == "human":
             if kept and kept[-1][0].type == "human":
-                joined = f"{whole_text(kept[-1][0])}\n\n{whole_text(first)}"
-                kept[-1] = (first.model_copy(update={"content": joined}), times[group[0]])
+                kept[-1] = (_joined(kept[-1][0], first), times[group[0]])
             else:
                 kept.append((first, times[group[0]]))
         elif kept:
@@ -103,6 +103,13 @@ def recording(name: str, messages: Iterable[BaseMessage], at_seconds: Iterable[f
         kept.pop()
     start = kept[0][1] if kept else 0.0
     return Recording(name, tuple(each for each, _ in kept), tuple(at - start for _, at in kept))
+
+
+def _joined(earlier: BaseMessage, later: BaseMessage) -> BaseMessage:
+    pictures = kept_with([*pictures_of(earlier), *pictures_of(later)])
+    said = [text_of(each) if pictures_of(each) else whole_text(each) for each in (earlier, later)]
+    more = {**later.additional_kwargs, **pictures}
+    return later.model_copy(update={"content": "\n\n".join(said), "additional_kwargs": more})
 
 
 def read_trajectories(text: str, source: str = "") -> tuple[Recording, ...]:

@@ -12,6 +12,7 @@ from zeus_runtime.models.content import whole_text
 from zeus_runtime.models.errors import ModelError
 from zeus_runtime.models.interface import ModelPiece, ModelRequest, ModelResponse, Usage
 from zeus_runtime.models.messages import to_chat
+from zeus_runtime.models.pictures import pictures_of
 from zeus_runtime.models.profiles import ModelProfile, cost_usd
 
 if TYPE_CHECKING:
@@ -213,7 +214,8 @@ class SimulatedProvider:
     def _known(self, message: BaseMessage) -> tuple[BaseMessage, Segment, str]:
         known = self._messages.get(id(message))
         if known is None:
-            wire = json.dumps(to_chat(message, portable=True), ensure_ascii=False)
+            labels = [picture.label for picture in pictures_of(message)]
+            wire = json.dumps([to_chat(message, portable=True), labels], ensure_ascii=False)
             segment = Segment(hash(wire), self._counter.message(message))
             # The message is kept with its id, so that the id is not given to another one.
             known = self._messages[id(message)] = (message, segment, whole_text(message))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
 
 from zeus_runtime.context.edits import DropBefore, Edit, Evict, Pin, Summarize, TruncateArguments
+from zeus_runtime.models.pictures import KEY as PICTURES
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -432,7 +433,8 @@ def summary_message(content: str) -> BaseMessage:
 def replaced(message: BaseMessage, edit: Evict | TruncateArguments) -> BaseMessage:
     """``message`` as ``edit`` shows it."""
     if isinstance(edit, Evict):
-        return message.model_copy(update={"content": edit.content})
+        kept = {name: value for name, value in message.additional_kwargs.items() if name != PICTURES}
+        return message.model_copy(update={"content": edit.content, "additional_kwargs": kept})
     calls = [_with_arguments(call, edit) for call in message.tool_calls]  # type: ignore[attr-defined]
     # What was reported for the whole answer is not the cut one's: a count would take the cut for hidden reasoning.
     return message.model_copy(update={"tool_calls": calls, "usage_metadata": None})

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.knowledge.convert import Form
 
@@ -16,8 +15,7 @@ _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)[ \t]*\Z")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """Lines that belong together.
 
     Args:

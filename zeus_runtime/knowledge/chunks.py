@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from zeus_runtime.knowledge.blocks import Block, blocks
 from zeus_runtime.knowledge.convert import Converted
@@ -15,8 +14,7 @@ OVERLAP_TOKENS: Final = 60
 _HEADING_CHARACTERS: Final = 200
 
 
-@dataclass(frozen=True)
-class Chunk:
+class Chunk(NamedTuple):
     """A part of a document.
 
     Args:
@@ -35,8 +33,7 @@ class Chunk:
         return f"{self.heading}\n{self.content}" if self.heading else self.content
 
 
-@dataclass(frozen=True)
-class _Piece:
+class _Piece(NamedTuple):
     text: str
     tokens: float
     first: int
@@ -67,19 +64,22 @@ def chunks(
     trail: list[tuple[int, str]] = []
     for page in document.pages:
         pending: list[_Piece] = []
+        size = 0.0
         for block in blocks(page.text, document.form):
             if block.kind == "heading":
                 found += _closed(pending, trail, page.number)
-                pending = []
+                pending, size = [], 0.0
                 while trail and trail[-1][0] >= block.level:
                     trail.pop()
                 trail.append((block.level, block.title))
                 continue
             for piece in _pieces(block, chunk_tokens):
-                if pending and sum(each.tokens for each in pending) + piece.tokens > chunk_tokens:
+                if pending and size + piece.tokens > chunk_tokens:
                     found += _closed(pending, trail, page.number)
                     pending = _overlap(pending, min(overlap_tokens, chunk_tokens - piece.tokens))
+                    size = sum(each.tokens for each in pending)
                 pending.append(piece)
+                size += piece.tokens
         found += _closed(pending, trail, page.number)
     if not found and trail:
         found.append(Chunk("", "line 1", _path(trail)))

@@ -7,14 +7,14 @@ What a base holds is read once and brought up to date by document: its ``changes
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from sqlalchemy import select
 
-from zeus_runtime.knowledge.records import BaseInfo
+from zeus_runtime.knowledge.records import BaseInfo, embedded_by
 from zeus_runtime.knowledge.words import Postings, bm25_scores, postings
 from zeus_runtime.store.knowledge_tables import CHUNK, DOCUMENT
 
@@ -83,22 +83,20 @@ class KnowledgeIndex:
         connection: Connection,
         bases: Sequence[BaseInfo],
         query: str,
-        vector: NDArray[np.float32] | None,
-        model: str,
+        vectors: Mapping[tuple[str, int], NDArray[np.float32]],
         *,
         top_k: int,
     ) -> list[Hit]:
         """The best chunks of several bases, taken as one collection.
 
         Args:
-            vector: the query's, of length 1; None for words alone.
-            model: what the vector is of; bases of another are searched by words alone.
+            vectors: the query's by model and dimension, of length 1; a base of another is searched by words alone.
         """
         shelves = [self._shelf(connection, base) for base in bases]
         near = _best(
             [
                 shelf.cosines(vector)
-                if vector is not None and base.embedding == model and base.dimension == len(vector)
+                if (vector := vectors.get((base.embedding, base.dimension))) is not None
                 else np.zeros(0, np.float32)
                 for base, shelf in zip(bases, shelves, strict=True)
             ],
@@ -124,8 +122,9 @@ class KnowledgeIndex:
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """One document's chunks."""
+    """One document's chunks, and the model of their vectors with its dimension."""
 
+    model: str
     keys: list[int]
     lengths: list[int]
     vectors: list[bytes]
@@ -137,7 +136,6 @@ class _Shelf:
 
     def __init__(self) -> None:
         self._changes = -1
-        self._dimension = 0
         self._parts: dict[int, _Part] = {}
         self.keys: NDArray[np.int64] = np.zeros(0, np.int64)
         self._vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
@@ -156,14 +154,13 @@ class _Shelf:
         return np.asarray(found)
 
     def refresh(self, connection: Connection, base: BaseInfo) -> None:
-        if base.changes == self._changes and base.dimension == self._dimension:
+        if base.changes == self._changes:
             return
-        query = select(DOCUMENT.c.key).where(DOCUMENT.c.base == base.key, DOCUMENT.c.ready.is_(True))
-        there = set(connection.execute(query).scalars())
-        if base.dimension != self._dimension:
-            self._parts.clear()
+        query = select(DOCUMENT.c.key, DOCUMENT.c.made_with)
+        rows = connection.execute(query.where(DOCUMENT.c.base == base.key, DOCUMENT.c.ready.is_(True)))
+        there = {key: embedded_by(made_with) for key, made_with in rows}
         parts = {key: part for key, part in self._parts.items() if key in there}
-        parts |= _read(connection, sorted(there - parts.keys()))
+        parts |= _read(connection, {key: there[key] for key in sorted(there.keys() - parts.keys())})
         self._parts = parts
         ordered = [parts[key] for key in sorted(parts)]
         self.keys = np.array([key for part in ordered for key in part.keys], np.int64)
@@ -174,14 +171,16 @@ class _Shelf:
         width = 4 * base.dimension
         nothing = b"\0" * width
         # A document that was embedded by another model is found by its words until it is read again.
-        blobs = [blob if len(blob) == width else nothing for part in ordered for blob in part.vectors]
+        model = f"{base.embedding}|{base.dimension}"
+        blobs = [blob if part.model == model else nothing for part in ordered for blob in part.vectors]
         self._vectors = np.frombuffer(b"".join(blobs), "<f4").reshape(len(blobs), base.dimension)
         self._meant = self._vectors.any(axis=1) if base.dimension else np.zeros(len(blobs), np.bool_)
-        self._changes, self._dimension = base.changes, base.dimension
+        self._changes = base.changes
 
 
-def _read(connection: Connection, documents: Sequence[int]) -> dict[int, _Part]:
-    parts: dict[int, _Part] = {key: _Part([], [], [], []) for key in documents}
+def _read(connection: Connection, models: Mapping[int, str]) -> dict[int, _Part]:
+    documents = list(models)
+    parts: dict[int, _Part] = {key: _Part(model, [], [], [], []) for key, model in models.items()}
     columns = (CHUNK.c.document, CHUNK.c.key, CHUNK.c.words, CHUNK.c.vector, CHUNK.c.terms)
     for start in range(0, len(documents), _BLOCK):
         some = documents[start : start + _BLOCK]

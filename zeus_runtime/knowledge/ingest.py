@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import numpy as np
 
@@ -22,16 +23,19 @@ from zeus_runtime.knowledge.chunks import Chunk, chunks
 from zeus_runtime.knowledge.convert import MAX_BYTES, VERSION, UnreadableError, convert_file
 from zeus_runtime.knowledge.files import Found, files_of
 from zeus_runtime.knowledge.records import BaseInfo, KnownDocument, NewChunk
-from zeus_runtime.knowledge.words import packed, word_numbers
+from zeus_runtime.knowledge.words import packed_words
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from zeus_runtime.knowledge.on_behalf import OnBehalf
     from zeus_runtime.memory.embedding import Embedder
-    from zeus_runtime.store.database import Database
 
 BATCH: Final = 256
 """Chunks that are embedded and written together."""
+
+_HANDFUL_BYTES: Final = 256_000
+"""Of files that are read and cut in one visit to another thread, which costs as much as cutting a chunk or two."""
 
 _FRESH_NS: Final = 2_000_000_000
 """A file changed so shortly before it was read may change again within one tick of the file system's clock."""
@@ -70,6 +74,14 @@ class Ingested:
 
 
 @dataclass(frozen=True)
+class _Unread:
+    """A file of which nothing could be had."""
+
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class _Read:
     found: Found
     known: KnownDocument | None
@@ -78,7 +90,7 @@ class _Read:
 
 
 async def ingest(
-    database: Database,
+    database: OnBehalf,
     base: BaseInfo,
     embedder: Embedder,
     *,
@@ -97,7 +109,7 @@ async def ingest(
 class _Ingest:
     def __init__(
         self,
-        database: Database,
+        database: OnBehalf,
         base: BaseInfo,
         embedder: Embedder,
         now_ns: Callable[[], int],
@@ -128,16 +140,16 @@ class _Ingest:
         await self._database.write(self._begun)
         files = await asyncio.to_thread(lambda: list(files_of(list(self._sources))))
         waiting: list[_Read] = []
-        for number, found in enumerate(files):
+        number = 0
+        for some in _handfuls(files):
             self._files = (number, len(files))
-            self._tell(self._done.chunks, found.label)
-            read = await self._read(found, known.get(str(found.path)))
-            if read is None:
-                continue
-            waiting.append(read)
-            if sum(len(each.chunks) for each in waiting) >= BATCH:
-                await self._write(waiting)
-                waiting = []
+            self._tell(self._done.chunks, some[0].label)
+            waiting += await self._read(some, known)
+            while sum(len(each.chunks) for each in waiting) >= BATCH:
+                batch = _batch(waiting)
+                await self._write(waiting[:batch])
+                del waiting[:batch]
+            number += len(some)
         await self._write(waiting)
         # A folder that is not there may be on a disk that is not there: what came from it stays.
         absent = await asyncio.to_thread(_absent, list(self._sources))
@@ -169,38 +181,45 @@ class _Ingest:
                 embedding_dimension=dimension,
             )
 
-    async def _read(self, found: Found, known: KnownDocument | None) -> _Read | None:
-        """The file's chunks, or None where there is nothing to do."""
+    async def _read(self, files: Sequence[Found], known: Mapping[str, KnownDocument]) -> list[_Read]:
+        """The chunks of what is new or changed among some files: one visit to another thread for all of them."""
         import asyncio
 
-        same = known is not None and known.made_with == self._made_with
-        if (
-            same
-            and known is not None
-            and (known.size_bytes, known.mtime_ns) == (found.size_bytes, found.mtime_ns)
-        ):
-            self._done.unchanged += 1
-            return None
+        documents = [known.get(str(found.path)) for found in files]
+        looked_at = [
+            (found, document)
+            for found, document in zip(files, documents, strict=True)
+            if not self._is_same(document)
+            or (document.size_bytes, document.mtime_ns) != (found.size_bytes, found.mtime_ns)
+        ]
+        self._done.unchanged += len(files) - len(looked_at)
+        if not looked_at:
+            return []
+        looks = await asyncio.to_thread(lambda: [self._look(*each) for each in looked_at])
+        touched = [each for each in looks if isinstance(each, tuple)]
+        if touched:
+            self._done.unchanged += len(touched)
+            await self._database.write(lambda connection: records.note_unchanged(connection, touched))
+        self._done.failed += [(each.label, each.reason) for each in looks if isinstance(each, _Unread)]
+        return [each for each in looks if isinstance(each, _Read)]
+
+    def _is_same(self, known: KnownDocument | None) -> TypeGuard[KnownDocument]:
+        return known is not None and known.made_with == self._made_with
+
+    def _look(self, found: Found, known: KnownDocument | None) -> _Read | _Unread | tuple[int, int, int]:
+        """A file's chunks; why there are none; or, if it says what it said, its document's key, size and time."""
         try:
             if found.size_bytes > MAX_BYTES:
                 raise UnreadableError(f"it has more than {MAX_BYTES:,} bytes")
             data = found.path.read_bytes()
             digest = hashlib.sha256(data).hexdigest()
-            if same and known is not None and known.digest == digest:
-                mtime_ns = self._trusted(found)
-                await self._database.write(
-                    lambda connection: records.note_unchanged(connection, known.key, len(data), mtime_ns)
-                )
-                self._done.unchanged += 1
-                return None
-            cut = await asyncio.to_thread(self._cut, found.path.name, data)
+            if self._is_same(known) and known.digest == digest:
+                return known.key, len(data), self._trusted(found)
+            return _Read(found, known, digest, self._cut(found.path.name, data))
         except UnreadableError as error:
-            self._done.failed.append((found.label, error.message))
-            return None
+            return _Unread(found.label, error.message)
         except OSError as error:
-            self._done.failed.append((found.label, error.strerror or str(error)))
-            return None
-        return _Read(found, known, digest, cut)
+            return _Unread(found.label, error.strerror or str(error))
 
     def _cut(self, name: str, data: bytes) -> list[Chunk]:
         base = self._base
@@ -232,8 +251,8 @@ class _Ingest:
         old = [each.known.key for each in reads if each.known is not None]
         old += [self._partial[path].key for each in reads if (path := str(each.found.path)) in self._partial]
         records.remove_documents(connection, self._base.key, old)
-        for each, new in zip(reads, made, strict=True):
-            records.write_document(connection, self._base.key, self._row(each, ready=True), new)
+        rows = [(self._row(each, ready=True), new) for each, new in zip(reads, made, strict=True)]
+        records.write_documents(connection, self._base.key, rows)
         self._touch(connection)
 
     async def _write_long(self, read: _Read) -> None:
@@ -262,7 +281,8 @@ class _Ingest:
         begun = self._partial.get(str(read.found.path))
         if begun is not None:
             records.remove_documents(connection, self._base.key, [begun.key])
-        return records.write_document(connection, self._base.key, self._row(read, ready=False), new)
+        (made,) = records.write_documents(connection, self._base.key, [(self._row(read, ready=False), new)])
+        return made
 
     def _finish(self, connection: Connection, *, read: _Read, key: int) -> None:
         if read.known is not None:
@@ -285,7 +305,9 @@ class _Ingest:
         found: dict[str, bytes] = {}
         width = 4 * self._embedder.dimension
         for each in (read.known, self._partial.get(str(read.found.path))):
-            if each is not None and each.made_with.split("|", 3)[3:] == self._made_with.split("|", 3)[3:]:
+            if each is not None and records.embedded_by(each.made_with) == records.embedded_by(
+                self._made_with
+            ):
                 found |= await self._database.run(partial(records.vectors_of, document=each.key))
         return {text: vector for text, vector in found.items() if len(vector) == width}
 
@@ -314,8 +336,14 @@ class _Ingest:
             rows = np.ascontiguousarray(found, "<f4")
             vectors |= {text: rows[place].tobytes() for place, text in enumerate(part)}
             self._done.embedded += len(part)
+        packed = zip(texts, packed_words(texts), strict=True)
         return [
-            [_row(number, chunk, vectors[chunk.embedded]) for number, chunk in enumerate(some, first)]
+            [
+                NewChunk(number, *chunk, length, vectors[text], terms)
+                for (number, chunk), (text, (length, terms)) in zip(
+                    enumerate(some, first), packed, strict=False
+                )
+            ]
             for _, some in reads
         ]
 
@@ -342,6 +370,19 @@ def _absent(paths: Sequence[str]) -> list[str]:
     return [path for path in paths if not os.path.lexists(path)]
 
 
-def _row(number: int, chunk: Chunk, vector: bytes) -> NewChunk:
-    words = word_numbers(chunk.embedded)
-    return NewChunk(number, chunk.heading, chunk.position, chunk.content, len(words), vector, packed(words))
+def _handfuls(files: Sequence[Found]) -> Iterator[Sequence[Found]]:
+    """The files in order, small ones together."""
+    start, size = 0, 0
+    for place, found in enumerate(files):
+        if place > start and (size + found.size_bytes > _HANDFUL_BYTES or place - start >= BATCH):
+            yield files[start:place]
+            start, size = place, 0
+        size += found.size_bytes
+    if start < len(files):
+        yield files[start:]
+
+
+def _batch(reads: Sequence[_Read]) -> int:
+    """How many of the first ones together have the chunks of a batch."""
+    sizes = accumulate(len(each.chunks) for each in reads)
+    return next(place for place, size in enumerate(sizes, 1) if size >= BATCH)

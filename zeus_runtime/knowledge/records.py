@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from sqlalchemy import and_, delete, func, insert, or_, select, update
 
@@ -59,6 +59,11 @@ class KnownDocument(NamedTuple):
     size_bytes: int
     mtime_ns: int
     chunks: int
+
+
+def embedded_by(made_with: str) -> str:
+    """The embedding model and its dimension, of what a document was made with: version, cutting, cutting, model."""
+    return made_with.split("|", 3)[-1]
 
 
 class NewChunk(NamedTuple):
@@ -176,18 +181,35 @@ def vectors_of(connection: Connection, document: int) -> dict[str, bytes]:
     return {f"{heading}\n{content}" if heading else content: vector for heading, content, vector in rows}
 
 
-def write_document(
-    connection: Connection, base: int, values: Mapping[str, Any], new: Sequence[NewChunk]
-) -> int:
-    """A new document with its first chunks."""
-    key: int = connection.execute(insert(DOCUMENT).values(base=base, **values)).inserted_primary_key[0]  # type: ignore[index]
-    append_chunks(connection, key, new)
-    return key
+def write_documents(
+    connection: Connection, base: int, new: Sequence[tuple[Mapping[str, Any], Sequence[NewChunk]]]
+) -> list[int]:
+    """New documents, each with its first chunks: two statements for all of them. Their keys, in order."""
+    if not new:
+        return []
+    statement = insert(DOCUMENT).returning(DOCUMENT.c.key, sort_by_parameter_order=True)
+    keys = list(connection.execute(statement, [{"base": base, **values} for values, _ in new]).scalars())
+    _put_chunks(
+        connection,
+        [(key, chunk) for key, (_, chunks) in zip(keys, new, strict=True) for chunk in chunks],
+    )
+    return keys
 
 
 def append_chunks(connection: Connection, document: int, new: Sequence[NewChunk]) -> None:
+    """Further chunks of a document that is being written."""
+    _put_chunks(connection, [(document, chunk) for chunk in new])
+
+
+def _put_chunks(connection: Connection, new: Sequence[tuple[int, NewChunk]]) -> None:
     if new:
-        connection.execute(insert(CHUNK), [{"document": document, **each._asdict()} for each in new])
+        connection.execute(
+            _NEW_CHUNK, [dict(zip(_CHUNK_COLUMNS, (key, *chunk), strict=True)) for key, chunk in new]
+        )
+
+
+_CHUNK_COLUMNS: Final = ("document", *NewChunk._fields)
+_NEW_CHUNK: Final = insert(CHUNK)
 
 
 def finish_document(connection: Connection, document: int, count: int) -> None:
@@ -195,10 +217,11 @@ def finish_document(connection: Connection, document: int, count: int) -> None:
     connection.execute(update(DOCUMENT).where(DOCUMENT.c.key == document).values(ready=True, chunks=count))
 
 
-def note_unchanged(connection: Connection, key: int, size_bytes: int, mtime_ns: int) -> None:
-    """A file was touched and says the same."""
-    values = {"size_bytes": size_bytes, "mtime_ns": mtime_ns}
-    connection.execute(update(DOCUMENT).where(DOCUMENT.c.key == key).values(values))
+def note_unchanged(connection: Connection, touched: Sequence[tuple[int, int, int]]) -> None:
+    """Files were touched and say the same: key, size in bytes and time of each."""
+    for key, size_bytes, mtime_ns in touched:
+        values = {"size_bytes": size_bytes, "mtime_ns": mtime_ns}
+        connection.execute(update(DOCUMENT).where(DOCUMENT.c.key == key).values(values))
 
 
 def remove_documents(connection: Connection, base: int, keys: Sequence[int]) -> None:

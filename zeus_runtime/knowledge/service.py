@@ -9,7 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from zeus_runtime.config.ref import Ref
 from zeus_runtime.errors import UsageError
+from zeus_runtime.knowledge.at_hand import ModelsAtHand, NotAtHandError
 from zeus_runtime.knowledge.chunks import CHUNK_TOKENS, OVERLAP_TOKENS
 from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError
 
@@ -22,11 +24,12 @@ if TYPE_CHECKING:
 
     from zeus_runtime.knowledge.index import Hit, KnowledgeIndex
     from zeus_runtime.knowledge.ingest import Ingested, Progress
+    from zeus_runtime.knowledge.on_behalf import OnBehalf
     from zeus_runtime.knowledge.records import BaseInfo
     from zeus_runtime.memory.items import Caller
-    from zeus_runtime.store.database import Database
 
 TOP_K: Final = 5
+_UNREAD: Final = object()
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
 
 
@@ -57,7 +60,9 @@ class KnowledgeService:
     Args:
         url: of the database.
         directory: where a relative SQLite path starts.
-        open_embedder: makes the embedding model.
+        open_embedder: makes the config's embedding model.
+        open_chosen: makes the one that a user chose; None where nobody can choose.
+        open_offline: make those that need no key and no network.
         caller: on whose behalf; from the config, never from the model.
         linked: the bases that the config names; what tools may search.
         now_ns: the clock, nanoseconds since 1970.
@@ -69,6 +74,8 @@ class KnowledgeService:
         directory: Path,
         *,
         open_embedder: Callable[[], Embedder],
+        open_chosen: Callable[[str, Ref], Embedder] | None = None,
+        open_offline: Sequence[Callable[[], Embedder]] = (),
         caller: Caller,
         linked: Sequence[str] = (),
         now_ns: Callable[[], int] = time.time_ns,
@@ -77,10 +84,12 @@ class KnowledgeService:
         self.caller: Final = caller
         self._url = url
         self._directory = directory
-        self._open_embedder = open_embedder
         self._now_ns = now_ns
-        self._database: Database | None = None
-        self._embedder: Embedder | None = None
+        self._database: OnBehalf | None = None
+        self._models = ModelsAtHand(
+            open_embedder, open_chosen, open_offline, self._chosen_ref, caller.user_id
+        )
+        self._choice: Ref | object | None = _UNREAD
         self._index: KnowledgeIndex | None = None
 
     async def bases(self) -> list[BaseInfo]:
@@ -149,7 +158,30 @@ class KnowledgeService:
         try:
             added = [str(path.resolve()) for path in paths]
             await database.run(lambda connection: records.add_sources(connection, base.key, added))
-            return await ingest(database, base, self._model(), now_ns=self._now_ns, progress=progress)
+            embedder = await (self._models.of(base) if base.embedding else self._models.for_new(base.scope))
+            return await ingest(database, base, embedder, now_ns=self._now_ns, progress=progress)
+        finally:
+            give_back()
+
+    async def reindex(
+        self, name: str, *, progress: Callable[[Progress], None] = lambda _progress: None
+    ) -> Ingested:
+        """Bring a base up to date with the model that would embed a new one, whichever embedded it before.
+
+        Raises:
+            UsageError: there is no such base, the caller may not, or another process writes it.
+            MissingError, OptionsError: the model cannot be opened.
+            EmbeddingUnavailableError: it cannot be asked; what was done stays, and ``add`` goes on with it.
+        """
+        from zeus_runtime.knowledge import records
+        from zeus_runtime.knowledge.ingest import ingest
+
+        base, database = await self._needed(name), await self._open()
+        records.refuse_writing(self.caller, base)
+        give_back = await self._claimed(base)
+        try:
+            embedder = await self._models.for_new(base.scope)
+            return await ingest(database, base, embedder, now_ns=self._now_ns, progress=progress)
         finally:
             give_back()
 
@@ -176,7 +208,11 @@ class KnowledgeService:
         """The chunks that fit a query best, by meaning and by words.
 
         Args:
-            names: bases, searched as one; the linked ones by default.
+            names: bases, searched as one; the linked ones by default. Of several, one whose embedding model is not
+                at hand is left out and named in the notices.
+
+        Raises:
+            NotAtHandError: there is none whose embedding model is at hand.
         """
         database = await self._open()
         wanted = list(dict.fromkeys(self.linked if names is None else names))
@@ -189,40 +225,58 @@ class KnowledgeService:
                 bases.append(base)
         if not bases or not query.strip():
             return Found((), tuple(notices))
-        vector, model = await self._vector(query, bases, notices)
+        searched, vectors = await self._vectors(query, bases, notices)
         hits = await database.run(
-            lambda connection: self._searched().search(connection, bases, query, vector, model, top_k=top_k)
+            lambda connection: self._searched().search(connection, searched, query, vectors, top_k=top_k)
         )
         return Found(tuple(hits), tuple(notices))
 
     async def aclose(self) -> None:
         """Close what is open."""
         database, self._database = self._database, None
-        embedder, self._embedder = self._embedder, None
         self._index = None
-        if embedder is not None:
-            await embedder.close()
+        await self._models.close()
         if database is not None:
-            await database.close()
+            await database.database.close()
 
-    async def _vector(
+    async def _vectors(
         self, query: str, bases: Sequence[BaseInfo], notices: list[str]
-    ) -> tuple[NDArray[np.float32] | None, str]:
-        embedder = self._model()
-        others = [base.name for base in bases if base.embedding not in ("", embedder.model)]
-        if others:
-            notices.append(
-                f"{', '.join(others)}: embedded by another model, so searched by words alone;"
-                f" `zeus kb add {others[0]}` embeds it again"
-            )
-        try:
-            found = await embedder.embed([query], purpose="query")
-        except EmbeddingUnavailableError as error:
-            notices.append(f"searched by words alone: {error.message}")
-            return None, embedder.model
-        return (found[0] if found[0].any() else None), embedder.model
+    ) -> tuple[list[BaseInfo], dict[tuple[str, int], NDArray[np.float32]]]:
+        """The bases that can be searched, and the query by each of their models that answers."""
+        searched: list[BaseInfo] = []
+        embedders: dict[tuple[str, int], Embedder] = {}
+        missing: list[NotAtHandError] = []
+        for base in bases:
+            try:
+                if base.embedding:
+                    embedders[base.embedding, base.dimension] = await self._models.of(base)
+                searched.append(base)
+            except NotAtHandError as error:
+                missing.append(error)
+        if not searched:
+            raise missing[0]
+        notices += [f"not searched: {error.message}. {error.remedy}".rstrip(".") for error in missing]
+        vectors: dict[tuple[str, int], NDArray[np.float32]] = {}
+        for model, embedder in embedders.items():
+            try:
+                found = await embedder.embed([query], purpose="query")
+            except EmbeddingUnavailableError as error:
+                notices.append(f"searched by words alone: {error.message}")
+            else:
+                if found[0].any():
+                    vectors[model] = found[0]
+        return searched, vectors
 
-    async def _remove_sources(self, database: Database, base: BaseInfo, paths: Sequence[str]) -> int:
+    async def _chosen_ref(self) -> Ref | None:
+        from zeus_runtime.memory.choice import chosen_ref, stored_choice
+
+        if self._choice is _UNREAD:
+            user, database = self.caller.user_id, await self._open()
+            stored = await database.run(lambda connection: stored_choice(connection, user))
+            self._choice = None if stored is None else chosen_ref(stored, user)
+        return self._choice if isinstance(self._choice, Ref) else None
+
+    async def _remove_sources(self, database: OnBehalf, base: BaseInfo, paths: Sequence[str]) -> int:
         from zeus_runtime.knowledge import records
 
         now_ms = self._now_ns() // 1_000_000
@@ -288,15 +342,16 @@ class KnowledgeService:
     async def _claimed(self, base: BaseInfo) -> Callable[[], None]:
         database = await self._open()
         try:
-            return await database.claim(f"knowledge-{base.key}")
+            return await database.database.claim(f"knowledge-{base.key}")
         except UsageError:
             raise UsageError(
                 f"the knowledge base {base.name!r} is being written elsewhere",
                 remedy="Wait until that is done.",
             ) from None
 
-    async def _open(self) -> Database:
+    async def _open(self) -> OnBehalf:
         if self._database is None:
+            from zeus_runtime.knowledge.on_behalf import OnBehalf
             from zeus_runtime.store.database import Database
             from zeus_runtime.store.schema import ready
 
@@ -306,13 +361,8 @@ class KnowledgeService:
             except BaseException:
                 await database.close()
                 raise
-            self._database = database
+            self._database = OnBehalf(database, self.caller)
         return self._database
-
-    def _model(self) -> Embedder:
-        if self._embedder is None:
-            self._embedder = self._open_embedder()
-        return self._embedder
 
     def _searched(self) -> KnowledgeIndex:
         if self._index is None:

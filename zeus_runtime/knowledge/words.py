@@ -7,10 +7,9 @@ and count as that where it stands: nothing that a rank would show.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
@@ -21,32 +20,65 @@ from zeus_runtime.memory.retrieval.fusion import K1, B, search_tokens
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_ASCII_WORD: Final = re.compile(r"[0-9A-Za-z]+")
-_HIDDEN: Final = re.compile("[\x00-\x08\x0e-\x1b\x7f]")
+_HIDDEN: Final = bytes((*range(9), *range(14, 28), 127))
+"""Control characters that ``normalise`` takes out, so that they part no word."""
+_SPACED: Final = bytes(
+    byte | 32 if 65 <= byte <= 90 else byte if 48 <= byte <= 57 or 97 <= byte <= 122 else 32
+    for byte in range(256)
+)
 _NOTHING: Final = -1
+_REMEMBERED: Final = 200_000
+
+
+class _Numbers(dict[bytes, int]):
+    """Folded ASCII words to their numbers, each worked out once; ``_NOTHING`` for one that is not indexed."""
+
+    def __missing__(self, word: bytes) -> int:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        tokens = search_tokens(word.decode())
+        found = self[word] = crc32(tokens[0].encode()) if tokens else _NOTHING
+        return found
+
+
+_number_of: Final = _Numbers().__getitem__
+
+
+def _numbers(text: str) -> list[int]:
+    if text.isascii():
+        # Folding changes nothing but case here, so that each word is looked up for itself, and most are known.
+        return list(map(_number_of, text.encode().translate(_SPACED, _HIDDEN).split()))
+    return [crc32(token.encode("utf-8", "surrogatepass")) for token in search_tokens(text)]
 
 
 def word_numbers(text: str) -> NDArray[np.uint32]:
     """The words of a text as numbers, in order; those of ``search_tokens``."""
-    if text.isascii() and not _HIDDEN.search(text):
-        # Folding changes nothing but case here, so that each word is looked up for itself, and most are known.
-        numbers = [number for word in _ASCII_WORD.findall(text) if (number := _number_of(word)) != _NOTHING]
-    else:
-        numbers = [crc32(token.encode("utf-8", "surrogatepass")) for token in search_tokens(text)]
-    return np.array(numbers, np.uint32)
+    found = np.array(_numbers(text), np.int64)
+    words: NDArray[np.uint32] = found[found != _NOTHING].astype(np.uint32)
+    return words
 
 
-@lru_cache(maxsize=200_000)
-def _number_of(word: str) -> int:
-    tokens = search_tokens(word)
-    return crc32(tokens[0].encode()) if tokens else _NOTHING
+def packed_words(texts: Sequence[str]) -> list[tuple[int, bytes]]:
+    """How many words each text has, and each of them once, ascending, then how often: four bytes and two for each.
 
-
-def packed(numbers: NDArray[np.uint32]) -> bytes:
-    """Each word once, ascending, then how often: four bytes and two for each."""
-    words, counts = np.unique(numbers, return_counts=True)
-    often = np.minimum(counts, 65_535).astype("<u2")
-    return words.astype("<u4").tobytes() + often.tobytes()
+    Many texts at once, since an array's operations cost more than what they do to the words of one.
+    """
+    found = [_numbers(text) for text in texts]
+    numbers = np.fromiter(chain.from_iterable(found), np.int64, sum(map(len, found)))
+    slots = np.repeat(np.arange(len(texts), dtype=np.int64), list(map(len, found)))
+    keys = ((slots << 32) | numbers)[numbers != _NOTHING]
+    keys.sort()
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    counts = np.diff(first, append=len(keys))
+    words = keys[first].astype("<u4").tobytes()
+    often = np.minimum(counts, 65_535).astype("<u2").tobytes()
+    edges = np.arange(len(texts) + 1, dtype=np.int64) << 32
+    lengths = np.diff(np.searchsorted(keys, edges)).tolist()
+    ends = np.searchsorted(keys[first], edges).tolist()
+    return [
+        (length, words[start * 4 : end * 4] + often[start * 2 : end * 2])
+        for length, (start, end) in zip(lengths, pairwise(ends), strict=True)
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +98,7 @@ class Postings:
 
 
 def postings(blobs: Sequence[bytes], lengths: Sequence[int]) -> Postings:
-    """What ``packed`` made of chunks, together."""
+    """What ``packed_words`` made of chunks, together."""
     sizes = np.array([len(blob) // 6 for blob in blobs], np.int64)
     words = b"".join(blob[: size * 4] for blob, size in zip(blobs, sizes.tolist(), strict=True))
     counts = b"".join(blob[size * 4 :] for blob, size in zip(blobs, sizes.tolist(), strict=True))

@@ -6,6 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.models.pictures import KEY as PICTURES
+from zeus_runtime.models.pictures import pictures_of
+
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
@@ -14,9 +17,11 @@ def text_of(message: BaseMessage, *, name_others: bool = False) -> str:
     """A message's text.
 
     Args:
-        name_others: content that is not text is named by its type, each block on a line; else it is left out.
+        name_others: pictures and content that is not text are named, each on a line; else they are left out.
     """
     content = message.content
+    if name_others and message.additional_kwargs.get(PICTURES):
+        return "\n".join([text for text in (text_of(message),) if text] + _labels(message))
     if isinstance(content, str):
         return content
     if not name_others:
@@ -35,11 +40,16 @@ def calls_of(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
 
 
 def whole_text(message: BaseMessage) -> str:
-    """All that a model reads of a message: its content, and the names and arguments of its calls."""
+    """All that a model reads of a message: content, labels of pictures, names and arguments of calls."""
     content = message.content
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     calls = [f"{call['name']} {_argument_text(call['args'])}" for call in calls_of(message)]
-    return "\n".join([text, *calls]) if calls else text
+    others = [*_labels(message), *calls]
+    return "\n".join([text, *others]) if others else text
+
+
+def _labels(message: BaseMessage) -> list[str]:
+    return [picture.label for picture in pictures_of(message)]
 
 
 def _argument_text(arguments: Any) -> str:

@@ -99,6 +99,7 @@ _NUMBERS: Final = (
     "cache_write_1h_cost_per_token",
 )
 _TEXTS: Final = ("provider", "tokenizer", "mode")
+_FLAGS: Final = ("vision",)
 
 
 class ProfileFileError(ZeusError):
@@ -160,8 +161,9 @@ def _pairs(node: Any, path: Path, what: str) -> list[tuple[Any, Any]]:
 
 def _value(field: Any, node: Any, path: Path) -> int | float | str | None:
     name, text = field.value, node.value
-    if name not in (*_INTEGERS, *_NUMBERS, *_TEXTS):
-        raise _fault(path, field, f"unknown key {name!r}", (*_INTEGERS, *_NUMBERS, *_TEXTS))
+    known = (*_INTEGERS, *_NUMBERS, *_TEXTS, *_FLAGS)
+    if name not in known:
+        raise _fault(path, field, f"unknown key {name!r}", known)
     if node.id != "scalar":
         raise _fault(path, node, f"{name} must be a single value")
     if node.tag == "tag:yaml.org,2002:null":
@@ -170,6 +172,10 @@ def _value(field: Any, node: Any, path: Path) -> int | float | str | None:
         raise _fault(path, node, f"unknown tokenizer {text!r}", TOKENIZERS)
     if name in _TEXTS:
         return str(text)
+    if name in _FLAGS:
+        if text not in ("true", "false"):
+            raise _fault(path, node, f"{name} must be true or false, not {text!r}")
+        return bool(text == "true")
     try:
         number = int(text) if name in _INTEGERS else float(text)
     except ValueError:

@@ -37,6 +37,7 @@ _LITELLM_NAMES: Final = {
     "cache_write_cost_per_token": "cache_creation_input_token_cost",
     "cache_write_1h_cost_per_token": "cache_creation_input_token_cost_above_1hr",
     "mode": "mode",
+    "vision": "supports_vision",
 }
 _VALUES: Final = (*_LITELLM_NAMES, "tokenizer", "provider")
 
@@ -52,6 +53,7 @@ class ModelProfile:
         max_output_tokens: what one answer may hold; None when unknown.
         tokenizer: ``o200k_base``, ``cl100k_base`` or ``estimate``.
         input_cost_per_token: US dollars; None when unknown, like the other prices.
+        vision: whether it takes pictures.
         mode: litellm's word for what the model does (``chat``, ``embedding``); None when unknown.
         known: False when the input limit is the fallback.
         sources: name of each known value to where it comes from.
@@ -68,6 +70,7 @@ class ModelProfile:
     cache_read_cost_per_token: float | None = None
     cache_write_cost_per_token: float | None = None
     cache_write_1h_cost_per_token: float | None = None
+    vision: bool = False
     mode: str | None = None
     known: bool = False
     sources: Mapping[str, str] = field(default_factory=dict)

@@ -23,6 +23,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.schema import CreateIndex, CreateTable
 
+from zeus_runtime.store.row_security import secure_rows
+
 _METADATA: Final = MetaData()
 _KEY: Final = BigInteger().with_variant(Integer(), "sqlite")
 
@@ -105,3 +107,6 @@ def create_knowledge_tables(connection: Connection) -> None:
         connection.execute(CreateTable(table, if_not_exists=True))
         for index in sorted(table.indexes, key=lambda each: str(each.name)):
             connection.execute(CreateIndex(index, if_not_exists=True))
+    if connection.dialect.name == "postgresql":
+        for table in KNOWLEDGE_TABLES:
+            secure_rows(connection, table.name)

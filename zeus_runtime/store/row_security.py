@@ -1,4 +1,4 @@
-"""Row-level security on PostgreSQL: a second wall behind the conditions that every query of memory has anyway.
+"""Row-level security on PostgreSQL: a second wall behind the conditions of every query of memory and knowledge bases.
 
 Each transaction says on whose behalf it is (``act_for``), and the server shows and takes rows accordingly, whatever the
 query says. A transaction that says nothing sees nothing. The tables' owner and superusers are exempt: agents have to
@@ -36,6 +36,21 @@ _TOLD: Final = f"by = {_USER} OR EXISTS (SELECT FROM memory_item WHERE memory_it
 _OF_USER: Final = f"user_id = {_USER}"
 _OF_PROJECT: Final = f"project_id = {_PROJECT}"
 
+_BASE_SEEN: Final = f"(scope = 'user' AND scope_id = {_USER} AND {_USER} <> '') OR ({_HERE} AND {_MEMBER})"
+_BASE_MADE: Final = f"({_OWN}) AND ((scope = 'user' AND scope_id = {_USER}) OR ({_HERE} AND {_WRITER}))"
+_BASE_CHANGED: Final = (
+    f"(scope = 'user' AND scope_id = {_USER} AND {_USER} <> '')"
+    f" OR ({_HERE} AND ({_HEAD} OR ({_ROLE} = 'editor' AND {_OWN})))"
+)
+
+
+def _of_base(place: str) -> Mapping[str, str]:
+    """What is in a base is seen by whom the base is, and changed by who may change the base."""
+    seen = f"EXISTS (SELECT FROM {place})"
+    changed = f"EXISTS (SELECT FROM {place} AND ({_BASE_CHANGED}))"
+    return {"SELECT": seen, "INSERT": changed, "UPDATE": changed, "DELETE": changed}
+
+
 _Rules = Mapping[str, str]
 _RULES: Final[Mapping[str, _Rules]] = {
     "memory_item": {"SELECT": _SEEN, "INSERT": _MADE, "UPDATE": _EDITED, "DELETE": _REMOVED},
@@ -48,6 +63,18 @@ _RULES: Final[Mapping[str, _Rules]] = {
         "SELECT": f"{_OF_PROJECT} AND {_MEMBER}",
         **dict.fromkeys(("INSERT", "UPDATE", "DELETE"), f"{_OF_PROJECT} AND {_WRITER}"),
     },
+    "knowledge_base": {
+        "SELECT": _BASE_SEEN,
+        "INSERT": _BASE_MADE,
+        "UPDATE": _BASE_CHANGED,
+        "DELETE": _BASE_CHANGED,
+    },
+    "knowledge_source": _of_base("knowledge_base AS of WHERE of.key = knowledge_source.base"),
+    "knowledge_document": _of_base("knowledge_base AS of WHERE of.key = knowledge_document.base"),
+    "knowledge_chunk": _of_base(
+        "knowledge_document AS part JOIN knowledge_base AS of ON of.key = part.base"
+        " WHERE part.key = knowledge_chunk.document"
+    ),
 }
 
 _SAY: Final = """

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from jsonschema import ValidationError
 
+    from zeus_runtime.models.pictures import Picture
     from zeus_runtime.tools.approval import Approvals
 
 Category: TypeAlias = Literal[
@@ -108,12 +109,14 @@ class ToolResult:
         is_error: the call did not do what was asked; the model may try again.
         state: small named JSON values to keep with the thread (the todo list); stored in the log with this result.
         artifact: JSON for observers; never sent to the model.
+        pictures: files of the workspace that a model that sees is shown; ``content`` says what they are to the others.
     """
 
     content: str
     is_error: bool = False
     state: Mapping[str, JSON] = field(default_factory=dict)
     artifact: JSON = None
+    pictures: tuple[Picture, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -238,11 +238,22 @@ class WorkspaceFiles:
             finally:
                 os.close(descriptor)
 
-    def remove(self, path: str) -> None:
-        """Remove a file; one that is not there is no error."""
+    def remove(self, path: str, *, with_folder: bool = False) -> None:
+        """Remove a file; one that is not there is no error.
+
+        Args:
+            with_folder: its folder too, if nothing else is in it.
+        """
         parts = self._writable_parts(path)
         with suppress(FileNotFoundError), self._place(parts) as place, self._lock(place):
             os.unlink(place.name, dir_fd=place.folder)
+        if with_folder:
+            with suppress(FileNotFoundError), self._place(parts[:-1]) as place:
+                try:
+                    os.rmdir(place.name, dir_fd=place.folder)
+                except OSError as error:
+                    if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                        raise
 
     def _parts(self, path: str) -> tuple[str, ...]:
         parts = split(path)

@@ -73,7 +73,9 @@ async def served(
         options = LitellmOptions(
             profile.name, api_key=Secret("sk-test"), api_base=getattr(provider, kind), max_tokens=100
         )
-        model = litellm_model(options, cast(Build, SimpleNamespace(environ={}, profile=profile)))
+        model = litellm_model(
+            options, cast(Build, SimpleNamespace(profile_of=None, environ={}, profile=profile))
+        )
 
         async def ask(request: ModelRequest) -> ModelResponse:
             pieces = [piece async for piece in model.stream(request)]
@@ -195,7 +197,9 @@ async def test_the_lifetime_reaches_the_provider() -> None:
         sent = request(conversation(1)[1])
         with windowed(100_000, lambda request: Reply("ok")) as (provider, _):
             options = LitellmOptions(CLAUDE.name, api_key=Secret("sk-test"), api_base=provider.anthropic)
-            model = litellm_model(options, cast(Build, SimpleNamespace(environ={}, profile=CLAUDE)))
+            model = litellm_model(
+                options, cast(Build, SimpleNamespace(profile_of=None, environ={}, profile=CLAUDE))
+            )
             marked = sent.override(cache_points=await points(caching(lifetime=lifetime), sent))
             async for _piece in model.stream(marked):
                 pass

@@ -51,7 +51,7 @@ def model(
         "api_key": Secret("sk-test"),
         **options,
     }
-    build = SimpleNamespace(environ=environ or {}, profile=PRICED)
+    build = SimpleNamespace(profile_of=None, environ=environ or {}, profile=PRICED)
     return create(Options(**values), cast(Build, build))
 
 
@@ -254,7 +254,10 @@ async def test_a_requests_settings_win_over_the_options() -> None:
 )
 def test_extra_may_not_set_what_has_its_own_option(key: str, part: str) -> None:
     with pytest.raises(OptionsError, match=part) as caught:
-        create(Options("gpt-4o", extra={key: 1}), cast(Build, SimpleNamespace(environ={}, profile=PRICED)))
+        create(
+            Options("gpt-4o", extra={key: 1}),
+            cast(Build, SimpleNamespace(profile_of=None, environ={}, profile=PRICED)),
+        )
     assert caught.value.exit_code == 3
 
 

@@ -15,7 +15,7 @@ from zeus_plugins.tools.filesystem.search import Query, search
 from zeus_plugins.tools.filesystem.tools import create
 
 from tests.support.golden import assert_golden
-from zeus_runtime import Build, Tool, ToolResult, WorkspaceError, WorkspaceFiles, ZeusError
+from zeus_runtime import Build, ModelProfile, Tool, ToolResult, WorkspaceError, WorkspaceFiles, ZeusError
 from zeus_runtime.tools import invoke, validate_arguments
 
 Call = Callable[..., Awaitable[ToolResult]]
@@ -27,7 +27,7 @@ RUNAWAY = r"^(?:(a|b|ab)+)+\1\1\1[cd]$"
 def tools_of(
     root: Path, options: Options | None = None, routes: dict[str, Path] | None = None
 ) -> dict[str, Tool]:
-    build = cast(Build, SimpleNamespace(workspace=WorkspaceFiles(root, routes)))
+    build = cast(Build, SimpleNamespace(workspace=WorkspaceFiles(root, routes), profile=ModelProfile("m")))
     return {tool.name: tool for tool in create(options or Options(), build)}
 
 

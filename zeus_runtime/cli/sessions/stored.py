@@ -149,6 +149,7 @@ def _written(message: Message) -> list[str]:
 
     from zeus_runtime.models.content import text_of
     from zeus_runtime.models.messages import from_payload
+    from zeus_runtime.models.pictures import pictures_of
 
     payload = message.payload
     at = datetime.fromtimestamp(message.created_ms / 1000, UTC)
@@ -160,6 +161,7 @@ def _written(message: Message) -> list[str]:
     shown = from_payload(payload)
     if text := text_of(shown).strip("\n"):
         parts.append(_fenced(text) if payload["role"] == "tool" else text)
+    parts += [picture.label for picture in pictures_of(shown)]
     for call in [*getattr(shown, "tool_calls", ()), *getattr(shown, "invalid_tool_calls", ())]:
         arguments = json.dumps(call["args"], ensure_ascii=False, indent=2)
         parts.append(f"Calls `{call['name']}`:\n\n{_fenced(arguments, 'json')}")

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.context.inspection.trace import Trace
 from zeus_runtime.context.ledger import Decision, Step
+from zeus_runtime.models.pictures import KEY as PICTURES
+from zeus_runtime.models.pictures import pictures_of
 
 if TYPE_CHECKING:
-    pass
+    from zeus_runtime.context.tokens import Counter
+    from zeus_runtime.context.view import Item
 
 
 @dataclass(frozen=True)
@@ -18,10 +21,10 @@ class Row:
     """One line of a composition.
 
     Args:
-        part: ``section``, ``tool schema`` or ``messages``.
+        part: ``section``, ``tool schema``, ``messages`` or ``pictures`` (of messages, whose own row is without them).
         name: the section, the tool, or the messages' source.
         survival: ``pinned``, ``replayable`` or ``normal``.
-        count: how many messages; 1 for the others.
+        count: how many messages or pictures; 1 for the others.
         tokens: of all of them.
         share: of the whole request.
     """
@@ -91,18 +94,33 @@ def composition(trace: Trace, number: int | None = None) -> Composition:
         framing = fixed.tokens - sum(tokens for *_, tokens in parts)
         if framing:
             parts.append(("framing", "", "pinned", 1, framing))
-    grouped: dict[tuple[str, str], tuple[int, int]] = {}
+    grouped: dict[tuple[str, str, str], tuple[int, int]] = {}
     for item in trace.view(step).items():
-        count, tokens = grouped.get((item.source, item.survival), (0, 0))
-        grouped[item.source, item.survival] = count + 1, tokens + item.tokens
+        pictures = pictures_of(item.message)
+        seen = _picture_tokens(item, trace.counter) if pictures else 0
+        for part, number_of, of_it in (
+            ("messages", 1, item.tokens - seen),
+            ("pictures", len(pictures), seen),
+        ):
+            if number_of:
+                count, tokens = grouped.get((part, item.source, item.survival), (0, 0))
+                grouped[part, item.source, item.survival] = count + number_of, tokens + of_it
     parts += [
-        ("messages", source, survival, count, tokens)
-        for (source, survival), (count, tokens) in sorted(grouped.items(), key=lambda entry: -entry[1][1])
+        (*group, count, tokens)
+        for group, (count, tokens) in sorted(grouped.items(), key=lambda entry: -entry[1][1])
     ]
     whole = sum(tokens for *_, tokens in parts) or 1
     rows = [Row(*each, share=each[-1] / whole) for each in parts]
     until = [each for each in trace.steps if each.number <= step.number]
     return Composition(step, rows, policy_totals(until), session_totals(until))
+
+
+def _picture_tokens(item: Item, counter: Counter | None) -> int:
+    """What the pictures of a message take of its tokens."""
+    if counter is None:
+        return 0
+    kept = {name: value for name, value in item.message.additional_kwargs.items() if name != PICTURES}
+    return item.tokens - counter.message(item.message.model_copy(update={"additional_kwargs": kept}))
 
 
 def policy_totals(steps: Sequence[Step]) -> Sequence[PolicyTotals]:

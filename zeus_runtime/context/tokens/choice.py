@@ -9,6 +9,7 @@ from zeus_runtime.context.tokens.counter import Counter, FramedCounter
 from zeus_runtime.context.tokens.encodings import exact
 from zeus_runtime.context.tokens.estimate import estimator
 from zeus_runtime.context.tokens.framing import framing_for, text_costs
+from zeus_runtime.context.tokens.pictures import picture_tokens
 
 if TYPE_CHECKING:
     from zeus_runtime.models.profiles import ModelProfile
@@ -35,4 +36,4 @@ def counter_with(count: Callable[[str], float], profile: ModelProfile, *, exact:
         profile: the model's.
         exact: whether ``count`` is the model's own tokenizer; else its figure is scaled as the family needs.
     """
-    return FramedCounter(count, framing_for(profile), exact=exact)
+    return FramedCounter(count, framing_for(profile), exact=exact, picture=picture_tokens(profile))

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from zeus_runtime.context.tokens.terms import Terms, fixed_terms, message_terms, tools_terms
 from zeus_runtime.models.interface import ModelRequest, ToolSchema
+from zeus_runtime.models.pictures import pictures_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from zeus_runtime.context.tokens.framing import Framing
+    from zeus_runtime.models.pictures import Picture
 
 
 class Counter(Protocol):
@@ -31,7 +33,7 @@ class Counter(Protocol):
         ...
 
     def message(self, message: BaseMessage) -> int:
-        """The tokens a message adds to a request, with its framing, calls and kept reasoning."""
+        """The tokens a message adds to a request, with its framing, calls, kept reasoning and pictures."""
         ...
 
     def tools(self, schemas: Sequence[ToolSchema]) -> int:
@@ -59,13 +61,22 @@ class FramedCounter:
         count: the tokens of a text.
         framing: a provider's overheads.
         exact: whether ``count`` is the model's own tokenizer.
+        picture: the tokens of a picture; nothing where the model does not see.
     """
 
-    def __init__(self, count: Callable[[str], float], framing: Framing, *, exact: bool) -> None:
+    def __init__(
+        self,
+        count: Callable[[str], float],
+        framing: Framing,
+        *,
+        exact: bool,
+        picture: Callable[[Picture], int] = lambda _picture: 0,
+    ) -> None:
         self._count = count
         self._framing = framing
         self._costs = {**framing.costs, "text": 1.0} if exact else framing.costs
         self._exact = exact
+        self._picture = picture
 
     @property
     def exact(self) -> bool:
@@ -75,7 +86,8 @@ class FramedCounter:
         return round(self._price({"text": self._count(text)})) if text else 0
 
     def message(self, message: BaseMessage) -> int:
-        return round(self._price(message_terms(message, self._count)))
+        pictures = sum(map(self._picture, pictures_of(message)))
+        return round(self._price(message_terms(message, self._count))) + pictures
 
     def tools(self, schemas: Sequence[ToolSchema]) -> int:
         return round(self._price(tools_terms(schemas, self._count, self._framing.notation)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from zeus_plugins.middlewares.eviction.choice import too_large, too_much
 from zeus_plugins.middlewares.eviction.preview import preview
-from zeus_runtime import Evict, Middleware, arrivals
+from zeus_runtime import Evict, Middleware, arrivals, pictures_of
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.eviction.choice import Choice
@@ -60,6 +60,8 @@ class Eviction(Middleware):
         kind, _, tool = item.source.partition(":")
         what = f"The result of {tool}" if kind == "tool" else "The user's message"
         head = f"[{what} has {item.tokens:,} tokens in {lines:,} lines and is kept whole in {handle}{self._ways()}."
+        if gone := [picture.path for picture in pictures_of(item.message)]:
+            head += f" Its pictures are no longer shown: {', '.join(gone)}."
         return f"{head} Its first {shown} lines:]\n{start}" if shown else f"{head}]"
 
     def _start(self, text: str, max_tokens: int) -> tuple[str, int, int]:

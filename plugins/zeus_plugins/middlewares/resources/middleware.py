@@ -96,6 +96,9 @@ class ReferencedFiles(Middleware):
         where = printable(each.handle)
         try:
             data = self._build.workspace.read(each.copy, max_bytes=MAX_BYTES)
+            if each.picture is not None and self._build.profile.vision:
+                what = f"{each.picture.width}x{each.picture.height}, {each.size_bytes:,} bytes"
+                return f'<file path="{name}">a picture ({what}), shown with the message; read_file {where}</file>'
             if "." + name.rpartition(".")[2].lower() in _PICTURES:
                 return f'<file path="{name}">a picture of {each.size_bytes:,} bytes; its content is not shown</file>'
             text = data.decode() if each.folder else convert_file(name.rpartition("/")[2], data).text

@@ -5,12 +5,13 @@ Every command that reads a config creates the model, few call it: what a call ne
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.models.litellm.options import Options
-from zeus_runtime import OptionsError
+from zeus_runtime import MAX_PICTURE_BYTES, OptionsError, PictureSight
 
 if TYPE_CHECKING:
     from zeus_runtime import Build, ModelError, ModelPiece, ModelProfile, ModelRequest, Usage
@@ -49,7 +50,14 @@ def create(options: Options, build: Build) -> LitellmModel:
                 f"model.litellm.extra may not set {key!r}",
                 remedy=f"Use model.litellm.{own}" if own else "Zeus sets it itself: remove it",
             )
-    return LitellmModel(options, build.environ, build.profile)
+    return LitellmModel(options, build.environ, build.profile, partial(_sight, options, build))
+
+
+def _sight(options: Options, build: Build) -> PictureSight:
+    profile = build.profile
+    if profile.name != options.model and build.profile_of is not None:
+        profile = build.profile_of(options.model)
+    return PictureSight(profile, lambda path: build.workspace.read(path, max_bytes=MAX_PICTURE_BYTES))
 
 
 class LitellmModel:
@@ -59,12 +67,24 @@ class LitellmModel:
         options: what the YAML says.
         environ: the process environment with ``.env`` beneath it.
         profile: the model's prices.
+        sight: makes what it sees of pictures.
     """
 
-    def __init__(self, options: Options, environ: Mapping[str, str], profile: ModelProfile) -> None:
+    def __init__(
+        self,
+        options: Options,
+        environ: Mapping[str, str],
+        profile: ModelProfile,
+        sight: Callable[[], PictureSight],
+    ) -> None:
         self._options = options
         self._environ = environ
         self._profile = profile
+        self._open_sight = sight
+
+    @cached_property
+    def _sight(self) -> PictureSight:
+        return self._open_sight()
 
     @property
     def name(self) -> str:
@@ -88,6 +108,7 @@ class LitellmModel:
         from zeus_runtime import ModelError, ModelResponse, cost_usd
 
         litellm = await library()
+        request = await self._sight.request(request)
         arguments = {**credentials(litellm, self._options, self._environ), **self._arguments(request)}
         assembly = Assembly(taken=call_ids(request.messages), seed=seed_of(request.messages))
         finish_reason, model, usage = "stop", "", None

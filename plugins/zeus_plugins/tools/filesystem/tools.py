@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 from zeus_plugins.tools.filesystem.options import Options
@@ -16,12 +17,23 @@ from zeus_plugins.tools.filesystem.patterns import (
     parts_of,
 )
 from zeus_plugins.tools.filesystem.texts import SNIFFED_BYTES, binary_kind, plural
-from zeus_runtime import Maximum, Minimum, Tool, ToolResult, WorkspaceError, ZeusError, printable, tool
+from zeus_runtime import (
+    MAX_PICTURE_BYTES,
+    Maximum,
+    Minimum,
+    Tool,
+    ToolResult,
+    WorkspaceError,
+    ZeusError,
+    keep_picture,
+    printable,
+    tool,
+)
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.filesystem.pages import Page
     from zeus_plugins.tools.filesystem.search import Findings
-    from zeus_runtime import Build, FileEntry, WorkspaceFiles
+    from zeus_runtime import Build, FileEntry, Picture, WorkspaceFiles
 
 
 class PatternError(ZeusError):
@@ -43,7 +55,7 @@ def create(options: Options, build: Build) -> Sequence[Tool]:
         except ValueError as error:
             raise PatternError(f"filesystem: {error}", remedy="Write several patterns.") from None
     files = build.workspace
-    reads = [_ls(files, options), _read_file(files, options)]
+    reads = [_ls(files, options), _read_file(files, options, sees=build.profile.vision)]
     writes = [] if options.read_only else [_write_file(files, options), _edit_file(files, options)]
     return [*reads, *writes, _glob(files, options), _grep(files, options)]
 
@@ -65,7 +77,7 @@ def _ls(files: WorkspaceFiles, options: Options) -> Tool:
     return ls
 
 
-def _read_file(files: WorkspaceFiles, options: Options) -> Tool:
+def _read_file(files: WorkspaceFiles, options: Options, *, sees: bool) -> Tool:
     @tool(category="filesystem", access="read", replayable_result=True)
     def read_file(
         path: str,
@@ -90,6 +102,8 @@ def _read_file(files: WorkspaceFiles, options: Options) -> Tool:
             where = printable(files.normalize(path))
             start = file.read(SNIFFED_BYTES)
             kind = binary_kind(start)
+            if sees and kind is not None and (picture := _picture(file, where, files)) is not None:
+                return ToolResult(picture.label, pictures=(picture,))
             if kind is not None:
                 return ToolResult(
                     f"{where} is {kind} ({_size(file):,} bytes); read_file shows UTF-8 text only.",
@@ -99,7 +113,17 @@ def _read_file(files: WorkspaceFiles, options: Options) -> Tool:
             page = read_page(file, offset, limits, lambda: remaining() <= 0)
             return _page_result(page, where, _size(file))
 
-    return read_file
+    if not sees:
+        return read_file
+    seeing = read_file.description.replace("by pages.", "by pages; or look at a picture.", 1)
+    return replace(read_file, description=seeing)
+
+
+def _picture(file: BinaryIO, where: str, files: WorkspaceFiles) -> Picture | None:
+    """The picture that the file is, kept as it is now; None for another file or one that is too large."""
+    file.seek(0)
+    data = file.read(MAX_PICTURE_BYTES + 1)
+    return keep_picture(data, where, files) if len(data) <= MAX_PICTURE_BYTES else None
 
 
 def _write_file(files: WorkspaceFiles, options: Options) -> Tool:

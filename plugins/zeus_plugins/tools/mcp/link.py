@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.tools.mcp.failures import UnauthorizedError, explained, is_final, is_too_new
 from zeus_plugins.tools.mcp.offer import Offer, read_offer
-from zeus_plugins.tools.mcp.results import resource_text, tool_result
+from zeus_plugins.tools.mcp.results import resource_result, tool_result
 from zeus_plugins.tools.mcp.transports import Place, address, process, quiet
 from zeus_runtime import ToolResult
 
@@ -169,7 +169,7 @@ class Link:
             answer = await client.read_resource(uri)
         except Exception as error:  # noqa: BLE001 - as for a call
             return self._failed(error)
-        return ToolResult(resource_text(answer.contents, self._ground.files))
+        return resource_result(answer.contents, self._ground.files)
 
     async def resources(self) -> str:
         """A list of its resources and resource templates."""

@@ -10,10 +10,10 @@ import mimetypes
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime import ToolResult, WorkspaceError
+from zeus_runtime import ToolResult, WorkspaceError, keep_picture
 
 if TYPE_CHECKING:
-    from zeus_runtime import WorkspaceFiles
+    from zeus_runtime import Picture, WorkspaceFiles
 
 FOLDER = "/large_tool_results"
 
@@ -22,37 +22,36 @@ def tool_result(answer: Any, files: WorkspaceFiles) -> ToolResult:
     """A ``CallToolResult`` as a ToolResult.
 
     Text is given as it is. What is no text (images, audio, other bytes) is saved in the workspace and named by its
-    path; structured content is added as JSON unless the text says the same.
+    path, and a model that sees is shown the pictures; structured content is added as JSON unless the text says the
+    same.
 
     Args:
         files: where bytes are saved.
     """
-    parts = [_block(block, files) for block in answer.content]
+    pictures: list[Picture] = []
+    parts = [_block(block, files, pictures) for block in answer.content]
     structured = answer.structured_content
     if structured is not None and not _says(parts, structured):
         parts.append(json.dumps(structured, ensure_ascii=False))
     text = "\n\n".join(part for part in parts if part)
-    return ToolResult(text or "(no output)", is_error=bool(answer.is_error))
+    return ToolResult(text or "(no output)", is_error=bool(answer.is_error), pictures=tuple(pictures))
 
 
-def resource_text(contents: Iterable[Any], files: WorkspaceFiles) -> str:
+def resource_result(contents: Iterable[Any], files: WorkspaceFiles) -> ToolResult:
     """The contents of a resource."""
-    return "\n\n".join(_resource(each, files) for each in contents) or "(empty)"
+    pictures: list[Picture] = []
+    text = "\n\n".join(_resource(each, files, pictures) for each in contents)
+    return ToolResult(text or "(empty)", pictures=tuple(pictures))
 
 
-def block_text(block: Any, files: WorkspaceFiles) -> str:
-    """One content block."""
-    return _block(block, files)
-
-
-def _block(block: Any, files: WorkspaceFiles) -> str:
+def _block(block: Any, files: WorkspaceFiles, pictures: list[Picture]) -> str:
     match block.type:
         case "text":
             return str(block.text)
         case "image" | "audio":
-            return _saved(block.data, block.mime_type, block.type, files)
+            return _saved(block.data, block.mime_type, block.type, files, pictures)
         case "resource":
-            return _resource(block.resource, files)
+            return _resource(block.resource, files, pictures)
         case "resource_link":
             facts = ", ".join(str(fact) for fact in (block.mime_type, block.description) if fact)
             return f"[resource {block.uri}: {block.title or block.name}{f' ({facts})' if facts else ''}]"
@@ -60,14 +59,15 @@ def _block(block: Any, files: WorkspaceFiles) -> str:
             return f"[{other}]"
 
 
-def _resource(resource: Any, files: WorkspaceFiles) -> str:
+def _resource(resource: Any, files: WorkspaceFiles, pictures: list[Picture]) -> str:
     text = getattr(resource, "text", None)
     if isinstance(text, str):
         return f"[resource {resource.uri}]\n{text}"
-    return f"[resource {resource.uri}] {_saved(resource.blob, resource.mime_type or '', 'data', files)}"
+    saved = _saved(resource.blob, resource.mime_type or "", "data", files, pictures)
+    return f"[resource {resource.uri}] {saved}"
 
 
-def _saved(data: str, mime_type: str, kind: str, files: WorkspaceFiles) -> str:
+def _saved(data: str, mime_type: str, kind: str, files: WorkspaceFiles, pictures: list[Picture]) -> str:
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
@@ -75,7 +75,12 @@ def _saved(data: str, mime_type: str, kind: str, files: WorkspaceFiles) -> str:
     suffix = mimetypes.guess_extension(mime_type) or ".bin"
     path = f"{FOLDER}/mcp_{hashlib.sha256(content).hexdigest()[:16]}{suffix}"
     try:
-        files.write(path, content)
+        picture = keep_picture(content, path.rpartition("/")[2], files)
+        if picture is not None:
+            pictures.append(picture)
+            path = picture.path
+        else:
+            files.write(path, content)
     except WorkspaceError as error:
         return f"[{kind} {mime_type}, {len(content):,} bytes; it could not be saved: {error.message}]"
     return f"[{kind} {mime_type}, {len(content):,} bytes, saved as {path}]"

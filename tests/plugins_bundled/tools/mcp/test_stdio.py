@@ -243,8 +243,8 @@ async def test_pictures_are_saved_and_structured_content_is_read(tmp_path: Path)
     shown, picture, data = results(events)["1"].split("\n\n")
     assert (shown, data) == ("a picture:", '{"sides": 4}')
     assert picture.startswith("[image image/png, ")
-    name = picture.rpartition("/")[2].removesuffix("]")
-    assert (tmp_path / ".zeus/large_tool_results" / name).read_bytes().startswith(b"\x89PNG")
+    path = picture.partition("saved as /")[2].removesuffix("]")
+    assert (tmp_path / ".zeus" / path).read_bytes().startswith(b"\x89PNG")
 
 
 async def test_a_server_may_ask_the_user(tmp_path: Path) -> None:

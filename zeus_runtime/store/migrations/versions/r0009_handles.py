@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0010"
-down_revision = "0007"
+revision = "0009"
+down_revision = "0008"
 
 _edit = sa.table("context_edit", sa.column("thread"), sa.column("payload"))
 _archive = sa.table("checkpoint_archive", sa.column("thread"), sa.column("rows"))

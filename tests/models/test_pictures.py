@@ -1,0 +1,137 @@
+"""Pictures named by messages, and the requests that carry them."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+
+from tests.support.pictures import png
+from zeus_runtime import CachePoints, ModelRequest
+from zeus_runtime.models.content import text_of, whole_text
+from zeus_runtime.models.messages import from_payload, to_payload
+from zeus_runtime.models.pictures import Picture, kept_with, picture_of, pictures_of, too_large, with_pictures
+
+MAP = Picture("/attached_files/0123/map.png", "image/png", 640, 480, 1234, "map.png")
+GIF = b"GIF89a" + (300).to_bytes(2, "little") + (200).to_bytes(2, "little") + b"\0" * 20
+
+
+def url(picture: Picture) -> str:
+    return f"data:{picture.media_type};base64,{picture.path}"
+
+
+def test_a_picture_is_known_by_its_first_bytes_whatever_it_is_called() -> None:
+    found = picture_of(png(31, 17), "/a/b.txt", name="b.txt")
+    assert found is not None
+    assert (found.media_type, found.width, found.height, found.size_bytes) == (
+        "image/png",
+        31,
+        17,
+        len(png(31, 17)),
+    )
+    gif = picture_of(GIF, "/x")
+    assert gif is not None
+    assert (gif.media_type, gif.width, gif.height) == ("image/gif", 300, 200)
+    for other in (
+        b"",
+        b"text",
+        b"<svg width='3' height='3'/>",
+        b"BM" + b"\0" * 60,
+        b"\x89PNG\r\n\x1a\n",
+        GIF[:6],
+    ):
+        assert picture_of(other, "/x") is None, other
+
+
+@given(
+    st.binary(max_size=60),
+    st.sampled_from([b"", b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"RIFF0000WEBP"]),
+)
+def test_any_bytes_can_be_looked_at(rest: bytes, start: bytes) -> None:
+    found = picture_of(start + rest, "/x")
+    assert found is None or (found.width > 0 and found.height > 0)
+
+
+def test_what_providers_refuse_is_told_apart() -> None:
+    assert too_large(MAP) is None
+    assert "pixels" in (too_large(Picture("/x", "image/png", 8_001, 1, 9)) or "")
+    assert "bytes" in (too_large(Picture("/x", "image/png", 8, 1, 3_750_001)) or "")
+
+
+def test_the_log_keeps_a_message_s_pictures_by_name() -> None:
+    for message in (
+        HumanMessage("see", additional_kwargs=kept_with([MAP])),
+        ToolMessage("seen", tool_call_id="c", additional_kwargs=kept_with([MAP])),
+    ):
+        again = from_payload(json.loads(json.dumps(to_payload(message))))
+        assert pictures_of(again) == (MAP,)
+        assert text_of(again) == str(message.content)
+        assert MAP.label in whole_text(again)
+        assert text_of(again, name_others=True) == f"{message.content}\n{MAP.label}"
+
+
+KINDS = st.lists(st.sampled_from(["user", "answer", "calls", "calls+"]), max_size=8)
+
+
+def talk(kinds: list[str]) -> list[BaseMessage]:
+    """A conversation; ``+`` has pictures in results, a user's message always has one."""
+    messages: list[BaseMessage] = []
+    for number, kind in enumerate(kinds):
+        if kind == "user":
+            messages.append(HumanMessage("see", additional_kwargs=kept_with([MAP])))
+        elif kind == "answer":
+            messages.append(AIMessage("done"))
+        else:
+            ids = [f"{number}.{each}" for each in range(2)]
+            calls = [{"name": "look", "args": {}, "id": each, "type": "tool_call"} for each in ids]
+            messages.append(AIMessage("", tool_calls=calls))
+            more = kept_with([MAP]) if kind == "calls+" else {}
+            messages += [
+                ToolMessage("seen", tool_call_id=each, name="look", additional_kwargs=more) for each in ids
+            ]
+    return messages
+
+
+@given(KINDS, st.booleans(), st.data())
+def test_results_stay_together_nothing_is_lost_and_marks_stay_behind_what_they_marked(
+    kinds: list[str], in_results: bool, data: st.DataObject
+) -> None:
+    messages = talk(kinds)
+    marks = data.draw(st.sets(st.integers(0, len(messages) - 1))) if messages else set()
+    request = ModelRequest("", messages, cache_points=CachePoints(messages=tuple(sorted(marks))))
+    sent = with_pictures(request, url, in_results=in_results)
+    shown = list(sent.messages)
+    for before, after in pairwise(shown):
+        if after.type == "tool":
+            assert before.type in ("ai", "tool")
+    parts = [part for each in shown if isinstance(each.content, list) for part in each.content]
+    images = [part for part in parts if isinstance(part, dict) and part["type"] == "image_url"]
+    assert len(images) == sum(len(pictures_of(each)) for each in messages)
+    own = [each for each in shown if pictures_of(each) or isinstance(each.content, str)]
+    assert [type(each) for each in own] == [type(each) for each in messages]
+    assert sent.cache_points is not None
+    for mark, place in zip(sorted(marks), sent.cache_points.messages, strict=True):
+        assert place >= shown.index(own[mark]) or own[mark] in shown[: place + 1]
+        left = [each for each in shown[: place + 1] if pictures_of(each) or isinstance(each.content, str)]
+        assert len(left) == mark + 1
+    if in_results:
+        assert len(shown) == len(messages)
+
+
+@given(st.integers(0, 60), st.integers(5, 25))
+def test_of_too_many_pictures_the_newest_are_shown_and_the_others_named(count: int, most: int) -> None:
+    messages = [HumanMessage("see", additional_kwargs=kept_with([MAP])) for _ in range(count)]
+    shown = with_pictures(ModelRequest("", messages), url, in_results=False, most=most).messages
+    kinds = [each.content[-1]["type"] for each in shown]  # type: ignore[index]
+    assert kinds == sorted(kinds, reverse=True), "what is named comes first"
+    images = kinds.count("image_url")
+    assert images <= most
+    assert images == count if count <= most else images > most - most // 5 - 1
+
+
+def test_a_request_without_pictures_is_the_same_one() -> None:
+    request = ModelRequest("", [HumanMessage("hello")])
+    assert list(with_pictures(request, url, in_results=False).messages) == list(request.messages)

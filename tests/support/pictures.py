@@ -1,0 +1,24 @@
+"""Pictures for tests, made by hand: PNG files of one colour, and of noise that no compression makes small."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from random import Random
+
+
+def png(width: int = 64, height: int = 48, *, seed: int | None = None) -> bytes:
+    """A PNG file.
+
+    Args:
+        seed: of noise; without one all is grey.
+    """
+    noise = None if seed is None else Random(seed)
+    row = bytes([128]) * width
+    rows = b"".join(b"\0" + (row if noise is None else noise.randbytes(width)) for _ in range(height))
+    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
+    )

@@ -1,0 +1,77 @@
+"""What a picture takes in tokens, by its size in pixels, as each provider's manual says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from math import ceil
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.context.tokens.framing import framing_for
+
+if TYPE_CHECKING:
+    from zeus_runtime.models.pictures import Picture
+    from zeus_runtime.models.profiles import ModelProfile
+
+_PATCHED: Final = (
+    (r"(gpt-4\.1|gpt-5)[^/]*-nano", 2.46),
+    (r"(gpt-4\.1|gpt-5)[^/]*-mini", 1.62),
+    (r"o4-mini", 1.72),
+)
+"""OpenAI's small models: a price for each patch of 32 pixels, at most 1,536 patches ("Images and vision")."""
+
+_TILED: Final = ((r"gpt-4o-mini", 2833, 5667), (r"gpt-5", 70, 140), (r"o[13]", 75, 150), (r"", 85, 170))
+"""OpenAI's others: a base, and a price for each tile of 512 pixels."""
+
+
+def picture_tokens(profile: ModelProfile) -> Callable[[Picture], int]:
+    """What counts the tokens of a picture for the model ``profile``; nothing where it does not see.
+
+    - Claude: width × height / 750, scaled to at most 1,568 pixels on a side and about 1,600 tokens ("Vision").
+    - OpenAI: tiles of 512 pixels after scaling to 2,048 and then to 768 on the short side; small models patches of 32.
+    - Gemini: 258 up to 384 pixels, else 258 for each tile of two thirds of the short side; 1,120 from version 3 on.
+    - Others: width × height / 784, patches of 28 pixels as Qwen's and most open models have them, 4 to 16,384.
+    """
+    if not profile.vision:
+        return lambda _picture: 0
+    family = framing_for(profile).name.split()[0]
+    name = profile.name.lower()
+    if family == "claude":
+        return _claude
+    if family == "gemini":
+        return (lambda _picture: 1_120) if re.search(r"gemini-([3-9]|\d\d)", name) else _gemini
+    if family.rstrip(",") == "openai":
+        return _openai(name)
+    return lambda picture: min(16_384, max(4, ceil(picture.width / 28) * ceil(picture.height / 28)))
+
+
+def _claude(picture: Picture) -> int:
+    scale = min(1.0, 1_568 / max(picture.width, picture.height))
+    return max(1, min(1_600, ceil(picture.width * picture.height * scale * scale / 750)))
+
+
+def _gemini(picture: Picture) -> int:
+    if max(picture.width, picture.height) <= 384:
+        return 258
+    unit = min(768, max(256, int(min(picture.width, picture.height) / 1.5)))
+    return 258 * ceil(picture.width / unit) * ceil(picture.height / unit)
+
+
+def _openai(name: str) -> Callable[[Picture], int]:
+    for pattern, price in _PATCHED:
+        if re.search(pattern, name):
+            return lambda picture, price=price: ceil(price * _patches(picture.width, picture.height))  # type: ignore[misc]
+    base, tile = next((base, tile) for pattern, base, tile in _TILED if re.search(pattern, name))
+
+    def tiled(picture: Picture) -> int:
+        width, height = float(picture.width), float(picture.height)
+        scale = min(1.0, 2_048 / max(width, height))
+        scale *= min(1.0, 768 / (min(width, height) * scale))
+        return base + tile * ceil(width * scale / 512) * ceil(height * scale / 512)
+
+    return tiled
+
+
+def _patches(width: int, height: int) -> int:
+    patches = ceil(width / 32) * ceil(height / 32)
+    return min(1_536, patches)

@@ -1,0 +1,119 @@
+"""The embedding models that a caller has: which one embeds a new base, and which one is an older base's.
+
+A base is of one model, which the base records. A new base of a user's is embedded by the model that the user chose for
+themselves, else the config's; one of a project's by the config's, since a choice of one's own is not the others'. From
+then on texts and queries are embedded by the base's model, as long as it is among those that the config and the user
+name, or is the one that needs neither key nor network. No other is opened: what a base in a shared database names must
+not decide where anybody's texts are sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING
+
+from zeus_runtime.errors import MissingError, OptionsError, ZeusError
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.ref import Ref
+    from zeus_runtime.knowledge.records import BaseInfo
+    from zeus_runtime.memory.embedding import Embedder
+
+
+class NotAtHandError(ZeusError):
+    """The model that embedded a base is not among those at hand (exit 4)."""
+
+    exit_code = 4
+    code = "embedding-not-configured"
+
+
+class ModelsAtHand:
+    """Each is made once, at first use.
+
+    Args:
+        configured: makes the config's.
+        chosen: makes the one that a user chose.
+        offline: makes those that need no key and no network.
+        choice: what the user chose, if anything; asked once.
+        user: whose choice.
+    """
+
+    def __init__(
+        self,
+        configured: Callable[[], Embedder],
+        chosen: Callable[[str, Ref], Embedder] | None,
+        offline: Sequence[Callable[[], Embedder]],
+        choice: Callable[[], Awaitable[Ref | None]],
+        user: str,
+    ) -> None:
+        self._configured = configured
+        self._chosen = chosen
+        self._offline = tuple(offline)
+        self._choice = choice
+        self._user = user
+        self._made: dict[object, Embedder] = {}
+
+    async def for_new(self, scope: str) -> Embedder:
+        """What embeds a base of the user's or the project's from now on.
+
+        Raises:
+            MissingError, OptionsError: it cannot be opened.
+        """
+        own = await self._own() if scope == "user" else None
+        return own or self._open(self._configured)
+
+    async def of(self, base: BaseInfo) -> Embedder:
+        """The model of a base's vectors.
+
+        Raises:
+            NotAtHandError: it is not there, with what is.
+        """
+        there: list[str] = []
+        problems: list[str] = []
+        for opened in (self._config_s, self._own, *map(self._later, self._offline)):
+            try:
+                embedder = await opened()
+            except (MissingError, OptionsError) as error:
+                problems.append(error.message)
+                continue
+            if embedder is None:
+                continue
+            if (embedder.model, embedder.dimension) == (base.embedding, base.dimension):
+                return embedder
+            there.append(embedder.model)
+        known = "; ".join([f"there is {', '.join(dict.fromkeys(there)) or 'none'}", *problems])
+        raise NotAtHandError(
+            f"the knowledge base {base.name!r} is embedded by {base.embedding} of {base.dimension} dimensions, which is"
+            f" not configured any more ({known})",
+            remedy=f"Name it under memory.embeddings again, or embed the base anew: `zeus kb reindex {base.name}`.",
+        )
+
+    async def close(self) -> None:
+        made, self._made = self._made, {}
+        for each in made.values():
+            await each.close()
+
+    async def _config_s(self) -> Embedder:
+        return self._open(self._configured)
+
+    async def _own(self) -> Embedder | None:
+        if self._chosen is None:
+            return None
+        ref = await self._choice()
+        return None if ref is None else self._open_chosen(self._chosen, ref)
+
+    def _open_chosen(self, chosen: Callable[[str, Ref], Embedder], ref: Ref) -> Embedder:
+        if chosen not in self._made:
+            self._made[chosen] = chosen(self._user, ref)
+        return self._made[chosen]
+
+    def _later(self, opens: Callable[[], Embedder]) -> Callable[[], Awaitable[Embedder]]:
+        async def opened() -> Embedder:
+            return self._open(opens)
+
+        return opened
+
+    def _open(self, opens: Callable[[], Embedder]) -> Embedder:
+        if opens not in self._made:
+            self._made[opens] = opens()
+        return self._made[opens]
