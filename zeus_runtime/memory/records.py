@@ -504,11 +504,17 @@ def count(connection: Connection, where: ColumnElement[bool]) -> int:
 
 def mark_used(connection: Connection, used: Mapping[str, datetime]) -> None:
     """Write when these items were last used; the items count as unchanged."""
-    if used:
+    if used and connection.dialect.name == "postgresql":
+        values = {"ids": list(used), "times": [to_ms(at) for at in used.values()]}
+        connection.exec_driver_sql(_MARK_ALL_USED, values)
+    elif used:
         rows = [{"which": item_id, "used_ms": to_ms(at)} for item_id, at in used.items()]
         connection.execute(_MARK_USED, rows)
 
 
+_MARK_ALL_USED = """
+UPDATE memory_item SET last_used_ms = used.at
+FROM unnest(%(ids)s::text[], %(times)s::bigint[]) AS used (id, at) WHERE memory_item.id = used.id"""
 _MARK_USED = update(ITEM).where(ITEM.c.id == bindparam("which")).values(last_used_ms=bindparam("used_ms"))
 
 

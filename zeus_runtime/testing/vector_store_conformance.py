@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
 
 from zeus_runtime.memory.items import (
     MEMORY_TYPES,
@@ -29,7 +29,7 @@ from zeus_runtime.memory.items import (
     Scope,
 )
 from zeus_runtime.memory.permissions import may, reach
-from zeus_runtime.memory.vectors import Entry, VectorQuery, VectorStore
+from zeus_runtime.memory.vectors import AtHand, Entry, VectorQuery, VectorStore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -362,10 +362,39 @@ class _Kept:
     def cosines(
         self, vector: NDArray[np.float32], ids: Sequence[str], *, caller: Caller = _ANN
     ) -> dict[str, float]:
-        return self.run(lambda connection: self.store.cosines(connection, _query(vector, caller), ids))
+        """The cosines; where the store has its vectors at hand, it says the same of them by slots."""
+
+        def work(connection: Connection) -> dict[str, float]:
+            query = _query(vector, caller)
+            cosines, parts = self.store.cosines(connection, query, ids), self.store.at_hand(connection, query)
+            if parts is not None:
+                assert len(parts) == len(query.reach)
+                by_slots = _by_slots(parts, ids)
+                assert by_slots.keys() == cosines.keys()
+                assert all(abs(by_slots[each] - cosines[each]) < _ROUNDING for each in cosines)
+            return cosines
+
+        return self.run(work)
 
     def ids(self) -> set[str]:
         return self.run(self.store.ids)
+
+
+def _by_slots(parts: Sequence[AtHand], ids: Sequence[str]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for part in parts:
+        slots = part.slots(ids)
+        cosines, bounds = part.cosines(slots[slots >= 0]), part.at_most()[slots[slots >= 0]]
+        assert (bounds >= cosines).all()
+        here = [each for each, slot in zip(ids, slots, strict=True) if slot >= 0]
+        assert {part.ids(0)[slot] for slot in slots if slot >= 0} == set(here)
+        within = {each: cosine for each, cosine in zip(here, cosines.tolist(), strict=True) if cosine >= -2}
+        assert not found.keys() & within.keys()
+        found |= within
+    return found
+
+
+_ROUNDING: Final = 1e-5
 
 
 def _query(vector: NDArray[np.float32], caller: Caller, model: str = "model-a") -> VectorQuery:
