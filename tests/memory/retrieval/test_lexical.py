@@ -121,13 +121,13 @@ def test_scores_follow_from_what_the_caller_may_see_alone(connection: Connection
 
 
 @pytest.mark.parametrize("words_kept", [3, 4_096])
-@pytest.mark.parametrize("looked_up", [0, 12, 10_000])
+@pytest.mark.parametrize("small", [-1, 4_000])
 def test_what_is_held_in_memory_follows_every_change(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch, looked_up: int, words_kept: int
+    connection: Connection, monkeypatch: pytest.MonkeyPatch, small: int, words_kept: int
 ) -> None:
-    monkeypatch.setattr("zeus_runtime.memory.retrieval.lexical._LOOKED_UP", looked_up)
+    monkeypatch.setattr("zeus_runtime.memory.retrieval.lexical._SMALL", small)
     monkeypatch.setattr("zeus_runtime.memory.retrieval.lexical._WORDS_KEPT", words_kept)
-    choose = random.Random(5 + looked_up)
+    choose = random.Random(5)
     lexicon, late = Lexicon(), Lexicon()
     items: dict[int, MemoryItem] = {}
     for turn in range(60):
@@ -151,10 +151,7 @@ def test_what_is_held_in_memory_follows_every_change(
     connection.exec_driver_sql("INSERT INTO memory_words(memory_words, rank) VALUES ('integrity-check', 1)")
 
 
-def test_a_word_that_was_read_before_a_change_is_not_found_where_it_stood(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("zeus_runtime.memory.retrieval.lexical._LOOKED_UP", 0)
+def test_a_word_that_was_read_before_a_change_is_not_found_where_it_stood(connection: Connection) -> None:
     lexicon = Lexicon()
     items = [item(1, "green tea"), item(2, "black tea"), item(3, "coffee")]
     write(connection, *items)
