@@ -341,10 +341,10 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
 
         def back(connection: Connection) -> None:
             connection.execute(text("DROP TABLE original_handle"))
-            connection.execute(text("UPDATE alembic_version SET version_num = '0007'"))
+            connection.execute(text("UPDATE alembic_version SET version_num = '0008'"))
 
         await database.run(back)
-        assert await schema.upgrade(database) == "0007"
+        assert await schema.upgrade(database) == "0008"
         assert await database.run(lambda connection: connection.execute(query).all()) == noted
     finally:
         await database.close()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
