@@ -116,11 +116,15 @@ class _Bounded:
     def __init__(self, start: int, part: Part, vectors: AtHand, to: Slots, measure: Measure) -> None:
         self.start, self.end = start, start + len(part.shelf)
         self._part, self._vectors, self._to = part, vectors, to
-        self._base = CONFIDENCE_WEIGHT * part.confidence + SCOPE_WEIGHT * part.priority
+        self._base = CONFIDENCE_WEIGHT * part.confidence
+        self._base += SCOPE_WEIGHT * part.priority
         similarity = measure(np.append(vectors.at_most(), -np.inf)[to], part.lexical)
-        self.possible = similarity * SIMILARITY_WEIGHT
-        self.possible += self._base
-        self.possible[~part.visible | (similarity < measure.floor)] = -np.inf
+        out = similarity < measure.floor
+        out |= ~part.visible
+        similarity *= SIMILARITY_WEIGHT
+        similarity += self._base
+        similarity[out] = -np.inf
+        self.possible = similarity
 
     def id(self, slot: int) -> str:
         return self._part.shelf.id(slot - self.start)

@@ -164,6 +164,36 @@ def grown(column: NDArray[Any], taken: int, room: int) -> NDArray[Any]:
     return new
 
 
+class Lengths:
+    """What the lengths of a shelf's texts make of BM25, of which so many words are the mean."""
+
+    def __init__(self, words: NDArray[np.float64], mean: float) -> None:
+        self.words, self.mean = words, mean
+        self._whole: NDArray[np.float64] | None = None
+        self._once = words
+
+    def shares(self, entries: Entries, weight: float, *, whole: bool) -> NDArray[np.float64]:
+        """What a word of this weight adds to the score of each slot that has it.
+
+        Args:
+            whole: whether it pays to compute it for all slots, once, and not for those of each word.
+        """
+        if whole and self._whole is None:
+            self._whole = self._long(self.words)
+            self._once = 1.0 + self._whole
+        slots = entries.slots
+        if self._whole is None:
+            long = self._long(self.words[slots])
+        elif entries.once:
+            return np.asarray(weight / self._once[slots])
+        else:
+            long = self._whole[slots]
+        return np.asarray(weight * entries.counts / (entries.counts + long))
+
+    def _long(self, words: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(K1 * (1 - B + B * words / self.mean) if self.mean else np.full(len(words), K1))
+
+
 class Shelf:
     """The figures of a place's items that can be found, one slot each, and the entries of words that were asked for.
 
@@ -190,6 +220,7 @@ class Shelf:
         self._ids: list[str] = []
         self._owners: dict[str, int] = {}
         self._entries: OrderedDict[str, Entries] = OrderedDict()
+        self._lengths = Lengths(np.zeros(0), 0.0)
         self._kept = 0
         self._unread: dict[str, str] | None = None
         self._unread_of = 0
@@ -200,6 +231,12 @@ class Shelf:
     def figure(self, name: str) -> NDArray[Any]:
         """One of confidence, words, owner, visibility, memory_type, by slot."""
         return self._figures[name][: self._taken]
+
+    def lengths(self, mean: float) -> Lengths:
+        """The texts' lengths beside a mean of so many words; kept until one of the two is another."""
+        if self._lengths.mean != mean or len(self._lengths.words) != self._taken:
+            self._lengths = Lengths(self.figure("words"), mean)
+        return self._lengths
 
     def id(self, slot: int) -> str:
         """The item of a slot."""
@@ -576,44 +613,19 @@ def _scores(
     best = 0.0
     wanted = sorted(set(words))
     known = [shelf.entries(connection, wanted) for shelf, _ in shelves]
-    lengths = [
-        _Lengths(shelf.figure("words"), mean, whole=sum(map(len, entries.values())) > len(shelf))
-        for (shelf, _), entries in zip(shelves, known, strict=True)
+    lengths = [shelf.lengths(mean) for shelf, _ in shelves]
+    whole = [
+        sum(map(len, each.values())) > len(shelf) for each, (shelf, _) in zip(known, shelves, strict=True)
     ]
     for word in wanted:
         found = [entries[word] for entries in known]
         having = sum(view.seen(each.slots) for each, (_, view) in zip(found, shelves, strict=True))
         weight = math.log(1 + (texts - having + 0.5) / (having + 0.5))
         best += weight
-        for having_it, score, length in zip(found, scores, lengths, strict=True):
+        for having_it, score, length, many in zip(found, scores, lengths, whole, strict=True):
             if len(having_it):
-                score[having_it.slots] += length.shares(having_it, weight * (K1 + 1))
+                score[having_it.slots] += length.shares(having_it, weight * (K1 + 1), whole=many)
     for score in scores:
         score /= best
         np.minimum(score, 1.0, out=score)
     return scores
-
-
-class _Lengths:
-    """What the lengths of the texts make of BM25 in one query.
-
-    Args:
-        whole: computed once for all slots, and not for those of each word.
-    """
-
-    def __init__(self, words: NDArray[np.float64], mean: float, *, whole: bool) -> None:
-        self._words = words
-        self._mean = mean
-        self._whole = self._long(words) if whole else None
-        self._once = 1.0 + self._whole if self._whole is not None else None
-
-    def _long(self, words: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(K1 * (1 - B + B * words / self._mean) if self._mean else np.full(len(words), K1))
-
-    def shares(self, entries: Entries, weight: float) -> NDArray[np.float64]:
-        """What a word of this weight adds to the score of each slot that has it."""
-        if entries.once and self._once is not None:
-            return np.asarray(weight / self._once[entries.slots])
-        slots = entries.slots
-        long = self._long(self._words[slots]) if self._whole is None else self._whole[slots]
-        return np.asarray(weight * entries.counts / (entries.counts + long))
