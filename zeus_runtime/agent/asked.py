@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from zeus_runtime.agent.chain import overrides
-
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.components import PlannedComponent
@@ -38,6 +36,10 @@ def changed_after_asking(
     checked: Checked, middlewares: Sequence[tuple[PlannedComponent, Middleware]]
 ) -> Iterator[Diagnostic]:
     """A problem for each that could change a call after the user approved it: one that stands below who asks."""
+    if not asks_user([planned for planned, _ in middlewares]):
+        return
+    from zeus_runtime.agent.chain import overrides
+
     asking: str | None = None
     for planned, made in middlewares:
         if asking is not None and not _asks(planned) and overrides(made, "wrap_tool_call"):

@@ -247,13 +247,13 @@ class Session:
         message = HumanMessage(prompt, additional_kwargs={**brought, **pictures})
         await conversation.append(seq, run_id, message, begins_turn=True)
         if self._branch:
-            await self._state()
+            await self._state(run_id)
         return self._start(seq, run_id), run_id
 
     async def _take_up(self, conversation: Conversation) -> tuple[dict[str, Any] | None, str]:
-        state = await self._state()
         last = conversation.last
         run_id = conversation.run_of_last if last else ""
+        state = await self._state(run_id)
         # A prompt that no checkpoint knows yet is newer than whatever an earlier run left to do.
         if last > state.values.get("cursor", 0) and conversation[last].type == "human":
             return self._start(last, run_id), run_id
@@ -271,10 +271,15 @@ class Session:
     def _start(self, cursor: int, run_id: str) -> dict[str, Any]:
         return {"cursor": cursor, "run_id": run_id, "branch": self._branch}
 
-    async def _state(self) -> StateSnapshot:
-        """What the checkpoints say; those from before a rollback are removed first: they count along another line."""
+    async def _state(self, run_id: str) -> StateSnapshot:
+        """What the checkpoints say of a run; others are removed first: the log alone then says what is left to do.
+
+        Those from before a rollback count along another line. Those of another run than wrote last are of a process
+        that lost the session and woke up late: unlike the log's, a saver's writes are not bound to the claim.
+        """
         state = await self._graph.aget_state(self._config)
-        if state.values and state.values.get("branch", 0) != self._branch:
+        values = state.values
+        if values and (values.get("branch", 0) != self._branch or values.get("run_id") != run_id):
             await self._saver.adelete_thread(self._thread.session)
             state = await self._graph.aget_state(self._config)
         return state

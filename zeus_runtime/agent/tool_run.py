@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ class ToolRunView:
     _state: Mapping[str, Any] = field(repr=False)
     _send: Callable[[str, str, str, Sequence[str]], Awaitable[ToolResult]] = field(repr=False)
     _progress: Callable[[str, float | None, float | None], None] = field(repr=False)
-    _waiting: Callable[[], AbstractContextManager[None]] = field(repr=False)
+    _waiting: Callable[[], AbstractContextManager[None]] = field(default=nullcontext, repr=False)
     _questions: int = 0
     waits: ApprovalPending | None = None
 

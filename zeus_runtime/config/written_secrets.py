@@ -11,9 +11,10 @@ from typing import Any, Final
 from zeus_runtime.config.interpolation import InterpolationError, interpolate
 from zeus_runtime.config.secrets import MIN_AMBIENT_LENGTH, looks_secret, secret_key, url_passwords
 
-_FLAG: Final = re.compile(r"--?([A-Za-z][\w-]*)")
-_NAMED: Final = re.compile(r"(?:--?([A-Za-z][\w-]*)=|([A-Za-z][\w-]*):\s*|([A-Za-z_]\w*)=)(.+)")
-_SCHEME: Final = re.compile(r"(?:Bearer|Basic|Token)\s+(\S+)", re.IGNORECASE)
+_FLAG: Final = r"--?([A-Za-z][\w-]*)"
+_NAMED: Final = r"(?:--?([A-Za-z][\w-]*)=|([A-Za-z][\w-]*):\s*|([A-Za-z_]\w*)=)(.+)"
+_SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
+# Not compiled at import: most configs never need them.
 
 
 def written_secrets(value: Any) -> frozenset[str]:
@@ -70,15 +71,17 @@ def _found(value: Any, key: str) -> Iterator[str]:
 
 def _of_arguments(arguments: Sequence[str]) -> Iterator[str]:
     for flag, value in pairwise(["", *arguments]):
-        named = _NAMED.fullmatch(value)
+        named = re.fullmatch(_NAMED, value)
         if named and secret_key(named[1] or named[2] or named[3]):
             yield from _long_enough(named[4])
-        elif (before := _FLAG.fullmatch(flag)) and secret_key(before[1]) and not _FLAG.fullmatch(value):
+        elif (
+            (before := re.fullmatch(_FLAG, flag)) and secret_key(before[1]) and not re.fullmatch(_FLAG, value)
+        ):
             yield from _long_enough(value)
 
 
 def _long_enough(value: str) -> Iterator[str]:
-    scheme = _SCHEME.fullmatch(value.strip())
+    scheme = re.fullmatch(_SCHEME, value.strip())
     for each in (value, *([scheme[1]] if scheme else [])):
         if len(each) >= MIN_AMBIENT_LENGTH:
             yield each
