@@ -7,6 +7,7 @@ import contextlib
 import getpass
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -121,7 +122,10 @@ def own_server(
         await asyncio.gather(carry(inner.stdout, process.stdout), carry(inner.stderr, process.stderr))
         code = await inner.wait()
         giving.cancel()
-        process.exit(code if code >= 0 else 255)
+        if code < 0:
+            process.exit_with_signal(signal.Signals(-code).name.removeprefix("SIG"))
+        else:
+            process.exit(code)
 
     class Accepting(asyncssh.SSHServer):
         def connection_made(self, connection: Any) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import ParamSpec, Protocol, TypeVar
 
 from zeus_runtime.tools.sandbox import (
     WORKING_FOLDER,
@@ -17,6 +16,9 @@ from zeus_runtime.tools.sandbox import (
 )
 from zeus_runtime.tools.sandbox_files import SandboxFiles
 from zeus_runtime.tools.sandbox_folders import remove_folder, remove_older, session_folder
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class RunInFolder(Protocol):
@@ -45,6 +47,8 @@ class FolderSandbox:
         self._files = files
         self._run = run
         self._forget = forget
+        import asyncio
+
         self._turn = asyncio.Lock()
 
     async def exec(
@@ -59,15 +63,15 @@ class FolderSandbox:
 
     async def read(self, path: str, *, max_bytes: int) -> bytes:
         async with self._turn:
-            return await asyncio.to_thread(self._files.read, path, max_bytes=max_bytes)
+            return await _in_thread(self._files.read, path, max_bytes=max_bytes)
 
     async def write(self, path: str, data: bytes) -> None:
         async with self._turn:
-            await asyncio.to_thread(self._files.write, path, data)
+            await _in_thread(self._files.write, path, data)
 
     async def list(self, path: str = WORKING_FOLDER, *, max_files: int = 1_000) -> Sequence[SandboxFile]:
         async with self._turn:
-            return await asyncio.to_thread(self._files.list, path, max_files=max_files)
+            return await _in_thread(self._files.list, path, max_files=max_files)
 
     async def close(self) -> None:
         async with self._turn:
@@ -93,7 +97,7 @@ class FolderSandboxes:
         """The session's sandbox, with the files it had before."""
         if session not in self._open:
             if not self._open and self._keep_days is not None:
-                await asyncio.to_thread(remove_older, self._root, max_age_days=self._keep_days, spare=session)
+                await _in_thread(remove_older, self._root, max_age_days=self._keep_days, spare=session)
             files = SandboxFiles(session_folder(self._root, session))
             self._open[session] = FolderSandbox(files, self._run, lambda: self._open.pop(session, None))
         return self._open[session]
@@ -101,7 +105,7 @@ class FolderSandboxes:
     async def remove(self, session: str) -> None:
         """Remove a session's sandbox with all its files; one that is not there is no error."""
         await self._close(session)
-        await asyncio.to_thread(remove_folder, self._root, session)
+        await _in_thread(remove_folder, self._root, session)
 
     async def aclose(self) -> None:
         """Close every sandbox that is open."""
@@ -112,3 +116,10 @@ class FolderSandboxes:
         box = self._open.get(session)
         if box is not None:
             await box.close()
+
+
+async def _in_thread(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
+    # Backends are made while planning, which imports no asyncio.
+    import asyncio
+
+    return await asyncio.to_thread(work, *given, **named)

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -220,6 +221,38 @@ async def test_a_program_ends_in_time_there_when_nobody_here_listens(
     with pytest.raises(SandboxError, match="heard nothing for too long"):
         await box.exec(shell(f": {word}; {WAITS}"), SandboxLimits())
     assert processes_with(word) == []
+    await made.aclose()
+
+
+async def test_whoever_kills_the_watcher_there_kills_the_program(server: Server, tmp_path: Path) -> None:
+    bubblewrap(tmp_path)
+    made = backend(server, tmp_path, wrap="bubblewrap")
+    box = await made.create("s1")
+    word = f"left{secrets.token_hex(4)}"
+    heard = asyncio.Event()
+    script = f": {word}; (setsid sh -c ': {word}; {WAITS}' &) ; echo begun; {WAITS}"
+    running = asyncio.ensure_future(box.exec(shell(script), SandboxLimits(), lambda _data: heard.set()))
+    await asyncio.wait_for(heard.wait(), 30)
+    for watcher in processes_with("import os, sys, zlib"):
+        if Path(f"/proc/{watcher}/cwd").resolve() == server.home:
+            os.kill(watcher, signal.SIGKILL)
+    with pytest.raises(SandboxError, match=r"was killed \(KILL\)"):
+        await running
+    async with asyncio.timeout(30):
+        while processes_with(word):
+            await asyncio.sleep(0.02)
+    assert (await box.exec(shell("echo again"), SandboxLimits())).output == b"again\n"
+    await made.aclose()
+
+
+async def test_many_programs_at_once_wait_for_each_other(server: Server, tmp_path: Path) -> None:
+    made = backend(server, tmp_path)
+    made._seen = {"root": str(tmp_path / "there"), "python": True}
+    boxes = [await made.create(f"s{number}") for number in range(12)]
+    outcomes = await asyncio.gather(
+        *(box.exec(shell(f"echo {number}"), SandboxLimits()) for number, box in enumerate(boxes))
+    )
+    assert [int(each.output) for each in outcomes] == list(range(12))
     await made.aclose()
 
 

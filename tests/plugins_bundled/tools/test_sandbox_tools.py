@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from zeus_plugins.tools.sandbox.telling import MOST_CHARACTERS, told
 
 from tests.support.sandboxes import bubblewrap
 from zeus_runtime import Agent, ConfigError, SandboxCapabilities
@@ -92,18 +94,41 @@ async def test_what_a_limit_ended_is_said_in_words(tmp_path: Path) -> None:
 
 async def test_what_a_program_prints_is_told_while_it_runs(tmp_path: Path) -> None:
     bubblewrap(tmp_path)
-    code = "import time\nprint('first héllo')\nwhile True: time.sleep(0.05); print('more', end=' ')"
-    running = agent(tmp_path, calling(("execute_code", {"code": code, "timeout_seconds": 1.0})))
+    code = (
+        "import time\nprint('first héllo')\nfor n in range(12): time.sleep(0.05); print(n)\ntime.sleep(0.3)"
+    )
+    running = agent(tmp_path, calling(("execute_code", {"code": code})))
     seen: list[str] = []
     async with running:
         async for event in running.stream("go"):
             if isinstance(event, ToolProgress):
                 seen.append(event.message)
             elif isinstance(event, ToolCallResult):
-                assert seen, "it was told before the result"
-                assert event.content.startswith("".join(seen)[:20])
-    assert seen[0].startswith("first héllo\n")
-    assert 2 <= len(seen) <= 15, "pieces come a tenth of a second apart"
+                assert "".join(seen).strip() == event.content, (
+                    "all of it was told before the result, in order"
+                )
+    assert 2 <= len(seen) < 12, "pieces come a tenth of a second apart"
+
+
+async def test_of_output_that_comes_too_fast_the_end_is_told() -> None:
+    seen: list[str] = []
+    again = asyncio.Event()
+
+    def tell(text: str) -> None:
+        if seen:
+            again.set()
+        seen.append(text)
+
+    with told(tell) as hear:
+        hear("é".encode()[:1])
+        hear("é".encode()[1:] + b"first")
+        hear(b"x" * 10_000 + b"last")
+        assert seen == ["éfirst"]
+        await asyncio.wait_for(again.wait(), 30)
+        hear(b"never told: the result tells it")
+    assert len(seen) == 2
+    assert seen[1].endswith("xlast")
+    assert len(seen[1]) == MOST_CHARACTERS
 
 
 async def test_the_sandbox_is_emptied_on_request_and_goes_with_its_session(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from zeus_runtime import WORKING_FOLDER, SandboxLimits
 
 USER: Final = "65534:65534"
 TEMPORARY: Final = "/tmp"
+BEGUN: Final = b"+"
+"""What comes first when a program begins; the client takes its time before that, which is not the program's."""
 _SPARE_SECONDS: Final = 120
 _COUNTED: Final = """\
 for each in /sys/fs/cgroup/memory.events /sys/fs/cgroup/memory/memory.oom_control; do
@@ -54,10 +56,19 @@ def made(options: Options, name: str, limits: SandboxLimits, *, podman: bool = F
 
 
 def running(name: str, arguments: Sequence[str], environ: Mapping[str, str]) -> list[str]:
-    """A program in the container ``name``, its error output with its output."""
+    """A program in the container ``name``, its error output with its output, ``BEGUN`` in front of both."""
     given = {**_ENVIRON, **environ}
     variables = [word for key, value in given.items() for word in ("--env", f"{key}={value}")]
-    return ["exec", *variables, name, "/bin/sh", "-c", 'exec "$@" </dev/null 2>&1', "sh", *arguments]
+    return [
+        "exec",
+        *variables,
+        name,
+        "/bin/sh",
+        "-c",
+        f"printf '{BEGUN.decode()}'; exec \"$@\" </dev/null 2>&1",
+        "sh",
+        *arguments,
+    ]
 
 
 def filled(name: str, folder: str) -> list[str]:

@@ -80,10 +80,12 @@ class Engine:
     ) -> Outcome:
         kept = bytearray()
         killed_by: SandboxLimit | None = None
-        started = monotonic()
         process = await self._started(commands.running(name, program.arguments, program.environ))
         assert process.stdout is not None
+        started = monotonic()
         try:
+            await self._begun(process)
+            started = monotonic()
             async with asyncio.timeout(limits.seconds):
                 while data := await process.stdout.read(_CHUNK):
                     piece = data[: limits.output_bytes - len(kept)]
@@ -119,6 +121,23 @@ class Engine:
             killed_by = "file_size"
         lost = await self._fetch(name, folder, limits)
         return Outcome(code, killed_by, bytes(kept), seconds, lost)
+
+    async def _begun(self, process: asyncio.subprocess.Process) -> None:
+        """Wait until the program begins.
+
+        Raises:
+            SandboxError: the client could not begin it.
+        """
+        assert process.stdout is not None
+        assert process.stderr is not None
+        try:
+            async with asyncio.timeout(_ENGINE_SECONDS):
+                if await process.stdout.read(len(commands.BEGUN)) == commands.BEGUN:
+                    return
+                said = (await process.stderr.read())[-_REASON_BYTES:].decode(errors="replace").strip()
+        except TimeoutError:
+            said = f"nothing happened for {_ENGINE_SECONDS:g} seconds"
+        raise SandboxError(f"{self._options.command} exec failed: {said or 'it gives no reason'}")
 
     async def _memory_ran_out(self, name: str) -> bool:
         said = await self._ask(commands.memory_ran_out(name, podman=self._podman), must=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from zeus_plugins.sandboxes.ssh.connection import Line
     from zeus_plugins.sandboxes.ssh.options import Options
 
+_MOST_AT_ONCE: Final = 8
+"""Questions; OpenSSH's server has ten channels for a connection unless told otherwise, and one is for files."""
 _END_SECONDS: Final = 20.0
 _REASON_BYTES: Final = 2_000
 
@@ -47,6 +49,7 @@ class Far:
         self._line = line
         self._options = options
         self._idle: list[_Watcher] = []
+        self._room = asyncio.Semaphore(_MOST_AT_ONCE)
 
     async def look(self) -> Mapping[str, Any]:
         """What the machine offers: ``root``, where sessions' folders are; ``python``, whether programs have one.
@@ -65,6 +68,8 @@ class Far:
     ) -> Any:
         """The answer to a question; asked in vain or cancelled, nothing of it runs there any more.
 
+        A few questions are answered at once; others wait for them.
+
         Raises:
             SandboxUnavailableError: the machine cannot be reached, or has not what is needed.
             SandboxError: it could not do it, or the connection was lost.
@@ -77,24 +82,28 @@ class Far:
             "files": list(given),
             **question,
         }
+        async with self._room:
+            kind, data = await self._asked([said(ASKED, whole), *_files(given)], on_output)
+        if kind == DONE:
+            return json.loads(data)
+        told = json.loads(data)
+        failure = SandboxUnavailableError if told["unavailable"] else SandboxError
+        raise failure(f"on {self._line.name}: {told['message']}", remedy=told["remedy"])
+
+    async def _asked(
+        self, frames: Sequence[bytes], on_output: Callable[[bytes], None] | None
+    ) -> tuple[bytes, bytes]:
         watcher = await self._watcher()
         try:
-            process = watcher.process
-            process.stdin.write(said(ASKED, whole))
-            for data in given.values():
-                process.stdin.write(frame(FILE, data))
-            kind, data = await _answered(process, on_output)
+            watcher.process.stdin.writelines(frames)
+            answer = await _answered(watcher.process, on_output)
         except (EOFError, asyncssh.Error, OSError) as error:
             raise await self._broken(watcher.process, getattr(error, "reason", None) or str(error)) from None
         except BaseException:
             await finished(watcher.end())
             raise
         self._idle.append(watcher)
-        if kind == DONE:
-            return json.loads(data)
-        told = json.loads(data)
-        failure = SandboxUnavailableError if told["unavailable"] else SandboxError
-        raise failure(f"on {self._line.name}: {told['message']}", remedy=told["remedy"])
+        return answer
 
     async def close(self) -> None:
         """End those that wait for questions."""
@@ -134,7 +143,7 @@ class Far:
         if code is None and process.exit_signal is None:
             self._line.drop()
             return self._lost(reason)
-        if not code:
+        if not code or process.exit_signal is not None:
             how = (
                 f"was killed ({process.exit_signal[0]})"
                 if process.exit_signal
@@ -189,6 +198,10 @@ class _Watcher:
             while self.lives:
                 await asyncio.sleep(ALIVE_SECONDS)
                 self.process.stdin.write(frame(ALIVE))
+
+
+def _files(given: Mapping[str, bytes]) -> list[bytes]:
+    return [frame(FILE, data) for data in given.values()]
 
 
 async def _answered(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final
@@ -74,6 +73,7 @@ class Ssh:
         if self._seen is not None:
             return
         import asyncio
+        from concurrent.futures import ThreadPoolExecutor
 
         try:
             _need_library()
