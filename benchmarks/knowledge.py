@@ -3,7 +3,8 @@
     python benchmarks/knowledge.py [--chunks 10000] [--embedding static|api]
 
 ``api`` is a model that takes what a hosted one takes, about 5 ms of waiting for a chunk, without using the processor.
-Times are CPU time of the process, but for ``wall``.
+The embedder alone is the same texts in the same batches, given to it again when the ingest is done. Times are CPU time
+of the process, but for ``wall``.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ class Timed(Embedder):
         self.calibration, self.quick = self._real.calibration, True
         self._wait_seconds = wait_seconds
         self.cpu_seconds = 0.0
-        self.texts: list[str] = []
+        self.batches: list[Sequence[str]] = []
 
     async def embed(self, texts: Sequence[str], *, purpose: Any) -> Any:
         started = time.process_time()
         vectors = await self._real.embed(texts, purpose=purpose)
         self.cpu_seconds += time.process_time() - started
-        self.texts += texts
+        self.batches.append(texts)
         if self._wait_seconds and purpose == "memory":
             await asyncio.sleep(self._wait_seconds * len(texts))
         return vectors
@@ -75,16 +76,19 @@ async def main(chunks: int, embedding: str) -> None:
             "sqlite:///kb.db", folder, open_embedder=lambda: embedder, caller=Caller("ann")
         )
         await service.add("warm", [folder / "warm.md"])
-        embedder.cpu_seconds, embedder.texts = 0.0, []
+        embedder.batches = []
         cpu, wall = time.process_time(), time.perf_counter()
         done = await service.add("big", [folder / "docs"])
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        batches, embedder.batches, embedder.cpu_seconds = embedder.batches, [], 0.0
+        waited = 0.005 * sum(map(len, batches)) if embedding == "api" else 0.0
+        for batch in batches:
+            await embedder.embed(batch, purpose="query" if waited else "memory")
         alone = embedder.cpu_seconds
-        waited = 0.005 * len(embedder.texts) if embedding == "api" else 0.0
         print(
-            f"ingest    {done.chunks:,} chunks: {cpu:.2f} s CPU, of which the embedder {alone:.2f} s; wall {wall:.1f} s"
+            f"ingest    {done.chunks:,} chunks: {cpu:.2f} s CPU; the embedder alone {alone:.2f} s; wall {wall:.1f} s"
         )
-        print(f"          (embedder + rest) / embedder = {(cpu + waited) / (alone + waited):.2f}")
+        print(f"          ingest / embedder alone = {(cpu + waited) / (alone + waited):.2f}")
         cpu = time.process_time()
         again = await service.add("big", [])
         print(f"again     {again.unchanged:,} files unchanged: {time.process_time() - cpu:.2f} s CPU")

@@ -383,6 +383,6 @@ def _handfuls(files: Sequence[Found]) -> Iterator[Sequence[Found]]:
 
 
 def _batch(reads: Sequence[_Read]) -> int:
-    """How many of the first ones together have the chunks of a batch."""
+    """How many of the first ones fit into a batch together; at least one."""
     sizes = accumulate(len(each.chunks) for each in reads)
-    return next(place for place, size in enumerate(sizes, 1) if size >= BATCH)
+    return max(1, sum(size <= BATCH for size in sizes))

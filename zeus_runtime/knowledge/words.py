@@ -7,7 +7,7 @@ and count as that where it stands: nothing that a rank would show.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Final
@@ -44,16 +44,20 @@ class _Numbers(dict[bytes, int]):
 _number_of: Final = _Numbers().__getitem__
 
 
-def _numbers(text: str) -> list[int]:
+def _numbers(text: str) -> tuple[int, Iterable[int]]:
+    """How many words a text has, those that are not indexed included, and their numbers in order."""
     if text.isascii():
         # Folding changes nothing but case here, so that each word is looked up for itself, and most are known.
-        return list(map(_number_of, text.encode().translate(_SPACED, _HIDDEN).split()))
-    return [crc32(token.encode("utf-8", "surrogatepass")) for token in search_tokens(text)]
+        words = text.encode().translate(_SPACED, _HIDDEN).split()
+        return len(words), map(_number_of, words)
+    tokens = search_tokens(text)
+    return len(tokens), (crc32(token.encode("utf-8", "surrogatepass")) for token in tokens)
 
 
 def word_numbers(text: str) -> NDArray[np.uint32]:
     """The words of a text as numbers, in order; those of ``search_tokens``."""
-    found = np.array(_numbers(text), np.int64)
+    count, numbers = _numbers(text)
+    found = np.fromiter(numbers, np.int64, count)
     words: NDArray[np.uint32] = found[found != _NOTHING].astype(np.uint32)
     return words
 
@@ -64,8 +68,9 @@ def packed_words(texts: Sequence[str]) -> list[tuple[int, bytes]]:
     Many texts at once, since an array's operations cost more than what they do to the words of one.
     """
     found = [_numbers(text) for text in texts]
-    numbers = np.fromiter(chain.from_iterable(found), np.int64, sum(map(len, found)))
-    slots = np.repeat(np.arange(len(texts), dtype=np.int64), list(map(len, found)))
+    sizes = [size for size, _ in found]
+    numbers = np.fromiter(chain.from_iterable(each for _, each in found), np.int64, sum(sizes))
+    slots = np.repeat(np.arange(len(texts), dtype=np.int64), sizes)
     keys = ((slots << 32) | numbers)[numbers != _NOTHING]
     keys.sort()
     first = np.flatnonzero(np.diff(keys, prepend=-1))
