@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -203,12 +204,17 @@ def line(name: str, times: Times) -> str:
     return f"{name:<34}" + "".join(f"{figure:9.2f}" for figure in figures)
 
 
+@lru_cache(None)
+def words_of(text: str) -> Sequence[str]:
+    return search_tokens(text)
+
+
 async def wrong(filled: Filled, queries: Sequence[tuple[str, str]]) -> int:
     """Of so many queries, each of a user, how many are not answered as brute force answers."""
     count = 0
     for asking, query in queries:
         own = [number for number, item in enumerate(filled.items) if item.scope_id == asking]
-        tokens = [search_tokens(filled.items[number].content) for number in own]
+        tokens = [words_of(filled.items[number].content) for number in own]
         known = corpus(tokens)
         together = fusion(filled.embedder.calibration, filled.embedder.coverage(query))
         (vector,) = await filled.embedder.embed([query], purpose="query")

@@ -86,8 +86,12 @@ def _find_new_words_at_once(connection: Connection) -> None:
     """Where somebody writes all the while, the next one who opens memory will do it."""
     try:
         with connection.begin_nested():
+            before = connection.exec_driver_sql("SELECT current_setting('lock_timeout')").scalar_one()
             connection.exec_driver_sql("SET LOCAL lock_timeout = '1s'")
             connection.exec_driver_sql(_AT_ONCE)
+            connection.exec_driver_sql(
+                "SELECT set_config('lock_timeout', %(before)s, true)", {"before": before}
+            )
     except DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) != _LOCKED:
             raise

@@ -1,0 +1,60 @@
+"""What searches by words ask of PostgreSQL is there after the first opening, or after the next one."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Connection, create_engine, text
+
+from tests.support.databases import execute
+from tests.support.least_rights import as_agent
+from zeus_runtime.store.memory_tables import create_memory_tables
+from zeus_runtime.store.postgres import connection_arguments, driver_url
+from zeus_runtime.store.word_entries import entries, prepare_words
+
+AT_ONCE = (
+    "SELECT coalesce('fastupdate=off' = ANY (reloptions), false)"
+    " FROM pg_class WHERE relname = 'memory_item_words'"
+)
+
+
+@pytest.fixture
+def url(postgres_url: str) -> str:
+    """A database with the tables and nothing else."""
+    with connected(postgres_url) as connection, connection.begin():
+        create_memory_tables(connection)
+    return postgres_url
+
+
+def connected(url: str) -> Connection:
+    return create_engine(
+        driver_url(url), connect_args=connection_arguments(url), use_native_hstore=False
+    ).connect()
+
+
+def test_the_owner_makes_it_and_others_use_it(url: str) -> None:
+    with as_agent(url) as restricted:
+        with connected(restricted) as connection, connection.begin():
+            assert prepare_words(connection) == "of the place"
+            assert entries(connection, 1, ["1_word"], "of the place") == {}
+        with connected(url) as connection, connection.begin():
+            before = connection.execute(text("SHOW lock_timeout")).scalar_one()
+            assert prepare_words(connection) == "by function"
+            assert prepare_words(connection) == "by function"
+            assert connection.execute(text("SHOW lock_timeout")).scalar_one() == before
+        with connected(restricted) as connection, connection.begin():
+            assert prepare_words(connection) == "behind the wall"
+            assert entries(connection, 1, ["1_word"], "behind the wall") == {}
+    assert execute(url, AT_ONCE) == [(True,)]
+
+
+def test_tables_in_use_are_left_for_the_next_one(url: str) -> None:
+    with connected(url) as writing, connected(url) as opening:
+        # As a transaction that saves a memory holds it.
+        writing.execute(text("SET enable_seqscan = off"))
+        writing.execute(text("SELECT count(*) FROM memory_item WHERE words @@ 'x'::tsquery"))
+        with opening.begin():
+            assert prepare_words(opening) == "by function"
+        assert execute(url, AT_ONCE) == [(False,)]
+    with connected(url) as later, later.begin():
+        assert prepare_words(later) == "by function"
+    assert execute(url, AT_ONCE) == [(True,)]
