@@ -39,7 +39,7 @@ from zeus_runtime import (
 from zeus_runtime.events import ToolCallResult
 from zeus_runtime.testing import ScriptedModel, calling
 
-pytestmark = pytest.mark.xdist_group("sandbox")
+pytestmark = pytest.mark.xdist_group("ssh")
 WAITS = "while :; do sleep 0.05; done"
 
 
@@ -128,6 +128,17 @@ async def test_the_keys_of_ssh_agent_are_used(server: Server, tmp_path: Path) ->
 
 def test_a_machine_that_does_not_answer_is_off(server: Server, tmp_path: Path) -> None:
     assert "cannot be reached" in refusal(backend(server, tmp_path, port=1)).message
+
+
+async def test_without_the_extra_the_install_command_is_named(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zeus_plugins.sandboxes.ssh.backend.find_spec", lambda name: None)
+    made = backend(server, tmp_path)
+    assert "pip install 'zeus-runtime[ssh]'" in str(refusal(made).remedy)
+    with pytest.raises(SandboxUnavailableError):
+        await made.remove("s1")
+    await made.aclose()
 
 
 def test_a_machine_without_a_python_that_can_watch_is_off(server: Server, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.support.ssh_server import Server, openssh_server, own_server, sshd
 from zeus_runtime import SandboxBackend
 from zeus_runtime.testing import SandboxConformance
 
-pytestmark = pytest.mark.xdist_group("sandbox")
+pytestmark = pytest.mark.xdist_group("ssh")
 
 
 @pytest.fixture(scope="module")
