@@ -328,16 +328,20 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
         log = ThreadLog(database)
         await log.create_tables()
         named = '{"kind": "evict", "handle": "/large_tool_results/%s"}'
+        brought = (
+            '{"role": "user", "additional_kwargs": {"references": [{"copy": "/attached_files/%s/a.md"}, {}],'
+            ' "pictures": [{"path": "/attached_files/%s/b.png"}]}}'
+        )
         for name in ("one", "two"):
             thread = await log.open(f"session_{name}", agent="a")
-            await log.append(thread, 1, "a.1", '"hello"')
+            await log.append(thread, 1, "a.1", brought % (name, name))
             await log.append_edits(
                 thread, 1, 1, [named % name, named % "both", '{"kind": "pin", "handle": ""}']
             )
         assert await archive(log, thread)
         query = text("SELECT handle, thread FROM original_handle ORDER BY handle, thread")
         noted = await database.run(lambda connection: connection.execute(query).all())
-        assert len(noted) == 4
+        assert len(noted) == 8
 
         def back(connection: Connection) -> None:
             connection.execute(text("DROP TABLE original_handle"))

@@ -28,20 +28,20 @@ def files_of(connection: Connection, thread: Thread, files: WorkspaceFiles) -> l
 
     Only what lies where such files go: an edit may name a file of the user's instead.
     """
-    from zeus_runtime.store.handles import attached, attached_elsewhere, edits_with_handles, named_elsewhere
+    from zeus_runtime.store.handles import edits_with_handles, named_elsewhere, noted
 
     own = {Archive(files, thread.session).history_handle}
+    named = {
+        each for each in noted(connection, thread.key) if each.startswith((RESULTS_ROUTE, ATTACHED_ROUTE))
+    }
+    left = named - named_elsewhere(connection, thread.key, named)
+    own |= {each for each in left if each.startswith(ATTACHED_ROUTE)}
     try:
         edits = edits_with_handles(connection, thread.key)
-        named = {each["handle"] for each in edits if each["handle"].startswith(RESULTS_ROUTE)}
-        shared = named_elsewhere(connection, thread.key, named)
-        brought = attached(connection, thread.key, ATTACHED_ROUTE)
-        brought -= attached_elsewhere(connection, thread.key, brought, ATTACHED_ROUTE)
     except RunError as error:
-        _log.warning("the files of %s stay: %s", thread.session, error.message)
+        _log.warning("originals of %s stay: %s", thread.session, error.message)
         return sorted(own)
-    left = [each for each in edits if each["handle"] in named - shared]
-    return sorted(own.union(brought, *map(_paths, left)))
+    return sorted(own.union(*(_paths(each) for each in edits if each["handle"] in left)))
 
 
 def _paths(edit: Mapping[str, Any]) -> set[str]:

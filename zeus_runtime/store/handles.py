@@ -12,9 +12,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, select, text
 
 from zeus_runtime.store.packing import packed_rows
-from zeus_runtime.store.tables import ArchiveRow, EditRow, HandleRow, MessageRow
+from zeus_runtime.store.tables import ArchiveRow, EditRow, HandleRow
 
-_message = MessageRow.__table__  # type: ignore[attr-defined]
 _edit = EditRow.__table__  # type: ignore[attr-defined]
 _archive = ArchiveRow.__table__  # type: ignore[attr-defined]
 _handle = HandleRow.__table__  # type: ignore[attr-defined]
@@ -37,7 +36,7 @@ def edits_with_handles(connection: Connection, thread: int) -> list[Mapping[str,
 
 
 def named_elsewhere(connection: Connection, thread: int, handles: Collection[str]) -> set[str]:
-    """Those of ``handles`` that an edit of another session names: two sessions may have archived the same text."""
+    """Those of ``handles`` that another session names: two may have archived the same text or attached one file."""
     wanted, found = sorted(handles), set[str]()
     for start in range(0, len(wanted), _AT_ONCE):
         some = wanted[start : start + _AT_ONCE]
@@ -46,53 +45,37 @@ def named_elsewhere(connection: Connection, thread: int, handles: Collection[str
     return found
 
 
-def note_handles(connection: Connection, thread: int, payloads: Iterable[str]) -> None:
-    """Note which originals new edits of the thread name, in the transaction that writes them."""
-    for handle in {each["handle"] for each in _naming(payloads)}:
+def note_files(connection: Connection, thread: int, payloads: Iterable[str]) -> None:
+    """Note which files new edits or messages of the thread name, in the transaction that writes them."""
+    for handle in {each for payload in payloads for each in files_named(payload)}:
         connection.execute(_NOTE, {"handle": handle, "thread": thread})
 
 
-def attached(connection: Connection, thread: int, route: str) -> set[str]:
-    """The files below ``route`` that messages of the thread name.
-
-    Raises:
-        RunError: the session's archive is damaged.
-    """
-    rows = connection.execute(
-        select(_message.c.payload).where(_message.c.thread == thread, _message.c.payload.contains(route))
-    ).scalars()
-    packed = select(_archive.c.rows, _archive.c.digest).where(_archive.c.thread == thread)
-    return _attached([*rows, *_unpacked(connection.execute(packed), "message")], route)
-
-
-def attached_elsewhere(connection: Connection, thread: int, paths: Collection[str], route: str) -> set[str]:
-    """Those of ``paths`` that a message of another session names too.
-
-    Raises:
-        RunError: the archive of another session is damaged.
-    """
-    if not paths:
+def files_named(payload: str) -> set[str]:
+    """What an edit or a message names: an archived original, a copy of what was attached, a picture."""
+    if not any(sign in payload for sign in _SIGNS):
         return set()
-    rows = connection.execute(
-        select(_message.c.payload).where(_message.c.thread != thread, _message.c.payload.contains(route))
-    ).scalars()
-    packed = select(_archive.c.rows, _archive.c.digest).where(_archive.c.thread != thread)
-    found = _attached(rows, route) | _attached(_unpacked(connection.execute(packed), "message"), route)
-    return found.intersection(paths)
+    value = json.loads(payload)
+    if not isinstance(value, dict):
+        return set()
+    more = value.get("additional_kwargs") or {}
+    named = [value.get("handle")]
+    named += [each.get("copy") for each in more.get("references") or ()]
+    named += [each.get("path") for each in more.get("pictures") or ()]
+    return {each for each in named if each and isinstance(each, str)}
 
 
-def _attached(payloads: Iterable[str], route: str) -> set[str]:
-    named: set[str] = set()
-    for payload in payloads:
-        more = json.loads(payload).get("additional_kwargs") or {} if route in payload else {}
-        named |= {each.get("copy", "") for each in more.get("references") or ()}
-        named |= {each.get("path", "") for each in more.get("pictures") or ()}
-    return {path for path in named if path.startswith(route)}
+_SIGNS: Final = ('"handle"', '"references"', '"pictures"')
 
 
-def _unpacked(rows: Iterable[Any], table: str = "context_edit") -> Iterator[str]:
+def noted(connection: Connection, thread: int) -> set[str]:
+    """The files that the thread's edits and messages name."""
+    return set(connection.execute(select(_handle.c.handle).where(_handle.c.thread == thread)).scalars())
+
+
+def _unpacked(rows: Iterable[Any]) -> Iterator[str]:
     for data, digest in rows:
-        yield from (row["payload"] for row in packed_rows(bytes(data), digest, table))
+        yield from (row["payload"] for row in packed_rows(bytes(data), digest, "context_edit"))
 
 
 def _naming(payloads: Iterable[str]) -> Iterator[Mapping[str, Any]]:

@@ -204,7 +204,7 @@ class AllowedRow(SQLModel, table=True):
 
 
 class HandleRow(SQLModel, table=True):
-    """An archived original that an edit of a session names, whether the session is archived or not."""
+    """A file that a session names, archived or not: an original that an edit kept, what a message brought along."""
 
     __tablename__ = "original_handle"
 

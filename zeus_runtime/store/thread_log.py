@@ -24,7 +24,7 @@ from sqlalchemy.exc import IntegrityError
 from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.handles import note_handles
+from zeus_runtime.store.handles import note_files
 from zeus_runtime.store.listing import SessionInfo as SessionInfo
 from zeus_runtime.store.listing import children, list_sessions, one_session
 from zeus_runtime.store.packing import drop_rows
@@ -184,6 +184,7 @@ class ThreadLog:
 
         def work(connection: Connection, fence: _Fence | None) -> None:
             _put(connection, _message, row, fence)
+            note_files(connection, thread.key, [payload])
             if step is not None:
                 self._write_step(connection, thread, step)
             if begins is not None:
@@ -230,7 +231,7 @@ class ThreadLog:
         def work(connection: Connection, fence: _Fence | None) -> None:
             for row in rows:
                 _put(connection, _edit, row, fence)
-            note_handles(connection, thread.key, payloads)
+            note_files(connection, thread.key, payloads)
 
         await self._append(thread, f"edit {number}", work)
 
