@@ -21,9 +21,10 @@ from zeus_runtime.memory.admission.gate import Decision, Duplicate, Neighbour, P
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
 from zeus_runtime.memory.permissions import Operation, Reach, may, reach
 from zeus_runtime.memory.retrieval.at_hand import Links, best_at_hand
-from zeus_runtime.memory.retrieval.lexical import Lexicon, asked_words, indexed_words
+from zeus_runtime.memory.retrieval.lexical import Lexicon
 from zeus_runtime.memory.retrieval.ranking import Ranked, rank
 from zeus_runtime.memory.retrieval.search import BareCosine, Measure, best
+from zeus_runtime.memory.retrieval.words import asked_words, indexed_words
 from zeus_runtime.memory.vectors import Entry, VectorQuery, VectorStore
 from zeus_runtime.store import schema
 from zeus_runtime.store.memory_tables import ITEM

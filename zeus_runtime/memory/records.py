@@ -18,7 +18,7 @@ from sqlalchemy import and_, bindparam, delete, false, func, insert, literal, or
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemoryType, Scope, Status
 from zeus_runtime.memory.normalise import duplicate_key
 from zeus_runtime.memory.permissions import Operation, Reach, reach
-from zeus_runtime.memory.retrieval.lexical import indexed_words, word_column
+from zeus_runtime.memory.retrieval.words import indexed_words, word_column
 from zeus_runtime.store.memory_tables import EXTRACTION, GONE, HISTORY, ITEM, PLACE, secures_deletes
 from zeus_runtime.store.prepared import Prepared, sqlite_driver
 

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from zeus_runtime.memory.retrieval.at_hand import Links, best_at_hand
 from zeus_runtime.memory.retrieval.fusion import Fusion
-from zeus_runtime.memory.retrieval.lexical import Part, Shelf
+from zeus_runtime.memory.retrieval.lexical import Part
 from zeus_runtime.memory.retrieval.search import BareCosine, Fused, Measure
+from zeus_runtime.memory.retrieval.shelf import Shelf
 from zeus_runtime.memory.vectors import AtHand
 
 

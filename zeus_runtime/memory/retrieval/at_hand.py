@@ -13,9 +13,10 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from zeus_runtime.memory.retrieval.lexical import Part, Shelf
+from zeus_runtime.memory.retrieval.lexical import Part
 from zeus_runtime.memory.retrieval.ranking import CONFIDENCE_WEIGHT, SCOPE_WEIGHT, SIMILARITY_WEIGHT
 from zeus_runtime.memory.retrieval.search import Found, Measure, kth
+from zeus_runtime.memory.retrieval.shelf import Shelf
 from zeus_runtime.memory.vectors import AtHand
 
 if TYPE_CHECKING:
