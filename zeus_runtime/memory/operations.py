@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_NEIGHBOURS: Final = 4
+_NEIGHBOURS: Final = 3
 """By words, and so many by vector: of the labelled pairs among 1,000 other texts, more find no further one."""
 _WRITES_BETWEEN_CHECKPOINTS: Final = 200
 
@@ -204,7 +204,14 @@ class Operations:
             place = records.lock_place(connection, item.scope, item.scope_id)
             decision = gate.decide(
                 passed.content,
-                self._neighbours(connection, caller, item.scope, passed.content, embedded),
+                self._neighbours(
+                    connection,
+                    caller,
+                    item.scope,
+                    passed.content,
+                    embedded,
+                    {(item.scope, item.scope_id): (place.key, place.changes)},
+                ),
                 extractions=extracted,
                 explicit=explicit,
                 settings=self._settings,
@@ -279,12 +286,18 @@ class Operations:
         return await self.read(lambda connection: records.extractions(connection, session, since), caller)
 
     def _neighbours(
-        self, connection: Connection, caller: Caller, scope: Scope, content: str, embedded: Embedded | None
+        self,
+        connection: Connection,
+        caller: Caller,
+        scope: Scope,
+        content: str,
+        embedded: Embedded | None,
+        place: Mapping[tuple[str, str], tuple[int, int]] | None = None,
     ) -> list[Neighbour]:
         parts = reach(caller, "read", scope)
         words = indexed_words(content)
         found = self._lexicon.find(
-            connection, words, parts, caller.user_id, now_ms=records.to_ms(self.time())
+            connection, words, parts, caller.user_id, now_ms=records.to_ms(self.time()), known=place
         )
         lexical: dict[str, float] = {}
         for part in found:

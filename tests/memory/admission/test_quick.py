@@ -63,8 +63,11 @@ def plainly() -> Iterator[None]:
         ]
         return gone, [match.span() for match in wording.FORMER.pattern.finditer(text)]
 
+    every = re.compile("|".join(form for _, form in values._FORMS), re.IGNORECASE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(values, "_MAY_BEGIN", re.compile(r"(?s)(?=.)"))
+        patch.setattr(values, "_MAY_BEGIN", re.compile(r"(?s)."))
+        patch.setattr(values, "_pattern", lambda _first: every)
+        patch.setattr(statement, "_ASCII_TOKEN", statement._TOKEN)
         patch.setattr(statement, "_told", told)
         patch.setattr(statement, "_form", statement._form.__wrapped__)
         patch.setattr(statement, "stem", statement.stem.__wrapped__)

@@ -106,7 +106,7 @@ class _Token(NamedTuple):
     value: Value | None
 
 
-@lru_cache(1_024)
+@lru_cache(4_096)
 def state(text: str) -> Statement:
     """``text`` taken apart."""
     text = normalise(text).replace("’", "'")

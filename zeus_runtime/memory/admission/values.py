@@ -77,32 +77,59 @@ _DAY: Final = r"(?P<{}>\d{{1,2}})(?:st|nd|rd|th)?"
 _ZH_NUMBER: Final = rf"[\d{_ZH}]"
 
 _START: Final = r"(?<![A-Za-z0-9_])"
-_PATTERN: Final = re.compile(
-    "|".join(
-        (
-            r"(?P<iso>(?<!\d)(?P<y1>\d{4})[-/.](?P<m1>\d{1,2})[-/.](?P<d1>\d{1,2})(?!\d))",
-            rf"(?P<mdy>{_START}(?P<m2>{_MONTH})\s+{_DAY.format('d2')}\b(?:,?\s+(?P<y2>\d{{4}}))?)",
-            rf"(?P<dmy>{_START}{_DAY.format('d3')}\s+(?:of\s+)?(?P<m3>{_MONTH})(?:,?\s+(?P<y3>\d{{4}}))?)",
-            rf"(?P<my>{_START}(?!may\b|mar\b|march\b)(?P<m4>{_MONTH})(?:\s+(?P<y4>\d{{4}}))?)",
-            r"(?P<year>\b(?:in|since|until|by|of)\s+(?P<y5>(?:19|20)\d\d)\b(?![.,]\d))",
-            rf"(?P<zhdate>(?:(?P<y6>\d{{4}})年)?(?P<m6>{_ZH_NUMBER}{{1,2}})月(?:(?P<d6>{_ZH_NUMBER}{{1,3}})[日号])?"
-            r"|(?P<y7>(?:19|20)\d\d)年)",
-            rf"(?P<weekday>{_START}(?P<w1>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b"
-            r"|(?:周|星期|礼拜)(?P<w2>[一二三四五六日天]))",
-            r"(?P<clock>(?<!\d)(?P<h1>\d{1,2}):(?P<n1>\d\d)(?:\s*(?P<p1>[ap])\.?m\b\.?)?)",
-            rf"(?P<ampm>{_START}(?P<h2>\d{{1,2}})\s*(?P<p2>[ap])\.?m\b\.?)",
-            rf"(?P<zhtime>(?P<p3>早上|上午|凌晨|中午|下午|傍晚|晚上)?(?P<h3>{_ZH_NUMBER}{{1,3}})(?:点|时(?!候|间))"
-            rf"(?:(?P<n3>{_ZH_NUMBER}{{1,3}})分|(?P<half>半))?)",
-            rf"(?P<version>{_START}v\d+(?:\.\d+)*(?![A-Za-z0-9_])"
-            rf"|(?<![A-Za-z0-9_.])\d+(?:\.\d+){{2,}}(?![A-Za-z0-9_]))",
-            r"(?P<decimal>(?<![A-Za-z0-9_.-])[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d.]*[A-Za-z]{3}))"
-            r"(?P<scale>\s?(?:million|k|thousand)\b)?",
-            rf"(?P<word>\b(?:{'|'.join(sorted(_NUMBERS | _ORDINALS, key=len, reverse=True))})\b(?!-))",
-            rf"(?P<zhnumber>[{_ZH}]+(?=[{ZH_MEASURES}]|[美欧日]元|公))",
-        )
+_FORMS: Final = (
+    ("d", r"(?P<iso>(?<!\d)(?P<y1>\d{4})[-/.](?P<m1>\d{1,2})[-/.](?P<d1>\d{1,2})(?!\d))"),
+    ("l", rf"(?P<mdy>{_START}(?P<m2>{_MONTH})\s+{_DAY.format('d2')}\b(?:,?\s+(?P<y2>\d{{4}}))?)"),
+    ("d", rf"(?P<dmy>{_START}{_DAY.format('d3')}\s+(?:of\s+)?(?P<m3>{_MONTH})(?:,?\s+(?P<y3>\d{{4}}))?)"),
+    ("l", rf"(?P<my>{_START}(?!may\b|mar\b|march\b)(?P<m4>{_MONTH})(?:\s+(?P<y4>\d{{4}}))?)"),
+    ("l", r"(?P<year>\b(?:in|since|until|by|of)\s+(?P<y5>(?:19|20)\d\d)\b(?![.,]\d))"),
+    (
+        "dc",
+        rf"(?P<zhdate>(?:(?P<y6>\d{{4}})年)?(?P<m6>{_ZH_NUMBER}{{1,2}})月(?:(?P<d6>{_ZH_NUMBER}{{1,3}})[日号])?"
+        r"|(?P<y7>(?:19|20)\d\d)年)",
     ),
-    re.IGNORECASE,
+    (
+        "lc",
+        rf"(?P<weekday>{_START}(?P<w1>(?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b"
+        r"|(?:周|星期|礼拜)(?P<w2>[一二三四五六日天]))",
+    ),
+    ("d", r"(?P<clock>(?<!\d)(?P<h1>\d{1,2}):(?P<n1>\d\d)(?:\s*(?P<p1>[ap])\.?m\b\.?)?)"),
+    ("d", rf"(?P<ampm>{_START}(?P<h2>\d{{1,2}})\s*(?P<p2>[ap])\.?m\b\.?)"),
+    (
+        "dc",
+        rf"(?P<zhtime>(?P<p3>早上|上午|凌晨|中午|下午|傍晚|晚上)?(?P<h3>{_ZH_NUMBER}{{1,3}})(?:点|时(?!候|间))"
+        rf"(?:(?P<n3>{_ZH_NUMBER}{{1,3}})分|(?P<half>半))?)",
+    ),
+    (
+        "dl",
+        rf"(?P<version>{_START}v\d+(?:\.\d+)*(?![A-Za-z0-9_])"
+        rf"|(?<![A-Za-z0-9_.])\d+(?:\.\d+){{2,}}(?![A-Za-z0-9_]))",
+    ),
+    (
+        "d",
+        r"(?P<decimal>(?<![A-Za-z0-9_.-])[+-]?(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?)(?![\d.]*[A-Za-z]{3}))"
+        r"(?P<scale>\s?(?:million|k|thousand)\b)?",
+    ),
+    ("l", rf"(?P<word>\b(?:{'|'.join(sorted(_NUMBERS | _ORDINALS, key=len, reverse=True))})\b(?!-))"),
+    ("c", rf"(?P<zhnumber>[{_ZH}]+(?=[{ZH_MEASURES}]|[美欧日]元|公))"),
 )
+"""What each form may begin with (digit or sign, letter, Chinese character), and its pattern; the first one counts."""
+
+
+def _forms(beginning: str) -> re.Pattern[str]:
+    return re.compile("|".join(form for begins, form in _FORMS if beginning in begins), re.IGNORECASE)
+
+
+_DIGITS, _LETTERS, _CHINESE = map(_forms, "dlc")
+_FIRST_CHINESE: Final = "\u2e80"
+
+
+def _pattern(first: str) -> re.Pattern[str]:
+    """The forms that may begin with this character."""
+    if first.isdecimal() or first in "+-":
+        return _DIGITS
+    return _LETTERS if first < _FIRST_CHINESE else _CHINESE
+
 
 _FOLDED: Final = {"i": "iI\u0130\u0131", "s": "sS\u017f", "k": "kK\u212a"}
 """Letters that stand for others where case is ignored."""
@@ -119,7 +146,7 @@ _MAY_BEGIN: Final = re.compile(
     rf"[\d+\-{_ZH}周星礼早上凌中下傍晚]|(?<![A-Za-z0-9_])(?:{'|'.join(map(_any_case, _BEGINNINGS))}"
     rf"|[vV]\d|(?:{'|'.join(map(_any_case, ('in', 'since', 'until', 'by', 'of')))})\s+\d)"
 )
-"""Where ``_PATTERN`` can match at all: asked first, it spares trying every alternative at every letter."""
+"""Where a form can begin at all: asked first, it spares trying every one of them at every letter."""
 
 _AFTERNOON: Final = frozenset({"下午", "傍晚", "晚上", "p"})
 _SCALES: Final = {"k": 1_000, "thousand": 1_000, "million": 1_000_000}
@@ -130,7 +157,7 @@ def values(text: str) -> list[Value]:
     found: list[Value] = []
     at = 0
     while (begin := _MAY_BEGIN.search(text, at)) is not None:
-        match = _PATTERN.match(text, begin.start())
+        match = _pattern(begin[0][0]).match(text, begin.start())
         if match is None:
             at = begin.start() + 1
         else:
@@ -146,7 +173,7 @@ def _value(match: re.Match[str]) -> Value:
 
 def _form(match: re.Match[str]) -> tuple[Kind, str]:
     got = match.groupdict()
-    name = next(group for group in _GROUPS if got[group] is not None)
+    name = next(group for group in _GROUPS if got.get(group) is not None)
     if name in ("iso", "mdy", "dmy", "my", "year", "zhdate"):
         year, month, day = (_first(got, part) for part in "ymd")
         number = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -101,6 +101,7 @@ class Lexicon:
         *,
         now_ms: int,
         memory_type: MemoryType | None = None,
+        known: Mapping[tuple[str, str], tuple[int, int]] | None = None,
     ) -> list[Part]:
         """Each part of the reach with how well its items fit ``words``, of ``indexed_words``.
 
@@ -108,8 +109,9 @@ class Lexicon:
 
         Args:
             now_ms: what is not valid yet or no more is left out.
+            known: key and count of changes of every place of the reach that has a row, if that was read already.
         """
-        places = _places(connection, reach)
+        places = _places(connection, reach) if known is None else known
         shelves = [
             self._shelf(connection, part, user_id, places.get((part.scope, part.scope_id))) for part in reach
         ]
