@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -197,7 +198,10 @@ def test_a_story_of_ten_sessions_is_the_same_on_both_databases(
         monkeypatch.chdir(folder)
         overlay = on_server(Project(folder), postgres_url, monkeypatch) if name == "server" else []
         with monkeypatch.context() as patch:
-            patch.setattr(secrets, "token_hex", partial(counted, itertools.count(1)))
+            numbers = itertools.count(1)
+            patch.setattr(secrets, "token_hex", partial(counted, numbers))
+            drawn = SimpleNamespace(urandom=partial(counted_bytes, numbers))
+            patch.setattr("zeus_runtime.memory.opened.os", drawn)
             Clock.hour_now = datetime(2026, 3, 1, 12, tzinfo=UTC)
             patch.setattr("zeus_runtime.memory.opened.datetime", Clock)
             patch.setattr("zeus_runtime.agent.outfitting.datetime", Clock)
@@ -213,6 +217,11 @@ def test_a_story_of_ten_sessions_is_the_same_on_both_databases(
 def counted(numbers: Iterator[int], size: int) -> str:
     """The next number in so many bytes of hexadecimal digits."""
     return f"{next(numbers):0{2 * size}x}"
+
+
+def counted_bytes(numbers: Iterator[int], size: int) -> bytes:
+    """The next number in so many bytes."""
+    return bytes.fromhex(counted(numbers, size))
 
 
 def lived(zeus: Zeus, folder: Path, overlay: Sequence[str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,6 +14,25 @@ from zeus_runtime.memory.permissions import reach
 
 IN_REACH = 25_000
 DIMENSION = 4
+
+
+class Answer:
+    """One row for who wants one, and no more for who goes through them all."""
+
+    def __init__(self, row: tuple[Any, ...]) -> None:
+        self._row = row
+
+    def fetchone(self) -> tuple[Any, ...]:
+        return self._row
+
+    def fetchall(self) -> list[Any]:
+        return []
+
+    def fetchmany(self, _count: int) -> list[Any]:
+        return []
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
 
 
 class NotingServer:
@@ -31,8 +51,8 @@ class NotingServer:
 
     def exec_driver_sql(self, statement: str) -> Any:
         if "extversion" in statement:
-            return SimpleNamespace(one=lambda: ("0.8.5", True, True, float(IN_REACH), True, True))
-        return [(f"memory_vector_pg_hnsw_{DIMENSION}",)] if "indisvalid" in statement else []
+            return SimpleNamespace(one=lambda: ("0.8.5", True, True, True, True, True, True))
+        return [(f"memory_vector_pg_hnsw_{DIMENSION}", True)] if "indisvalid" in statement else []
 
     def execute(self, statement: str, values: Any = None, *, binary: bool = False) -> Any:
         if "memory_vector_pg_place" in statement:
@@ -41,7 +61,7 @@ class NotingServer:
         row: tuple[Any, ...] = (IN_REACH, IN_REACH)
         if "hnsw.ef_search" in statement:
             self.by_graph, self.ef_search, row = True, values["ef_search"], ("on",)
-        return SimpleNamespace(fetchone=lambda: row, fetchall=list, fetchmany=lambda _: [])
+        return Answer(row)
 
     def cursor(self, name: str) -> NotingServer:
         return self
