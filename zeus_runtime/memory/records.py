@@ -17,7 +17,7 @@ from sqlalchemy import and_, bindparam, delete, false, func, insert, literal, or
 
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemoryType, Scope, Status
 from zeus_runtime.memory.normalise import duplicate_key
-from zeus_runtime.memory.permissions import Operation, Reach, reach
+from zeus_runtime.memory.permissions import Grant, Operation, Reach, reach
 from zeus_runtime.memory.retrieval.words import indexed_words, word_column
 from zeus_runtime.store.memory_tables import EXTRACTION, GONE, HISTORY, ITEM, PLACE, secures_deletes
 from zeus_runtime.store.prepared import Prepared, sqlite_driver
@@ -262,7 +262,8 @@ def by_ids(
     found: dict[str, MemoryItem] = {}
     wanted = list(ids)
     if 0 < len(wanted) <= _FEW:
-        rows = _few(tuple(parts), user_id).rows(connection, {**_listed(wanted), "digest": ""})
+        values = {**_listed(wanted), **_whose(parts, user_id), "digest": ""}
+        rows = _few(_shape(parts)).rows(connection, values)
         return {row[0]: item_of(row) for row in rows}
     query = _by_ids(tuple(parts), user_id)
     for start in range(0, len(wanted), _MOST_PARAMETERS):
@@ -280,7 +281,8 @@ def alike(
         each with whether it says the same: it differs in nothing but case, spacing and closing punctuation.
     """
     wanted, same = list(ids), digest(content)
-    rows = _few(tuple(parts), user_id).rows(connection, {**_listed(wanted[:_FEW]), "digest": same})
+    values = {**_listed(wanted[:_FEW]), **_whose(parts, user_id), "digest": same}
+    rows = _few(_shape(parts)).rows(connection, values)
     found = [(item_of(row), row[-1] == same) for row in rows]
     return found + [(item, False) for item in by_ids(connection, wanted[_FEW:], parts, user_id).values()]
 
@@ -291,12 +293,39 @@ def _by_ids(parts: tuple[Reach, ...], user_id: str) -> Select[Any]:
     return select(*_READ).where(wanted, reach_filter(parts, user_id))
 
 
+_Shape: TypeAlias = tuple[tuple[Scope, tuple[Grant, ...]], ...]
+"""A reach without whose it is."""
+
+
 @lru_cache(64)
-def _few(parts: tuple[Reach, ...], user_id: str) -> Prepared:
-    """A list of any length is written into a statement anew each time, which takes longer than the query."""
+def _few(shape: _Shape) -> Prepared:
+    """For everybody: a list of any length or somebody's name in it would have the statement compiled anew."""
     ids = ITEM.c.id.in_([bindparam(f"id{number}") for number in range(_FEW)])
     same = and_(ITEM.c.digest == bindparam("digest"), ITEM.c.status == "active")
-    return Prepared(select(*_READ, ITEM.c.digest).where(or_(ids, same), reach_filter(parts, user_id)))
+    return Prepared(select(*_READ, ITEM.c.digest).where(or_(ids, same), _within(shape)))
+
+
+def _within(shape: _Shape) -> ColumnElement[bool]:
+    """``reach_filter`` with parameters for whose the reach is (``_whose``)."""
+    conditions = [
+        and_(
+            ITEM.c.scope == scope,
+            ITEM.c.scope_id == bindparam(f"scope_id{number}"),
+            ITEM.c.visibility.in_([literal(each) for each in sorted(grant.visibilities)]),
+            *([ITEM.c.created_by == bindparam("user")] if grant.own else []),
+        )
+        for number, (scope, grants) in enumerate(shape)
+        for grant in grants
+    ]
+    return or_(*conditions) if conditions else false()
+
+
+def _shape(parts: Sequence[Reach]) -> _Shape:
+    return tuple((part.scope, part.grants) for part in parts)
+
+
+def _whose(parts: Sequence[Reach], user_id: str) -> dict[str, str]:
+    return {"user": user_id, **{f"scope_id{number}": part.scope_id for number, part in enumerate(parts)}}
 
 
 def _listed(ids: Sequence[str]) -> dict[str, str]:

@@ -83,7 +83,7 @@ class Shelf:
         """
         start, end = len(self), len(self) + len(ids)
         if end > len(self._vectors):
-            room = max(end, len(self._vectors) * 3 // 2 + 64) if start else end
+            room = max(end, len(self._vectors) * 3 // 2 + 64) if start else end + end // 8 + 64
             self._vectors = _grown(self._vectors, start, room)
             self._there = _grown(self._there, start, room)
             self._figures = [_grown(column, start, room) for column in self._figures]
