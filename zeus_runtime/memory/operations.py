@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NEIGHBOURS: Final = 3
-"""By words, and so many by vector: of the labelled pairs among 1,000 other texts, more find no further one."""
+"""By words, and so many by vector: of the labelled pairs, among 650 texts, more find no further one."""
 _WRITES_BETWEEN_CHECKPOINTS: Final = 200
 
 
