@@ -7,7 +7,7 @@ of a place holds its row (``lock_place``), so that looking for neighbours and in
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -131,17 +131,7 @@ def changed(connection: Connection, place: Place) -> Place:
 
 def reach_filter(parts: Sequence[Reach], user_id: str) -> ColumnElement[bool]:
     """A reach as a condition on the rows of items; nothing qualifies for an empty one."""
-    conditions = [
-        and_(
-            ITEM.c.scope == part.scope,
-            ITEM.c.scope_id == part.scope_id,
-            ITEM.c.visibility.in_([literal(each) for each in sorted(grant.visibilities)]),
-            *([ITEM.c.created_by == user_id] if grant.own else []),
-        )
-        for part in parts
-        for grant in part.grants
-    ]
-    return or_(*conditions) if conditions else false()
+    return _within(_shape(parts), _whose(parts, user_id).__getitem__)
 
 
 def places(connection: Connection, parts: Sequence[Reach]) -> list[int]:
@@ -302,17 +292,21 @@ def _few(shape: _Shape) -> Prepared:
     """For everybody: a list of any length or somebody's name in it would have the statement compiled anew."""
     ids = ITEM.c.id.in_([bindparam(f"id{number}") for number in range(_FEW)])
     same = and_(ITEM.c.digest == bindparam("digest"), ITEM.c.status == "active")
-    return Prepared(select(*_READ, ITEM.c.digest).where(or_(ids, same), _within(shape)))
+    return Prepared(select(*_READ, ITEM.c.digest).where(or_(ids, same), _within(shape, bindparam)))
 
 
-def _within(shape: _Shape) -> ColumnElement[bool]:
-    """``reach_filter`` with parameters for whose the reach is (``_whose``)."""
+def _within(shape: _Shape, value: Callable[[str], Any]) -> ColumnElement[bool]:
+    """Rows within a reach.
+
+    Args:
+        value: of each name that ``_whose`` gives, or a parameter in its place.
+    """
     conditions = [
         and_(
             ITEM.c.scope == scope,
-            ITEM.c.scope_id == bindparam(f"scope_id{number}"),
+            ITEM.c.scope_id == value(f"scope_id{number}"),
             ITEM.c.visibility.in_([literal(each) for each in sorted(grant.visibilities)]),
-            *([ITEM.c.created_by == bindparam("user")] if grant.own else []),
+            *([ITEM.c.created_by == value("user")] if grant.own else []),
         )
         for number, (scope, grants) in enumerate(shape)
         for grant in grants
