@@ -53,6 +53,13 @@ def _unseen(character: str) -> bool:
     return any(low <= ord(character) <= high for low, high in _SELECTORS)
 
 
+def lowered(text: str) -> str:
+    """``text`` in lower case as a pattern that ignores case sees it: the Turkish i are an i, the long s is an s."""
+    if not text.isascii():
+        text = text.replace("\u0130", "i").replace("\u0131", "i").replace("\u017f", "s")
+    return text.lower()
+
+
 def duplicate_key(text: str) -> str:
     """Equal for texts that differ in nothing but case, spacing and closing punctuation.
 

@@ -18,7 +18,7 @@ from zeus_runtime.memory.admission import statement, values, wording
 from zeus_runtime.memory.admission.changed import compare
 from zeus_runtime.memory.admission.gate import Decision, Duplicate, Neighbour, Stored, Superseded, decide
 from zeus_runtime.memory.items import MemoryItem, MemorySettings
-from zeus_runtime.memory.normalise import duplicate_key, normalise
+from zeus_runtime.memory.normalise import duplicate_key, lowered, normalise
 
 PAIRS = [
     json.loads(line)
@@ -87,7 +87,7 @@ def test_a_text_is_taken_apart_as_the_plain_patterns_take_it_apart(text: str) ->
 def test_what_a_text_can_tell_begins_with_a_sign() -> None:
     said = [text for text in TEXTS for telling in wording.GONE if telling.pattern.search(text)]
     assert len(said) > 30
-    assert all(any(sign in wording.lowered(text) for sign in wording.TOLD) for text in said)
+    assert all(any(sign in lowered(text) for sign in wording.TOLD) for text in said)
 
 
 def neighbour(number: int, text: str, cosine: float | None, lexical: float | None) -> Neighbour:

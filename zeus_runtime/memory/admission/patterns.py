@@ -1,4 +1,4 @@
-"""A named pattern, and what looks closer at what it finds."""
+"""A named pattern, what tells early that it cannot match, and what looks closer at what it finds."""
 
 from __future__ import annotations
 
@@ -15,22 +15,32 @@ class Rule(NamedTuple):
 
     Args:
         name: what it finds, as it may stand in a log.
+        signs: in lower case; where none of them stands in a text (``lowered``), the pattern does not match.
+        pattern: of the form.
         holds: looks closer at a match; every match counts without it.
     """
 
     name: str
+    signs: tuple[str, ...]
     pattern: Pattern[str]
     holds: Callable[[Match[str]], bool] | None = None
 
-    def finds(self, text: str) -> bool:
+    def finds(self, text: str, low: str) -> bool:
+        """Whether ``text``, which is ``low`` in lower case (``lowered``), has it."""
+        if not any(map(low.__contains__, self.signs)):
+            return False
         return any(self.holds is None or self.holds(match) for match in self.pattern.finditer(text))
 
 
-def rule(name: str, pattern: str, holds: Callable[[Match[str]], bool] | None = None) -> Rule:
-    """A rule in letters of either case."""
-    return Rule(name, re.compile(pattern, re.IGNORECASE), holds)
+def rule(name: str, signs: str, pattern: str, holds: Callable[[Match[str]], bool] | None = None) -> Rule:
+    """A rule in letters of either case.
+
+    Args:
+        signs: with ``|`` between; empty where nothing tells early.
+    """
+    return Rule(name, tuple(signs.split("|")), re.compile(pattern, re.IGNORECASE), holds)
 
 
-def exact(name: str, pattern: str, holds: Callable[[Match[str]], bool] | None = None) -> Rule:
-    """A rule in the letters as they are written."""
-    return Rule(name, re.compile(pattern), holds)
+def exact(name: str, signs: str, pattern: str, holds: Callable[[Match[str]], bool] | None = None) -> Rule:
+    """A rule in the letters as they are written, the signs in lower case all the same."""
+    return Rule(name, tuple(signs.split("|")), re.compile(pattern), holds)

@@ -81,51 +81,75 @@ _WORD: Final = (
     r"(?:client|app|webhook|shared)[\s_-]?secret|secret[\s_-]?access[\s_-]?key|(?:bearer|refresh|session)[\s_-]?token|"
     r"login|credentials?|contraseña|mot de passe|passwort|kennwort|senha)"
 )
+_WORD_SIGNS: Final = "pass|pwd|pin|key|token|secret|login|credential|contrase|kennwort|senha"
 _VALUE: Final = r"(?P<value>[\"'`“‘]?[^\s\"'`”’]+)"
 
 SECRETS: Final[tuple[Rule, ...]] = (
-    exact("private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
-    exact("private key", r"\bAGE-SECRET-KEY-1[0-9A-Z]{20,}|\bPuTTY-User-Key-File-\d"),
-    exact("json web token", r"\bey[JI][\w-]{8,}\.ey[JI]?[\w-]{6,}\.[\w-]{5,}"),
-    exact("aws access key", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b"),
+    exact("private key", "private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
+    exact(
+        "private key",
+        "age-secret-key-1|putty-user-key-file-",
+        r"\bAGE-SECRET-KEY-1[0-9A-Z]{20,}|\bPuTTY-User-Key-File-\d",
+    ),
+    exact("json web token", "eyj|eyi", r"\bey[JI][\w-]{8,}\.ey[JI]?[\w-]{6,}\.[\w-]{5,}"),
+    exact("aws access key", "akia|asia|abia|acca", r"\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b"),
     rule(
         "aws secret key",
+        "aws|secret",
         r"\b(?:aws|secret)[^\n]{0,40}?(?<![\w/+])(?=[\w/+]*\d)(?=[\w/+]*[a-z])[\w/+]{40}(?![\w/+])",
     ),
-    exact("github token", r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,})"),
-    exact("gitlab token", r"\bgl(?:pat|ptt|dt|rt|cbt|soat)-[\w-]{16,}"),
-    exact("stripe key", r"\b(?:[sr]k|pk)_(?:live|test)_[A-Za-z0-9]{10,}|\bwhsec_[A-Za-z0-9+/]{16,}"),
+    exact(
+        "github token",
+        "ghp_|gho_|ghu_|ghs_|ghr_|github_pat_",
+        r"\b(?:gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,})",
+    ),
+    exact(
+        "gitlab token",
+        "glpat-|glptt-|gldt-|glrt-|glcbt-|glsoat-",
+        r"\bgl(?:pat|ptt|dt|rt|cbt|soat)-[\w-]{16,}",
+    ),
+    exact(
+        "stripe key",
+        "k_live_|k_test_|whsec_",
+        r"\b(?:[sr]k|pk)_(?:live|test)_[A-Za-z0-9]{10,}|\bwhsec_[A-Za-z0-9+/]{16,}",
+    ),
     exact(
         "slack token",
+        "xox|xapp-|hooks.slack.com",
         r"\bxox[abeoprs]-[\w-]{8,}|\bxapp-\d-[\w-]{10,}|hooks\.slack\.com/services/T\w+/B\w+/\w+",
     ),
-    exact("anthropic key", r"\bsk-ant-[\w-]{12,}"),
-    exact("openai key", r"\bsk-(?:proj-|svcacct-|admin-|or-v1-)?(?=[\w-]*\d)[\w-]{20,}"),
-    exact("google key", r"\bAIza[\w-]{30,}|\bya29\.[\w-]{20,}|\bGOCSPX-[\w-]{20,}"),
-    exact("hugging face token", r"\bhf_[A-Za-z0-9]{20,}"),
-    exact("package registry token", r"\bnpm_[A-Za-z0-9]{30,}|\bpypi-[\w-]{30,}"),
-    exact("sendgrid key", r"\bSG\.[\w-]{16,}\.[\w-]{16,}"),
+    exact("anthropic key", "sk-ant-", r"\bsk-ant-[\w-]{12,}"),
+    exact("openai key", "sk-", r"\bsk-(?:proj-|svcacct-|admin-|or-v1-)?(?=[\w-]*\d)[\w-]{20,}"),
+    exact("google key", "aiza|ya29.|gocspx-", r"\bAIza[\w-]{30,}|\bya29\.[\w-]{20,}|\bGOCSPX-[\w-]{20,}"),
+    exact("hugging face token", "hf_", r"\bhf_[A-Za-z0-9]{20,}"),
+    exact("package registry token", "npm_|pypi-", r"\bnpm_[A-Za-z0-9]{30,}|\bpypi-[\w-]{30,}"),
+    exact("sendgrid key", "sg.", r"\bSG\.[\w-]{16,}\.[\w-]{16,}"),
     exact(
         "service token",
+        "dop_v1_|shpat_|shpss_|shpca_|lin_api_|r8_",
         r"\b(?:dop_v1_[a-f0-9]{40,}|shp(?:at|ss|ca)_[a-fA-F0-9]{30,}|lin_api_\w{30,}|r8_\w{30,})",
     ),
     exact(
         "service token",
+        "xai|gsk|pplx|nvapi|tvly|ac|sk",
         r"\b(?:xai|gsk|pplx|nvapi|tvly)[-_](?=\w*\d)[\w-]{20,}|\bAC[a-f0-9]{32}\b|\bSK[a-f0-9]{32}\b",
     ),
-    rule("azure key", r"\b(?:Account|SharedAccess)Key=[\w+/]{20,}"),
-    exact("telegram token", r"\b\d{8,10}:AA[\w-]{30,}"),
+    rule("azure key", "key=", r"\b(?:Account|SharedAccess)Key=[\w+/]{20,}"),
+    exact("telegram token", ":aa", r"\b\d{8,10}:AA[\w-]{30,}"),
     rule(
         "password in an address",
+        "://",
         r"\b[a-z][a-z0-9+.-]*://[^\s/:@]*:(?![$<{*])(?!(?:password|pass|pwd|x+)@)[^\s/@]{3,}@[^\s/@]+",
     ),
     rule(
         "authorization header",
+        "authorization",
         r"\bauthorization\s*[:=]\s*[\"']?(?:bearer|basic|token)\s+(?![$<{])[\w.~+/-]{8,}",
     ),
-    rule("bearer token", r"\bbearer\s+(?=[\w.~+/-]*\d)(?=[\w.~+/-]*[a-z])[\w.~+/-]{20,}"),
+    rule("bearer token", "bearer", r"\bbearer\s+(?=[\w.~+/-]*\d)(?=[\w.~+/-]*[a-z])[\w.~+/-]{20,}"),
     rule(
         "password in words",
+        _WORD_SIGNS,
         rf"\b{_WORD}(?:\s+(?:for|to|of|on|at)\s+[^\n.:=]{{1,40}}?)?\s*(?:[\"']?\s*(?::=|=>|[:=])\s*"
         rf"|\s+(?:is|was|are|será|es|est|ist|lautet)\s*:?\s+"
         rf"(?:now\s+|still\s+|set to\s+|just\s+)?){_VALUE}",
@@ -133,42 +157,50 @@ SECRETS: Final[tuple[Rule, ...]] = (
     ),
     rule(
         "password in words",
+        "passw|pwd|secret|token|key",
         rf"[\w-]*(?:_|-)(?:password|passwd|pwd|secret|token|api_?key)\s*[:=]\s*{_VALUE}",
         _secret_value,
     ),
     rule(
         "password in words",
+        _WORD_SIGNS,
         rf"\buse\s+{_VALUE}\s+as\s+(?:the|my|our|your|a)\s+{_WORD}\b",
         _secret_value,
     ),
     rule(
         "password in words",
+        _WORD_SIGNS,
         rf"\b(?:log\s?in|sign in|unlock|authenticate)\b[^\n.]{{0,60}}\bwith\s+(?:the\s+)?{_WORD}\s+{_VALUE}",
         _secret_value,
     ),
     exact(
         "password in words",
+        "密码|口令|密钥|秘钥|暗号|验证码|授权码|通行码|令牌|パスワード|暗証番号|비밀번호",
         r"(?:密码|口令|密钥|秘钥|暗号|验证码|授权码|通行码|令牌|パスワード|暗証番号|비밀번호)(?:\s*(?:已经|现在|就|都|设)?\s*(?:是|为|改成了?|改为了?|换成了?"
         r"|设成|设为|は|:|=|就是|叫)\s*)+"
         r"[\"'“‘「]?(?=[!-~]{4,})(?!\d+\s*(?:位|个|天|字符|次|分钟|月))(?![A-Za-z-]{2,}\d*\s*(?:加密|格式|算法|存储|管理|哈希|生成))[!-~]{4,}",
     ),
     rule(
         "recovery phrase",
+        "seed|recovery|mnemonic|backup",
         r"\b(?:seed|recovery|mnemonic|backup)\s+(?:phrase"
         r"|words?)\b[^\n]{0,20}[:=]?\s*(?:[a-z]{3,8}[ ,]+){11,}[a-z]{3,8}",
     ),
-    exact("recovery phrase", r"助记词[^\n]{0,6}(?:[a-z]{3,8}[ ,]+){11,}[a-z]{3,8}"),
-    exact("card number", r"(?<![\w.+-])[2-6]\d{3}(?:[ -]?\d){9,15}(?![\w-])", _luhn),
-    rule("card number", r"\b(?:cvv|cvc|cvv2|security code)\b\s*(?:is|:|=)?\s*\d{3,4}\b"),
-    rule("bank account", r"(?<![\w-])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){11,30}(?![A-Z0-9])", _iban),
+    exact("recovery phrase", "助记词", r"助记词[^\n]{0,6}(?:[a-z]{3,8}[ ,]+){11,}[a-z]{3,8}"),
+    exact("card number", "2|3|4|5|6", r"(?<![\w.+-])[2-6]\d{3}(?:[ -]?\d){9,15}(?![\w-])", _luhn),
+    rule("card number", "cvv|cvc|security", r"\b(?:cvv|cvc|cvv2|security code)\b\s*(?:is|:|=)?\s*\d{3,4}\b"),
+    rule("bank account", "", r"(?<![\w-])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){11,30}(?![A-Z0-9])", _iban),
     exact(
         "identity number",
+        "19|20",
         r"(?<!\d)[1-9]\d{5}(?:19|20)\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])\d{3}[\dXx](?!\d)",
         _chinese_id,
     ),
     rule(
-        "identity number", r"\b(?:ssn|social security(?: number)?)\b[^\n\d]{0,20}\d{3}[ -]?\d{2}[ -]?\d{4}\b"
+        "identity number",
+        "ssn|social",
+        r"\b(?:ssn|social security(?: number)?)\b[^\n\d]{0,20}\d{3}[ -]?\d{2}[ -]?\d{4}\b",
     ),
-    exact("identity number", r"(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\d-])"),
+    exact("identity number", "-", r"(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\d-])"),
 )
 """Secrets by their form, in the order they are looked for."""

@@ -10,7 +10,9 @@ from typing import Final
 
 from zeus_runtime.errors import MissingError
 from zeus_runtime.memory.admission.injection_patterns import INJECTIONS
+from zeus_runtime.memory.admission.patterns import Rule
 from zeus_runtime.memory.admission.secret_patterns import SECRETS
+from zeus_runtime.memory.normalise import lowered
 
 
 def secret_rule(text: str) -> str | None:
@@ -31,7 +33,7 @@ def secret_rule(text: str) -> str | None:
 
 def pattern_rule(text: str) -> str | None:
     """The name of the first of our own rules that finds a secret, or None."""
-    return next((rule.name for rule in SECRETS if rule.finds(text)), None)
+    return _first(SECRETS, text)
 
 
 def injection_rule(text: str) -> str | None:
@@ -40,7 +42,12 @@ def injection_rule(text: str) -> str | None:
     Args:
         text: normalised.
     """
-    return next((rule.name for rule in INJECTIONS if rule.finds(text)), None)
+    return _first(INJECTIONS, text)
+
+
+def _first(rules: Iterable[Rule], text: str) -> str | None:
+    low = lowered(text)
+    return next((rule.name for rule in rules if rule.finds(text, low)), None)
 
 
 def library_rule(text: str) -> str | None:

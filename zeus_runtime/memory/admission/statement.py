@@ -31,9 +31,8 @@ from zeus_runtime.memory.admission.wording import (
     ZH_PREDICATE,
     ZH_SAME,
     ZH_SUBJECTS,
-    lowered,
 )
-from zeus_runtime.memory.normalise import normalise
+from zeus_runtime.memory.normalise import lowered, normalise
 from zeus_runtime.memory.retrieval.fusion import CJK
 
 Kind: TypeAlias = Literal["word", "name", "value", "character"]

@@ -28,11 +28,6 @@ class Telling(NamedTuple):
         return self.pattern.finditer(text) if any(map(low.__contains__, self.signs)) else iter(())
 
 
-def lowered(text: str) -> str:
-    """``text`` (normalised) in lower case as a pattern that ignores case sees it: the Turkish i are an i."""
-    return (text if text.isascii() else text.replace("\u0130", "i").replace("\u0131", "i")).lower()
-
-
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
@@ -218,7 +213,7 @@ GONE: Final = tuple(
             r"(?:而不是|而非|代替|取代|替代)(?P<gone>[^,。;]{1,20}?)(?=[,。;]|$)",
         ),
         (
-            "不",
+            "不|没再",
             r"(?:不再|没再|不)(?P<gone>[^,。;]{1,20}?)了?(?=[,;。]\s*(?:而是|改|现在|换|如今|转|已))",
         ),
         (

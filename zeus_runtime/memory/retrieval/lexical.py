@@ -141,27 +141,18 @@ class Lexicon:
 def _scores(
     connection: Connection, words: Sequence[str], shelves: Sequence[tuple[Shelf, View]]
 ) -> list[NDArray[np.float64]]:
-    scores = [np.zeros(len(shelf)) for shelf, _ in shelves]
     texts = sum(view.texts for _, view in shelves)
     if not texts or not words:
-        return scores
+        return [np.zeros(len(shelf)) for shelf, _ in shelves]
     mean = sum(view.words for _, view in shelves) / texts
-    best = 0.0
     wanted = sorted(set(words))
     known = [shelf.entries(connection, wanted) for shelf, _ in shelves]
-    lengths = [shelf.lengths(mean) for shelf, _ in shelves]
-    whole = [
-        sum(map(len, each.values())) > len(shelf) for each, (shelf, _) in zip(known, shelves, strict=True)
-    ]
-    for word in wanted:
-        found = [entries[word] for entries in known]
+    weights = []
+    for found in zip(*known, strict=True):
         having = sum(view.seen(each.slots) for each, (_, view) in zip(found, shelves, strict=True))
-        weight = math.log(1 + (texts - having + 0.5) / (having + 0.5))
-        best += weight
-        for having_it, score, length, many in zip(found, scores, lengths, whole, strict=True):
-            if len(having_it):
-                score[having_it.slots] += length.shares(having_it, weight * (K1 + 1), whole=many)
-    for score in scores:
-        score /= best
-        np.minimum(score, 1.0, out=score)
-    return scores
+        weights.append(math.log(1 + (texts - having + 0.5) / (having + 0.5)))
+    best = sum(weights)
+    return [
+        np.minimum(shelf.lengths(mean).scores(entries, [weight * (K1 + 1) for weight in weights]) / best, 1.0)
+        for (shelf, _), entries in zip(shelves, known, strict=True)
+    ]

@@ -16,7 +16,7 @@ from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES
 from zeus_runtime.memory.permissions import Grant
 from zeus_runtime.memory.retrieval.fusion import K1, B
 from zeus_runtime.memory.retrieval.packed_items import ALWAYS_MS, Columns, packed_items
-from zeus_runtime.memory.retrieval.words import counted, indexed_words, where_all_words, where_words
+from zeus_runtime.memory.retrieval.words import Found, counted, indexed_words, where_all_words, where_words
 from zeus_runtime.store.memory_tables import GONE, ITEM
 from zeus_runtime.store.prepared import Prepared
 from zeus_runtime.store.word_entries import Way
@@ -38,11 +38,11 @@ _ENTRIES_KEPT: Final = 8_000_000
 class Entries:
     """Where a word stands in a place: slots of the shelf, and how often there."""
 
-    def __init__(self, slots: NDArray[np.int64], counts: NDArray[np.float64]) -> None:
+    def __init__(self, slots: NDArray[np.int64], counts: NDArray[np.float64], *, once: bool) -> None:
         self._slots = slots
         self._counts = counts
         self._taken = len(slots)
-        self.once = bool((counts == 1).all())
+        self.once = once or bool((counts == 1).all())
 
     def __len__(self) -> int:
         return self._taken
@@ -138,25 +138,27 @@ class Lengths:
     def __init__(self, words: NDArray[np.float64], mean: float) -> None:
         self.words, self.mean = words, mean
         self._whole: NDArray[np.float64] | None = None
-        self._once = words
 
-    def shares(self, entries: Entries, weight: float, *, whole: bool) -> NDArray[np.float64]:
-        """What a word of this weight adds to the score of each slot that has it.
+    def scores(self, entries: Sequence[Entries], weights: Sequence[float]) -> NDArray[np.float64]:
+        """The sum of what each word adds, by slot.
 
         Args:
-            whole: whether it pays to compute it for all slots, once, and not for those of each word.
+            entries, weights: of each word.
         """
-        if whole and self._whole is None:
+        having = [(each, weight) for each, weight in zip(entries, weights, strict=True) if len(each)]
+        if not having:
+            return np.zeros(len(self.words))
+        slots = np.concatenate([each.slots for each, _ in having])
+        weight = np.repeat([weight for _, weight in having], [len(each) for each, _ in having])
+        if self._whole is None and len(slots) > len(self.words):
             self._whole = self._long(self.words)
-            self._once = 1.0 + self._whole
-        slots = entries.slots
-        if self._whole is None:
-            long = self._long(self.words[slots])
-        elif entries.once:
-            return np.asarray(weight / self._once[slots])
+        long = self._long(self.words[slots]) if self._whole is None else self._whole[slots]
+        if all(each.once for each, _ in having):
+            shares = weight / (1.0 + long)
         else:
-            long = self._whole[slots]
-        return np.asarray(weight * entries.counts / (entries.counts + long))
+            counts = np.concatenate([each.counts for each, _ in having])
+            shares = weight * counts / (counts + long)
+        return np.bincount(slots, shares, len(self.words)).astype(np.float64, copy=False)
 
     def _long(self, words: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray(K1 * (1 - B + B * words / self.mean) if self.mean else np.full(len(words), K1))
@@ -344,23 +346,25 @@ class Shelf:
         return np.asarray(allowed & self.figure("there")[start:])
 
     def _add_entries(self, first: int, contents: Iterable[str]) -> None:
-        for slot, content in enumerate(contents, first):
-            for word, often in Counter(indexed_words(content)).items():
+        new = [Counter(indexed_words(content)) for content in contents]
+        if self._unread is not None:
+            self._read_now({word for words in new for word in words} - self._entries.keys())
+        for slot, words in enumerate(new, first):
+            for word, often in words.items():
                 known = self._entries.get(word)
-                if known is None and self._unread is not None:
-                    known = self._keep(word, self._read_now(word))
                 if known is not None:
                     self._kept += 1
                     known.add(slot, often)
 
-    def entries(self, connection: Connection, words: Collection[str]) -> dict[str, Entries]:
-        """Word to the slots that have it; some may be of items that are gone."""
+    def entries(self, connection: Connection, words: Sequence[str]) -> list[Entries]:
+        """Of each word the slots that have it; some may be of items that are gone."""
         unknown = [word for word in words if word not in self._entries]
         if unknown and self._place is not None:
             self._read_entries(connection, self._place, unknown)
-        known = {word: self._entries.get(word, _NONE) for word in words}
-        for word in known.keys() & self._entries.keys():
-            self._entries.move_to_end(word)
+        known = [self._entries.get(word, _NONE) for word in words]
+        for word in words:
+            if word in self._entries:
+                self._entries.move_to_end(word)
         while len(self._entries) > _WORDS_KEPT or (self._kept > _ENTRIES_KEPT and len(self._entries) > 1):
             self._kept -= len(self._entries.popitem(last=False)[1])
             self._unread = None
@@ -369,36 +373,39 @@ class Shelf:
     def _read_entries(self, connection: Connection, place: int, words: Sequence[str]) -> None:
         """Of a small place they are at hand; else, and once words had to be forgotten, the index is asked."""
         if self._unread is not None:
-            for word in words:
-                self._keep(word, self._read_now(word))
+            self._read_now(words)
             return
-        for word, found in where_words(connection, place, words, self._way).items():
-            self._keep(word, self._found(*found, self._taken))
+        self._take_in(words, where_words(connection, place, words, self._way), self._taken)
 
-    def _read_now(self, word: str) -> Entries:
+    def _read_now(self, words: Collection[str]) -> None:
         """What is unread speaks of the items as they were: those that changed since have got their entries."""
         assert self._unread is not None
-        return self._found(*counted(self._unread.pop(word, "")), self._unread_of)
+        docs = [self._unread.pop(word, "") for word in words]
+        self._take_in(words, counted(docs), self._unread_of)
 
-    def _keep(self, word: str, entries: Entries) -> Entries:
-        self._entries[word] = entries
-        self._kept += len(entries)
-        return entries
+    def _take_in(self, words: Iterable[str], found: Found, of: int) -> None:
+        """Keep the entries of an index that knew the first ``of`` slots."""
+        slots, known = self._placed(found.keys, of)
+        counts, ends = found.counts, found.ends
+        if not known.all():
+            slots, counts = slots[known], counts[known]
+            ends = [int(np.count_nonzero(known[:end])) for end in ends]
+        start = 0
+        for word, end in zip(words, ends, strict=True):
+            self._entries[word] = Entries(slots[start:end], counts[start:end], once=found.once)
+            start = end
+        self._kept += start
 
-    def _found(self, keys: NDArray[np.int64], counts: NDArray[np.float64], of: int) -> Entries:
-        """The entries of an index that knew the first ``of`` slots."""
-        if self._ascending:
-            own = self.figure("key")
-            slots = np.minimum(np.searchsorted(own, keys), max(0, self._taken - 1))
-            same = own[slots] == keys if self._taken else np.zeros(len(keys), np.bool_)
-            return Entries(slots[same], counts[same])
-        wanted = ((self._by_key.get(int(key)), often) for key, often in zip(keys, counts, strict=True))
-        known = [(self._slots[item_id], often) for item_id, often in wanted if item_id is not None]
-        known = [(slot, often) for slot, often in known if slot < of]
-        return Entries(
-            np.array([slot for slot, _ in known], np.int64),
-            np.array([often for _, often in known], np.float64),
-        )
+    def _placed(self, keys: NDArray[np.int64], of: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """The slot of each key, and whether it has one among the first ``of``."""
+        if not self._ascending:
+            slots = np.array(
+                [self._slots.get(self._by_key.get(key, ""), of) for key in keys.tolist()], np.int64
+            )
+            return slots, slots < of
+        own = self.figure("key")
+        slots = np.minimum(np.searchsorted(own, keys), max(0, self._taken - 1))
+        return slots, own[slots] == keys if self._taken else np.zeros(len(keys), np.bool_)
 
 
 _CHANGED: Final = Prepared(
@@ -412,4 +419,4 @@ _GONE: Final = Prepared(
 _ALWAYS: Final = (-ALWAYS_MS, ALWAYS_MS)
 _VISIBILITY: Final = {name: number for number, name in enumerate(VISIBILITIES)}
 TYPE_NUMBERS: Final = {name: number for number, name in enumerate(MEMORY_TYPES)}
-_NONE: Final = Entries(np.zeros(0, np.int64), np.zeros(0, np.float64))
+_NONE: Final = Entries(np.zeros(0, np.int64), np.zeros(0, np.float64), once=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypeAlias
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -45,26 +46,34 @@ def word_column(place: int, words: Sequence[str], dialect: str) -> str:
     return " ".join(f"'{place}_{word}':{','.join(places[:255])}" for word, places in positions.items())
 
 
-Where: TypeAlias = "tuple[NDArray[np.int64], NDArray[np.float64]]"
-"""Keys of items, ascending, and how often a word stands in each."""
+class Found(NamedTuple):
+    """Where some words stand.
+
+    Args:
+        keys: of items, those of the first word first, ascending for each word.
+        counts: how often a word stands in each.
+        ends: how many of these are of the words up to each.
+        once: every count is 1.
+    """
+
+    keys: NDArray[np.int64]
+    counts: NDArray[np.float64]
+    ends: Sequence[int]
+    once: bool
 
 
-def where_words(connection: Connection, place: int, words: Sequence[str], way: Way) -> dict[str, Where]:
+def where_words(connection: Connection, place: int, words: Sequence[str], way: Way) -> Found:
     """The items of a place that have each of ``words``, by key, and how often."""
-    terms = {f"{place}_{word}": word for word in words}
+    terms = [f"{place}_{word}" for word in words]
     driver = sqlite_driver(connection)
     if driver is not None:
-        return {
-            word: counted(driver.execute(_SQLITE, (term,)).fetchone()[0] or "")
-            for term, word in terms.items()
-        }
-    found = dict.fromkeys(words, (_NO_KEYS, _NO_COUNTS))
-    for term, (keys, counts) in entries(connection, place, list(terms), way).items():
-        found[terms[term]] = (
-            np.frombuffer(keys, ">i8").astype(np.int64),
-            np.frombuffer(counts, ">i4").astype(np.float64),
-        )
-    return found
+        return counted([driver.execute(_SQLITE, (term,)).fetchone()[0] or "" for term in terms])
+    packed = entries(connection, place, terms, way)
+    found = [packed.get(term, _NOTHING) for term in terms]
+    keys = np.frombuffer(b"".join(keys for keys, _ in found), ">i8").astype(np.int64)
+    counts = np.frombuffer(b"".join(counts for _, counts in found), ">i4").astype(np.float64)
+    ends = list(accumulate(len(keys) // _KEY_BYTES for keys, _ in found))
+    return Found(keys, counts, ends, once=bool((counts == 1).all()))
 
 
 def where_all_words(connection: Connection, place: int) -> dict[str, str] | None:
@@ -77,13 +86,18 @@ def where_all_words(connection: Connection, place: int) -> dict[str, str] | None
     return {term[len(start) :]: docs for term, docs in rows}
 
 
-def counted(docs: str) -> Where:
-    """Keys with commas between, one for each place where a word stands, as SQLite gives them."""
-    found = np.fromstring(docs, np.int64, sep=",")
-    if (found[1:] > found[:-1]).all():
-        return found, np.ones(len(found))
-    keys, counts = np.unique(found, return_counts=True)
-    return keys, counts.astype(np.float64)
+def counted(docs: Sequence[str]) -> Found:
+    """What SQLite gives of each word: keys with commas between, one for each place where the word stands."""
+    keys = np.fromstring(",".join(filter(None, docs)), np.int64, sep=",")
+    ends = list(accumulate(doc.count(",") + 1 if doc else 0 for doc in docs))
+    other = np.ones(len(keys), np.bool_)
+    other[1:] = keys[1:] != keys[:-1]
+    other[[end for end in ends if end < len(keys)]] = True
+    if other.all():
+        return Found(keys, np.ones(len(keys)), ends, once=True)
+    first = np.flatnonzero(other)
+    counts = np.diff(first, append=len(keys)).astype(np.float64)
+    return Found(keys[first], counts, [int(np.count_nonzero(other[:end])) for end in ends], once=False)
 
 
 _SQLITE: Final = "SELECT group_concat(doc) FROM memory_word WHERE term = ?"
@@ -93,5 +107,5 @@ _SQLITE_ALL: Final = (
 )
 _AFTER: Final = chr(ord("_") + 1)
 
-_NO_KEYS: Final = np.zeros(0, np.int64)
-_NO_COUNTS: Final = np.zeros(0, np.float64)
+_NOTHING: Final = (b"", b"")
+_KEY_BYTES: Final = 8
