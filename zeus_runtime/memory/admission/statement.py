@@ -257,18 +257,26 @@ _DENYING_STEMS: Final = {
 
 def _content(text: str, tokens: list[_Token], verb: int, *, characters: bool) -> list[Word]:
     gone, former = _told(text)
+    plainly = not gone and not former
     harmless = [match.span() for match in ZH_COMPOUND.finditer(text)] if characters else []
     words: list[Word] = []
     denied = False
     waiting = False
     before = ""
     opening = True
+    kind: Kind
     for place, (raw, low, start, value) in enumerate([*tokens, _END]):
         form = _form(raw)
         previous, first = before, opening
         if not form.article:
             before = low
         opening = form.ends
+        if form.simple and plainly and value is None:
+            if not form.empty:
+                kind = "name" if form.inside or (form.upper and not first) else "word"
+                words.append(Word(form.key, kind, None, denied, False, place < verb, previous, start))
+                waiting = False
+            continue
         if form.parts:
             if waiting and denied and words:
                 words[-1] = words[-1]._replace(denied=not words[-1].denied)
@@ -287,7 +295,7 @@ def _content(text: str, tokens: list[_Token], verb: int, *, characters: bool) ->
             continue
         past = bool(gone) and any(begin <= start < end for _, begin, end in gone)
         key = f"{value.kind} {value.text}" if value else form.key
-        kind: Kind = "value" if value else _kind(raw, form, first=first)
+        kind = "value" if value else _kind(raw, form, first=first)
         words.append(Word(key, kind, value, denied and not told, past, place < verb, previous, start))
         waiting = False
     return words
@@ -323,6 +331,7 @@ class _Form(NamedTuple):
         article: it is a determiner.
         parts: a clause ends with it.
         ends: a sentence ends with it.
+        simple: it neither denies nor turns nor parts anything.
     """
 
     key: str
@@ -335,23 +344,29 @@ class _Form(NamedTuple):
     article: bool
     parts: bool
     ends: bool
+    simple: bool
 
 
 @lru_cache(8_192)
 def _form(raw: str) -> _Form:
     low, inside = raw.lower(), raw[1:]
     key = stem(low)
+    denied, upper = _DENYING_STEMS.get(key), raw[0].isupper()
+    denies = low in NEGATORS or low.endswith("n't") or low in ZH_NEGATORS
+    turns, parts = _turning(low), low in _BREAKS or low in _CLAUSE
     return _Form(
         key=_SAME_STEMS.get(key, key),
-        denied=_DENYING_STEMS.get(key),
-        denies=low in NEGATORS or low.endswith("n't") or low in ZH_NEGATORS,
+        denied=denied,
+        denies=denies,
         empty=low in EMPTY or low in ZH_EMPTY or low in _BREAKS,
-        turns=_turning(low),
+        turns=turns,
         inside=inside != inside.lower() or any(each.isdigit() for each in inside),
-        upper=raw[0].isupper(),
+        upper=upper,
         article=low in DETERMINERS,
-        parts=low in _BREAKS or low in _CLAUSE,
+        parts=parts,
         ends=low in _FULL_STOPS,
+        simple=raw.isascii()
+        and not (denied is not None or denies or turns or parts or (upper and len(raw) == 1)),
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import groupby
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 Kind: TypeAlias = Literal["number", "version", "date", "time"]
@@ -139,12 +141,19 @@ def _any_case(word: str) -> str:
     return "".join(f"[{_FOLDED.get(each, each + each.upper())}]" for each in word)
 
 
-_BEGINNINGS: Final = sorted(
-    {name[:3] for name in (*_MONTHS, *_DAYS, *_NUMBERS, *_ORDINALS)}, key=lambda name: (-len(name), name)
-)
+def _one_of(words: Iterable[str]) -> str:
+    """A pattern of any of these words in any case, those of one letter together: others are passed over at once."""
+    groups = [
+        (first, sorted({word[1:] for word in group}, key=lambda rest: (-len(rest), rest)))
+        for first, group in groupby(sorted(words), key=lambda word: word[0])
+    ]
+    return "|".join(f"{_any_case(first)}(?:{'|'.join(map(_any_case, rests))})" for first, rests in groups)
+
+
 _MAY_BEGIN: Final = re.compile(
-    rf"[\d+\-{_ZH}周星礼早上凌中下傍晚]|(?<![A-Za-z0-9_])(?:{'|'.join(map(_any_case, _BEGINNINGS))}"
-    rf"|[vV]\d|(?:{'|'.join(map(_any_case, ('in', 'since', 'until', 'by', 'of')))})\s+\d)"
+    rf"[\d+\-{_ZH}周星礼早上凌中下傍晚]|(?<![A-Za-z0-9_])"
+    rf"(?:{_one_of(name[:3] for name in (*_MONTHS, *_DAYS, *_NUMBERS, *_ORDINALS))}"
+    rf"|[vV]\d|(?:{_one_of(('in', 'since', 'until', 'by', 'of'))})\s+\d)"
 )
 """Where a form can begin at all: asked first, it spares trying every one of them at every letter."""
 
