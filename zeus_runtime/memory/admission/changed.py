@@ -8,7 +8,7 @@ new, and the old one stays in the history.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -301,14 +301,20 @@ def _denied(
         if added and dropped:
             return Change("different", "denies another")
         return Change("superseded", "denial")
-    if any(_opposite(a.key, b.key) for a in added for b in dropped):
+    if _opposite({word.key for word in added}, {word.key for word in dropped}):
         return Change("superseded", "opposite")
     return None
 
 
-def _opposite(one: str, other: str) -> bool:
-    short, long = sorted((one, other), key=len)
-    return long.endswith(short) and len(short) > 3 and long[: -len(short)] in OPPOSITES
+def _opposite(new: Set[str], old: Set[str]) -> bool:
+    """Whether a word on one side is the opposite of one on the other."""
+    return any(
+        prefix + key in others
+        for keys, others in ((new, old), (old, new))
+        for key in keys
+        if len(key) >= _LEAST
+        for prefix in OPPOSITES
+    )
 
 
 def _same_words(ours: Statement, theirs: Statement, new: Sequence[Word], old: Sequence[Word]) -> Change:
