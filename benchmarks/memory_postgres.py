@@ -108,7 +108,7 @@ async def fill(url: str, folder: Path, count: int) -> tuple[Prepared, list[Memor
                 user: records.changed(connection, records.lock_place(connection, "user", user))
                 for user in sorted({item.created_by for item in some})
             }
-            rows = (records._values(item, places[item.created_by], "postgresql") for item in some)
+            rows = (records.values(item, places[item.created_by], "postgresql") for item in some)
             copy(connection, "memory_item", rows)
             near = zip(some, vectors[start : start + BLOCK], strict=True)
             copy(connection, "memory_vector_pg", (vector_row(item, embedding, each) for item, each in near))

@@ -86,7 +86,7 @@ async def filled(url: str, folder: Path, items: Sequence[MemoryItem]) -> None:
             for item in sorted(items, key=lambda each: (each.scope, each.scope_id))
         }
         rows = [
-            records._values(
+            records.values(
                 replace(item, embedding=embedding), places[item.scope, item.scope_id], "postgresql"
             )
             for item in items

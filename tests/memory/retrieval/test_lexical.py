@@ -169,7 +169,7 @@ def test_a_place_that_changed_much_is_read_anew(
     connection: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("zeus_runtime.memory.retrieval.shelf._STALE", 3)
-    monkeypatch.setattr(records, "GONE_KEPT", 3)
+    monkeypatch.setattr("zeus_runtime.memory.records.writing.GONE_KEPT", 3)
     lexicon = Lexicon()
     items = [item(number, f"tea {number}") for number in range(9)]
     write(connection, *items)

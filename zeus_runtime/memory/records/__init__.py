@@ -1,0 +1,94 @@
+"""Memory items as rows: written, found and removed, always within what the caller may reach.
+
+Functions of a connection, inside a transaction that ``begin_write`` or ``begin_read`` opened first. Who changes items
+of a place holds its row (``lock_place``), so that looking for neighbours and inserting are one step for everybody.
+"""
+
+from __future__ import annotations
+
+from zeus_runtime.memory.records.columns import digest, from_ms, to_ms
+from zeus_runtime.memory.records.histories import (
+    Action,
+    Change,
+    extractions,
+    history,
+    record,
+    record_extraction,
+)
+from zeus_runtime.memory.records.marks import (
+    embedded,
+    embedded_ids,
+    mark_embedded,
+    not_embedded_with,
+    unmark_embedded,
+)
+from zeus_runtime.memory.records.place import Place, changed, lock_place, places
+from zeus_runtime.memory.records.reading import (
+    alike,
+    as_json,
+    by_ids,
+    count,
+    exists,
+    find,
+    item_of,
+    items,
+    listed,
+    searched,
+    superseded_by,
+)
+from zeus_runtime.memory.records.transactions import begin_read, begin_write, lock
+from zeus_runtime.memory.records.within import reach_filter
+from zeus_runtime.memory.records.word_index import rebuild_words
+from zeus_runtime.memory.records.writing import (
+    GONE_KEPT,
+    mark_used,
+    new_version,
+    remove,
+    rewrite,
+    values,
+    write,
+)
+
+__all__ = [
+    "Action",
+    "Change",
+    "GONE_KEPT",
+    "Place",
+    "alike",
+    "as_json",
+    "begin_read",
+    "begin_write",
+    "by_ids",
+    "changed",
+    "count",
+    "digest",
+    "embedded",
+    "embedded_ids",
+    "exists",
+    "extractions",
+    "find",
+    "from_ms",
+    "history",
+    "item_of",
+    "items",
+    "listed",
+    "lock",
+    "lock_place",
+    "mark_embedded",
+    "mark_used",
+    "new_version",
+    "not_embedded_with",
+    "places",
+    "reach_filter",
+    "rebuild_words",
+    "record",
+    "record_extraction",
+    "remove",
+    "rewrite",
+    "searched",
+    "superseded_by",
+    "to_ms",
+    "unmark_embedded",
+    "values",
+    "write",
+]

@@ -1,0 +1,64 @@
+"""The row of a user, project or session: who changes items of it holds it, and it counts the changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from sqlalchemy import and_, bindparam, or_, select, text, update
+
+from zeus_runtime.memory.items import Scope
+from zeus_runtime.memory.permissions import Reach
+from zeus_runtime.store.memory_tables import PLACE
+from zeus_runtime.store.prepared import Prepared
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+@dataclass(frozen=True)
+class Place:
+    """The row of a user, project or session, held until the transaction ends."""
+
+    key: int
+    changes: int
+
+
+def lock_place(connection: Connection, scope: Scope, scope_id: str) -> Place:
+    """The place's row, made if it is new; nobody else changes items of it until the transaction ends."""
+    which = {"scope": scope, "scope_id": scope_id}
+    found = _PLACE.rows(connection, which)
+    if not found:
+        connection.execute(_NEW_PLACE, which)
+        found = _PLACE.rows(connection, which)
+    ((key, changes),) = found
+    return Place(key, changes)
+
+
+_PLACE: Final = Prepared(
+    select(PLACE.c.key, PLACE.c.changes)
+    .where(PLACE.c.scope == bindparam("scope"), PLACE.c.scope_id == bindparam("scope_id"))
+    .with_for_update()
+)
+_NEW_PLACE = text(
+    "INSERT INTO memory_place (scope, scope_id, changes) VALUES (:scope, :scope_id, 0)"
+    " ON CONFLICT (scope, scope_id) DO NOTHING"
+)
+_COUNT_CHANGE: Final = Prepared(
+    update(PLACE).where(PLACE.c.key == bindparam("place")).values(changes=bindparam("now"))
+)
+
+
+def changed(connection: Connection, place: Place) -> Place:
+    """Count one more change of the place, for the items that are written next."""
+    _COUNT_CHANGE.run(connection, {"place": place.key, "now": place.changes + 1})
+    return Place(place.key, place.changes + 1)
+
+
+def places(connection: Connection, parts: Sequence[Reach]) -> list[int]:
+    """The keys of the places of a reach that have a row; items are found by these, which the indexes begin with."""
+    if not parts:
+        return []
+    wanted = or_(*(and_(PLACE.c.scope == part.scope, PLACE.c.scope_id == part.scope_id) for part in parts))
+    return list(connection.execute(select(PLACE.c.key).where(wanted)).scalars())

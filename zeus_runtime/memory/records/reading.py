@@ -1,0 +1,192 @@
+"""Items read back from their rows, always within what the caller may reach."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import fields
+from datetime import datetime
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import and_, bindparam, func, or_, select
+
+from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemoryType, Status
+from zeus_runtime.memory.permissions import Operation, Reach, reach
+from zeus_runtime.memory.records.columns import digest, from_ms, time_or_none
+from zeus_runtime.memory.records.place import places
+from zeus_runtime.memory.records.within import Shape, reach_filter, shape, whose, within
+from zeus_runtime.store.memory_tables import ITEM
+from zeus_runtime.store.prepared import Prepared
+
+if TYPE_CHECKING:
+    from sqlalchemy import ColumnElement, Connection, Select
+
+_READ: Final = (
+    ITEM.c.id,
+    ITEM.c.content,
+    ITEM.c.memory_type,
+    ITEM.c.scope,
+    ITEM.c.scope_id,
+    ITEM.c.created_by,
+    ITEM.c.source,
+    ITEM.c.confidence,
+    ITEM.c.created_ms,
+    ITEM.c.updated_ms,
+    ITEM.c.last_used_ms,
+    ITEM.c.source_id,
+    ITEM.c.visibility,
+    ITEM.c.status,
+    ITEM.c.subject,
+    ITEM.c.valid_from_ms,
+    ITEM.c.valid_until_ms,
+    ITEM.c.superseded_by,
+    ITEM.c.trust,
+    ITEM.c.embedding_model,
+    ITEM.c.embedding_dimension,
+    ITEM.c.version,
+)
+"""In the order of the fields of ``MemoryItem``, the embedding as its two parts."""
+
+
+def item_of(row: Sequence[Any]) -> MemoryItem:
+    """The item of a row of ``_READ``, which was an item when it was written: it is not checked again."""
+    (*first, created, updated, used), middle, (since, until) = row[:11], row[11:15], row[15:17]
+    model, dimension = row[19:21]
+    times = (from_ms(created), from_ms(updated), time_or_none(used))
+    embedding = None if model is None else _embedding(model, dimension)
+    last = (time_or_none(since), time_or_none(until), *row[17:19], embedding, row[21])
+    item = object.__new__(MemoryItem)
+    vars(item).update(zip(_FIELDS, (*first, *times, *middle, *last), strict=True))
+    return item
+
+
+_FIELDS: Final = tuple(each.name for each in fields(MemoryItem))
+_embedding: Final = lru_cache(64)(Embedding)
+
+
+def items(
+    connection: Connection, where: ColumnElement[bool], *, newest: bool = False, limit: int | None = None
+) -> list[MemoryItem]:
+    """The items that ``where`` holds for, oldest or newest first."""
+    order = (ITEM.c.updated_ms.desc(), ITEM.c.key.desc()) if newest else (ITEM.c.key,)
+    query = select(*_READ).where(where).order_by(*order)
+    return [item_of(row) for row in connection.execute(query if limit is None else query.limit(limit))]
+
+
+def by_ids(
+    connection: Connection, ids: Collection[str], parts: Sequence[Reach], user_id: str
+) -> dict[str, MemoryItem]:
+    """Those of ``ids`` that are within the reach."""
+    found: dict[str, MemoryItem] = {}
+    wanted = list(ids)
+    if 0 < len(wanted) <= _FEW:
+        values = {**_listed(wanted), **whose(parts, user_id), "digest": ""}
+        rows = _few(shape(parts)).rows(connection, values)
+        return {row[0]: item_of(row) for row in rows}
+    query = _by_ids(tuple(parts), user_id)
+    for start in range(0, len(wanted), _MOST_PARAMETERS):
+        some = {"ids": wanted[start : start + _MOST_PARAMETERS]}
+        found |= {row[0]: item_of(row) for row in connection.execute(query, some)}
+    return found
+
+
+def alike(
+    connection: Connection, content: str, ids: Collection[str], parts: Sequence[Reach], user_id: str
+) -> list[tuple[MemoryItem, bool]]:
+    """Items within the reach: those of ``ids`` (a dozen or so), and active ones that say the same as ``content``.
+
+    Returns:
+        each with whether it says the same: it differs in nothing but case, spacing and closing punctuation.
+    """
+    wanted, same = list(ids), digest(content)
+    values = {**_listed(wanted[:_FEW]), **whose(parts, user_id), "digest": same}
+    rows = _few(shape(parts)).rows(connection, values)
+    found = [(item_of(row), row[-1] == same) for row in rows]
+    return found + [(item, False) for item in by_ids(connection, wanted[_FEW:], parts, user_id).values()]
+
+
+@lru_cache(64)
+def _by_ids(parts: tuple[Reach, ...], user_id: str) -> Select[Any]:
+    wanted = ITEM.c.id.in_(bindparam("ids", expanding=True))
+    return select(*_READ).where(wanted, reach_filter(parts, user_id))
+
+
+@lru_cache(64)
+def _few(shape: Shape) -> Prepared:
+    """For everybody: a list of any length or somebody's name in it would have the statement compiled anew."""
+    ids = ITEM.c.id.in_([bindparam(f"id{number}") for number in range(_FEW)])
+    same = and_(ITEM.c.digest == bindparam("digest"), ITEM.c.status == "active")
+    return Prepared(select(*_READ, ITEM.c.digest).where(or_(ids, same), within(shape, bindparam)))
+
+
+def _listed(ids: Sequence[str]) -> dict[str, str]:
+    return {f"id{number}": ids[number] if number < len(ids) else "" for number in range(_FEW)}
+
+
+_FEW: Final = 12
+_MOST_PARAMETERS: Final = 500
+
+
+def find(connection: Connection, item_id: str, caller: Caller, operation: Operation) -> MemoryItem | None:
+    """The item, if ``caller`` may do this with it; None if they may not or there is none."""
+    return by_ids(connection, [item_id], reach(caller, operation), caller.user_id).get(item_id)
+
+
+def listed(
+    connection: Connection,
+    parts: Sequence[Reach],
+    user_id: str,
+    *,
+    status: Status | None = "active",
+    memory_type: MemoryType | None = None,
+    limit: int | None = None,
+    offset: int = 0,
+) -> list[MemoryItem]:
+    """Items within the reach, last changed first."""
+    query = select(*_READ).where(
+        ITEM.c.place.in_(places(connection, parts)),
+        reach_filter(parts, user_id),
+        *([] if status is None else [ITEM.c.status == status]),
+        *([] if memory_type is None else [ITEM.c.memory_type == memory_type]),
+    )
+    query = query.order_by(ITEM.c.updated_ms.desc(), ITEM.c.key.desc()).offset(offset)
+    return [item_of(row) for row in connection.execute(query if limit is None else query.limit(limit))]
+
+
+def superseded_by(connection: Connection, ids: Collection[str]) -> list[MemoryItem]:
+    """The items whose place one of ``ids`` took, and those whose place they had taken, and so on."""
+    found: dict[str, MemoryItem] = {}
+    next_ids = set(ids)
+    while next_ids:
+        before = items(connection, ITEM.c.superseded_by.in_(sorted(next_ids)))
+        next_ids = {item.id for item in before} - found.keys()
+        found |= {item.id: item for item in before}
+    return list(found.values())
+
+
+def searched() -> ColumnElement[bool]:
+    """The condition under which an item can be found at all."""
+    return and_(ITEM.c.status == "active", ITEM.c.trust != "quarantined")
+
+
+def exists(connection: Connection, item_id: str) -> bool:
+    """Whether there is such an item, whoever may see it."""
+    return connection.execute(select(ITEM.c.key).where(ITEM.c.id == item_id)).first() is not None
+
+
+def count(connection: Connection, where: ColumnElement[bool]) -> int:
+    """How many items ``where`` holds for."""
+    return int(connection.execute(select(func.count()).select_from(ITEM).where(where)).scalar_one())
+
+
+def as_json(item: MemoryItem) -> dict[str, Any]:
+    """An item as JSON; times in ISO 8601."""
+    values = {each.name: getattr(item, each.name) for each in fields(item)}
+    embedding = item.embedding
+    return {
+        **{
+            name: value.isoformat() if isinstance(value, datetime) else value
+            for name, value in values.items()
+        },
+        "embedding": embedding and {"model": embedding.model, "dimension": embedding.dimension},
+    }

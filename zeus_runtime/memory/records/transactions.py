@@ -1,0 +1,39 @@
+"""How a transaction on memories begins, and locks by name."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+from sqlalchemy import text
+
+from zeus_runtime.store.prepared import sqlite_driver
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+def begin_write(connection: Connection) -> None:
+    """Take SQLite's write lock now: a transaction that reads first and writes then could be refused in between.
+
+    What is deleted is overwritten with zeros.
+    """
+    raw = sqlite_driver(connection)
+    if raw is not None:
+        raw.execute("PRAGMA secure_delete=ON")
+        if not raw.in_transaction:
+            raw.execute("BEGIN IMMEDIATE")
+
+
+def begin_read(connection: Connection) -> None:
+    """See one state of the database in all statements that follow (SQLite)."""
+    raw = sqlite_driver(connection)
+    if raw is not None and not raw.in_transaction:
+        raw.execute("BEGIN")
+
+
+def lock(connection: Connection, name: str) -> None:
+    """Let nobody else hold the lock of this name until the transaction ends; on SQLite there is one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        number = int.from_bytes(hashlib.sha256(f"zeus memory {name}".encode()).digest()[:8], signed=True)
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": number})

@@ -1,0 +1,104 @@
+"""Items written to their rows, changed and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import bindparam, delete, insert, select, update
+
+from zeus_runtime.memory.items import MemoryItem
+from zeus_runtime.memory.records.columns import digest, ms_or_none, to_ms
+from zeus_runtime.memory.records.place import Place
+from zeus_runtime.memory.records.word_index import purge_words
+from zeus_runtime.memory.retrieval.words import indexed_words, word_column
+from zeus_runtime.store.memory_tables import GONE, HISTORY, ITEM, secures_deletes
+from zeus_runtime.store.prepared import Prepared
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+GONE_KEPT: Final = 5_000
+"""Changes of a place for which removals are remembered; who holds an older copy of the place reads it anew."""
+
+_SAME: Final = frozenset(
+    "id content memory_type scope scope_id created_by source source_id confidence visibility status subject trust "
+    "superseded_by version".split()
+)
+
+
+def write(connection: Connection, item: MemoryItem, place: Place) -> None:
+    """Insert ``item``, as of the place's last change."""
+    _INSERT_ITEM.run(connection, values(item, place, connection.dialect.name))
+
+
+def rewrite(connection: Connection, item: MemoryItem, place: Place) -> None:
+    """Put ``item`` in the place of its former version."""
+    _UPDATE_ITEM.run(connection, {"which": item.id, **values(item, place, connection.dialect.name)})
+
+
+_COLUMNS: Final[dict[str, Any]] = {
+    column.name: bindparam(column.name) for column in ITEM.columns if column.name != "key"
+}
+_INSERT_ITEM: Final = Prepared(insert(ITEM).values(_COLUMNS).inline())
+_UPDATE_ITEM: Final = Prepared(update(ITEM).where(ITEM.c.id == bindparam("which")).values(_COLUMNS))
+
+
+def values(item: MemoryItem, place: Place, dialect: str) -> dict[str, Any]:
+    """What the columns hold of an item of the place, as of its last change."""
+    searched = item.status == "active" and item.trust != "quarantined"
+    words = indexed_words(item.content) if searched else ()
+    return {
+        **{name: getattr(item, name) for name in _SAME},
+        "place": place.key,
+        "changed": place.changes,
+        "digest": digest(item.content),
+        "words": word_column(place.key, words, dialect),
+        "word_count": len(words),
+        "valid_from_ms": ms_or_none(item.valid_from),
+        "valid_until_ms": ms_or_none(item.valid_until),
+        "embedding_model": item.embedding.model if item.embedding else None,
+        "embedding_dimension": item.embedding.dimension if item.embedding else None,
+        "created_ms": to_ms(item.created_at),
+        "updated_ms": to_ms(item.updated_at),
+        "last_used_ms": ms_or_none(item.last_used_at),
+    }
+
+
+def remove(connection: Connection, ids: Collection[str], place: Place) -> None:
+    """Remove items of the place with the contents of their histories; what happened when stays."""
+    wanted = sorted(ids)
+    keys = list(connection.execute(select(ITEM.c.key).where(ITEM.c.id.in_(wanted))).scalars())
+    connection.execute(update(HISTORY).where(HISTORY.c.item.in_(wanted)).values(content=""))
+    connection.execute(delete(ITEM).where(ITEM.c.id.in_(wanted)))
+    if keys:
+        gone = [{"place": place.key, "changed": place.changes, "item": key} for key in keys]
+        connection.execute(insert(GONE), gone)
+    connection.execute(
+        delete(GONE).where(GONE.c.place == place.key, GONE.c.changed < place.changes - GONE_KEPT)
+    )
+    if connection.dialect.name == "sqlite" and not secures_deletes():
+        purge_words(connection)
+
+
+def new_version(item: MemoryItem, at: datetime, **changes: Any) -> MemoryItem:
+    """``item`` with ``changes`` as its next version."""
+    return replace(item, **changes, updated_at=at, version=item.version + 1)
+
+
+def mark_used(connection: Connection, used: Mapping[str, datetime]) -> None:
+    """Write when these items were last used; the items count as unchanged."""
+    if used and connection.dialect.name == "postgresql":
+        values = {"ids": list(used), "times": [to_ms(at) for at in used.values()]}
+        connection.exec_driver_sql(_MARK_ALL_USED, values)
+    elif used:
+        rows = [{"which": item_id, "used_ms": to_ms(at)} for item_id, at in used.items()]
+        connection.execute(_MARK_USED, rows)
+
+
+_MARK_ALL_USED = """
+UPDATE memory_item SET last_used_ms = used.at
+FROM unnest(%(ids)s::text[], %(times)s::bigint[]) AS used (id, at) WHERE memory_item.id = used.id"""
+_MARK_USED = update(ITEM).where(ITEM.c.id == bindparam("which")).values(last_used_ms=bindparam("used_ms"))
