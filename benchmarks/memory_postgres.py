@@ -264,7 +264,7 @@ async def searches(filled: Filled, user: str, kind: str, texts: Sequence[str]) -
 async def server_cpu(filled: Filled) -> float:
     """Milliseconds of CPU that the connection's server process took so far; nan where that cannot be seen."""
     operations = await filled.memory._shared.operations()
-    pid = await operations.read(
+    pid = await operations.database.read(
         lambda connection: connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
     )
     return process_cpu(pid)

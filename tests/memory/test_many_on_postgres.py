@@ -96,7 +96,7 @@ async def filled(url: str, folder: Path, items: Sequence[MemoryItem]) -> None:
             connection, [Entry(item, embedding, embedder.vector(item.content)) for item in items]
         )
 
-    await operations._keep_up(write)
+    await operations.database.keep_up(write)
     await memory.aclose()
 
 

@@ -166,7 +166,7 @@ async def test_the_service_leaves_no_setting_behind(filled: Any, tmp_path: Path)
     assert await memory.for_caller(Caller("eve")).list_memories() == []
     operations = await memory._shared.operations()
     assert (
-        await operations.read(
+        await operations.database.read(
             lambda connection: connection.exec_driver_sql("SELECT id FROM memory_item").all()
         )
         == []

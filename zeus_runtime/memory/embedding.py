@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from zeus_runtime.memory.items import Embedding
+
     Vectors: TypeAlias = NDArray[np.float32]
     """Shape (texts, dimension), float32, each row of length 1 (or 0, where a text holds nothing the model knows)."""
 
@@ -44,6 +46,15 @@ class Calibration:
     cosine_one: float
     trust: float
     duplicate: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Embedded:
+    """A text's vector: shape (dimension,), float32, length 1, and what its cosines mean."""
+
+    vector: NDArray[np.float32]
+    embedding: Embedding
+    calibration: Calibration
 
 
 class Embedder(ABC):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_runtime.config import ConfigError
 from zeus_runtime.errors import MissingError, OptionsError, UsageError, ZeusError
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError, Purpose
+from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError, Purpose
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from zeus_runtime.config.ref import Ref
-    from zeus_runtime.memory.operations import Derived, Embedded, Operations
+    from zeus_runtime.memory.operations import Derived, Operations
     from zeus_runtime.memory.vectors import VectorStore
 
 
@@ -143,7 +143,7 @@ class Opened:
         if self.source.open_chosen is None:
             return None
         if user_id not in self.choices:
-            self.choices[user_id] = await operations.read(
+            self.choices[user_id] = await operations.database.read(
                 lambda connection: stored_choice(connection, user_id), Caller(user_id)
             )
         return self.choices[user_id]
@@ -273,8 +273,6 @@ class Opened:
 
 
 async def embedded_texts(embedder: Embedder, texts: Sequence[str], purpose: Purpose) -> list[Embedded]:
-    from zeus_runtime.memory.operations import Embedded
-
     vectors = await embedder.embed(texts, purpose=purpose)
     embedding = Embedding(embedder.model, embedder.dimension)
     if vectors.shape != (len(texts), embedder.dimension):

@@ -5,55 +5,35 @@ Nothing here waits for a model: vectors come from the caller, made outside the t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from sqlalchemy import and_, func, or_, select
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy import and_, or_
 
-from zeus_runtime.errors import RunError
 from zeus_runtime.memory import records
 from zeus_runtime.memory.admission import gate
 from zeus_runtime.memory.admission.gate import Decision, Duplicate, Neighbour, Passed, Rejected, Superseded
+from zeus_runtime.memory.admission.neighbours import neighbours
+from zeus_runtime.memory.agreement import check, reconcile
+from zeus_runtime.memory.database import MemoryDatabase
+from zeus_runtime.memory.embedding import Embedded
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
 from zeus_runtime.memory.permissions import Operation, Reach, may, reach
-from zeus_runtime.memory.retrieval.at_hand import Links, best_at_hand
+from zeus_runtime.memory.retrieval.at_hand import Links
 from zeus_runtime.memory.retrieval.lexical import Lexicon
-from zeus_runtime.memory.retrieval.ranking import Ranked, rank
-from zeus_runtime.memory.retrieval.search import BareCosine, Measure, best
-from zeus_runtime.memory.retrieval.words import asked_words, indexed_words
-from zeus_runtime.memory.vectors import Entry, VectorQuery, VectorStore
-from zeus_runtime.store import schema
+from zeus_runtime.memory.retrieval.ranked_search import ranked_search
+from zeus_runtime.memory.retrieval.ranking import Ranked
+from zeus_runtime.memory.retrieval.search import Measure
+from zeus_runtime.memory.vectors import Entry, VectorStore
 from zeus_runtime.store.memory_tables import ITEM
-from zeus_runtime.store.row_security import act_for, act_for_upkeep
-from zeus_runtime.store.transactions import retry_while_locked
 from zeus_runtime.store.word_entries import prepare_words
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from sqlalchemy import ColumnElement, Connection
 
-    from zeus_runtime.memory.embedding import Calibration
     from zeus_runtime.store.database import Database
-
-T = TypeVar("T")
-
-_NEIGHBOURS: Final = 3
-"""By words, and so many by vector: of the labelled pairs, among 650 texts, more find no further one."""
-_WRITES_BETWEEN_CHECKPOINTS: Final = 200
-
-
-@dataclass(frozen=True, eq=False)
-class Embedded:
-    """A text's vector: shape (dimension,), float32, length 1, and what its cosines mean."""
-
-    vector: NDArray[np.float32]
-    embedding: Embedding
-    calibration: Calibration
 
 
 @dataclass(frozen=True)
@@ -99,30 +79,24 @@ class Operations:
         now: Callable[[], datetime],
         derived: Sequence[Derived] = (),
     ) -> None:
-        self._database = database
+        self.database: Final = MemoryDatabase(database, now)
         self._vectors = vectors
         self._settings = settings
-        self._now = now
         self._derived = derived
         self._lexicon = Lexicon()
         self._links = Links()
-        self._writes = 0
 
     async def open(self) -> None:
         """Make what is not there yet, and bring vectors kept elsewhere in line with the rows."""
 
         def prepare(connection: Connection) -> None:
-            records.begin_write(connection)
-            records.lock(connection, "tables")
-            act_for_upkeep(connection)
             self._lexicon.way = prepare_words(connection)
             self._vectors.prepare(connection)
 
-        await schema.ready(self._database)
-        await self._database.run(lambda connection: retry_while_locked(lambda: prepare(connection)))
-        await self._database.outside(self._vectors.index)
+        await self.database.open(prepare)
+        await self.database.outside(self._vectors.index)
         if not self._vectors.transactional:
-            await self._reconcile()
+            await self.database.keep_up(lambda connection: reconcile(connection, self._vectors))
 
     @property
     def transactional(self) -> bool:
@@ -131,54 +105,8 @@ class Operations:
 
     async def close(self) -> None:
         """Move the write-ahead log into the database and close it."""
-        await self._database.checkpoint()
-        await self._database.close()
+        await self.database.close()
         self._vectors.close()
-
-    async def read(self, work: Callable[[Connection], T], caller: Caller | None = None) -> T:
-        """Run ``work`` on one state of the database.
-
-        Args:
-            caller: on whose behalf; the database may show nobody's rows without one (``store.row_security``).
-        """
-
-        def transaction(connection: Connection) -> T:
-            records.begin_read(connection)
-            _act_for(connection, caller)
-            return work(connection)
-
-        return await self._database.run(transaction)
-
-    async def write(self, work: Callable[[Connection], T], caller: Caller) -> T:
-        """Run ``work`` on behalf of ``caller`` in one transaction that may write."""
-
-        def transaction(connection: Connection) -> T:
-            records.begin_write(connection)
-            _act_for(connection, caller)
-            return work(connection)
-
-        return await self._written(transaction)
-
-    async def _keep_up(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work``, which concerns everybody's rows, in one transaction."""
-
-        def transaction(connection: Connection) -> T:
-            records.begin_write(connection)
-            act_for_upkeep(connection)
-            return work(connection)
-
-        return await self._written(transaction)
-
-    async def _written(self, transaction: Callable[[Connection], T]) -> T:
-        result = await self._database.run(transaction)
-        self._writes += 1
-        if self._writes % _WRITES_BETWEEN_CHECKPOINTS == 0:
-            await self._database.checkpoint()
-        return result
-
-    def time(self) -> datetime:
-        """Now, as exact as the database keeps it."""
-        return records.from_ms(records.to_ms(self._now()))
 
     async def add(
         self, caller: Caller, passed: Passed, item: MemoryItem, embedded: Embedded | None, *, explicit: bool
@@ -204,14 +132,7 @@ class Operations:
             place = records.lock_place(connection, item.scope, item.scope_id)
             decision = gate.decide(
                 passed.content,
-                self._neighbours(
-                    connection,
-                    caller,
-                    item.scope,
-                    passed.content,
-                    embedded,
-                    {(item.scope, item.scope_id): (place.key, place.changes)},
-                ),
+                self._neighbours(connection, caller, item.scope, passed.content, embedded, place),
                 extractions=extracted,
                 explicit=explicit,
                 settings=self._settings,
@@ -245,7 +166,7 @@ class Operations:
                     self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
             return Written(decision, stored, removed)
 
-        written = await self.write(work, caller)
+        written = await self.database.write(work, caller)
         if not self._vectors.transactional:
             written = await self._follow(written, embedded)
         return written
@@ -256,7 +177,7 @@ class Operations:
 
     async def _follow(self, written: Written, embedded: Embedded | None) -> Written:
         if written.removed:
-            await self._database.run(lambda connection: self._vectors.remove(connection, written.removed))
+            await self.database.run(lambda connection: self._vectors.remove(connection, written.removed))
         if written.item is None or embedded is None:
             return written
         await self.put_vectors([(written.item, embedded)])
@@ -266,7 +187,7 @@ class Operations:
         self, caller: Caller, passed: Passed, scope: Scope, embedded: Embedded | None
     ) -> Decision:
         """What the gate would say of a text that the user asks to keep, without keeping it."""
-        return await self.read(
+        return await self.database.read(
             lambda connection: gate.decide(
                 passed.content,
                 self._neighbours(connection, caller, scope, passed.content, embedded),
@@ -282,8 +203,10 @@ class Operations:
     async def extractions(self, caller: Caller) -> int:
         """How many memories the agent saved of its own accord in this session and window."""
         session = caller.session_id or f"user {caller.user_id}"
-        since = self.time() - timedelta(hours=self._settings.extraction_window_hours)
-        return await self.read(lambda connection: records.extractions(connection, session, since), caller)
+        since = self.database.time() - timedelta(hours=self._settings.extraction_window_hours)
+        return await self.database.read(
+            lambda connection: records.extractions(connection, session, since), caller
+        )
 
     def _neighbours(
         self,
@@ -292,40 +215,20 @@ class Operations:
         scope: Scope,
         content: str,
         embedded: Embedded | None,
-        place: Mapping[tuple[str, str], tuple[int, int]] | None = None,
+        place: records.Place | None = None,
     ) -> list[Neighbour]:
-        parts = reach(caller, "read", scope)
-        words = indexed_words(content)
-        found = self._lexicon.find(
-            connection, words, parts, caller.user_id, now_ms=records.to_ms(self.time()), known=place
+        return neighbours(
+            connection,
+            self._lexicon,
+            self._vectors,
+            caller,
+            scope,
+            content,
+            embedded,
+            self._settings,
+            now_ms=records.to_ms(self.database.time()),
+            place=place,
         )
-        lexical: dict[str, float] = {}
-        for part in found:
-            slots = part.best_by_words(self._settings.related_words, _NEIGHBOURS)
-            lexical |= {part.shelf.id(slot): float(part.lexical[slot]) for slot in slots}
-        cosines: dict[str, float] = {}
-        query = None
-        if embedded is not None:
-            least = self._settings.related_from(embedded.calibration)
-            query = VectorQuery(embedded.vector, embedded.embedding, parts, caller.user_id, at_least=least)
-            cosines = dict(islice(self._vectors.nearest(connection, query), _NEIGHBOURS))
-        near = lexical.keys() | cosines.keys()
-        items = {
-            item.id: (item, same)
-            for item, same in records.alike(connection, content, near, parts, caller.user_id)
-        }
-        if query is not None and (unknown := items.keys() - cosines.keys()):
-            cosines |= self._vectors.cosines(connection, query, unknown)
-        for part in found:
-            for item_id in items.keys() - lexical.keys():
-                slot = part.shelf.slot(item_id)
-                if slot is not None:
-                    lexical[item_id] = float(part.lexical[slot])
-        return [
-            Neighbour(item, cosines.get(key), lexical.get(key), may(caller, "edit", item), same)
-            for key, (item, same) in items.items()
-            if item.status == "active"
-        ]
 
     async def search(
         self,
@@ -339,33 +242,27 @@ class Operations:
         scope: Scope | None,
     ) -> list[Ranked]:
         """The best of all that the caller may read, best first."""
-        parts = reach(caller, "read", scope)
-        words = [] if isinstance(measure, BareCosine) else asked_words(query)
-
-        def work(connection: Connection) -> list[Ranked]:
-            now_ms = records.to_ms(self.time())
-            found = self._lexicon.find(
-                connection, words, parts, caller.user_id, now_ms=now_ms, memory_type=memory_type
-            )
-            asked, at_hand = None, None
-            if embedded is not None:
-                about = VectorQuery(
-                    embedded.vector, embedded.embedding, parts, caller.user_id, memory_type=memory_type
-                )
-                at_hand = self._vectors.at_hand(connection, about)
-                asked = _Asked(self._vectors, connection, about)
-            if at_hand is None:
-                similar = dict(best(found, asked, measure, top_k))
-            else:
-                similar = dict(best_at_hand(found, at_hand, self._links, measure, top_k))
-            items = records.by_ids(connection, similar.keys(), parts, caller.user_id)
-            return rank(((item, similar[item.id]) for item in items.values()), top_k)
-
-        return await self.read(work, caller)
+        return await self.database.read(
+            lambda connection: ranked_search(
+                connection,
+                self._lexicon,
+                self._links,
+                self._vectors,
+                caller,
+                query,
+                embedded,
+                measure,
+                now_ms=records.to_ms(self.database.time()),
+                top_k=top_k,
+                memory_type=memory_type,
+                scope=scope,
+            ),
+            caller,
+        )
 
     async def find(self, caller: Caller, item_id: str, operation: Operation) -> MemoryItem | None:
         """The item, if the caller may do this with it."""
-        return await self.read(
+        return await self.database.read(
             lambda connection: records.find(connection, item_id, caller, operation), caller
         )
 
@@ -384,7 +281,7 @@ class Operations:
                 return None
             old, place = found
             place = records.changed(connection, place)
-            now = self.time()
+            now = self.database.time()
             item = records.new_version(old, now, **{"embedding": None, **changes})
             searched = item.status == "active" and item.trust != "quarantined"
             kept = embedded if searched else None
@@ -400,12 +297,12 @@ class Operations:
                     self._vectors.put(connection, [Entry(item, kept.embedding, kept.vector)])
             return old, item
 
-        done = await self.write(work, caller)
+        done = await self.database.write(work, caller)
         if done is None:
             return None
         _, item = done
         if not self._vectors.transactional:
-            await self._database.run(lambda connection: self._vectors.remove(connection, [item.id]))
+            await self.database.run(lambda connection: self._vectors.remove(connection, [item.id]))
             if embedded is not None and item.status == "active" and item.trust != "quarantined":
                 await self.put_vectors([(item, embedded)])
                 item = replace(item, embedding=embedded.embedding)
@@ -432,7 +329,7 @@ class Operations:
             going = [item, *former]
             ids = tuple(each.id for each in going)
             records.remove(connection, ids, place)
-            now = self.time()
+            now = self.database.time()
             last = [records.new_version(each, now) for each in going]
             records.record(connection, "deleted", caller.user_id, now, *last)
             for derived in self._derived:
@@ -441,11 +338,11 @@ class Operations:
                 self._vectors.remove(connection, ids)
             return ids
 
-        gone = await self.write(work, caller)
+        gone = await self.database.write(work, caller)
         if gone is not None:
             if not self._vectors.transactional:
-                await self._database.run(lambda connection: self._vectors.remove(connection, gone))
-            await self._database.compact()
+                await self.database.run(lambda connection: self._vectors.remove(connection, gone))
+            await self.database.compact()
         return gone
 
     async def without_vector(
@@ -470,7 +367,7 @@ class Operations:
                 where = and_(_concerns(caller), where)
             return records.items(connection, where, limit=limit), records.count(connection, where)
 
-        return await (self._keep_up(work) if caller is None else self.read(work, caller))
+        return await (self.database.keep_up(work) if caller is None else self.database.read(work, caller))
 
     async def put_vectors(self, embedded: Sequence[tuple[MemoryItem, Embedded]]) -> int:
         """Keep the vectors of items that are still as they were; how many those are."""
@@ -488,23 +385,11 @@ class Operations:
             )
             return len(done)
 
-        return await self._keep_up(work)
-
-    async def _reconcile(self) -> None:
-        """Forget vectors that are not of the rows as they are now, and mark rows whose vector is missing."""
-
-        def work(connection: Connection) -> None:
-            rows, kept = records.embedded(connection), self._vectors.made_from(connection)
-            wrong = {each for each, source in kept.items() if source not in (None, rows.get(each))}
-            wrong |= kept.keys() - rows.keys()
-            self._vectors.remove(connection, wrong)
-            records.unmark_embedded(connection, (rows.keys() - kept.keys()) | (wrong & rows.keys()))
-
-        await self._keep_up(work)
+        return await self.database.keep_up(work)
 
     async def mark_used(self, used: Mapping[str, datetime]) -> None:
         """Write when items were last used."""
-        await self._keep_up(lambda connection: records.mark_used(connection, used))
+        await self.database.keep_up(lambda connection: records.mark_used(connection, used))
 
     async def check(self) -> None:
         """That the rows, the lexical index and the vectors agree.
@@ -513,25 +398,7 @@ class Operations:
             RunError: they do not; says which.
         """
 
-        def work(connection: Connection) -> None:
-            if connection.dialect.name == "sqlite":
-                try:
-                    connection.exec_driver_sql(
-                        "INSERT INTO memory_words(memory_words, rank) VALUES ('integrity-check', 1)"
-                    )
-                except DatabaseError as error:
-                    raise RunError(
-                        "the lexical index of the memories does not agree with their rows",
-                        remedy="`zeus memory reindex` makes it anew.",
-                    ) from error
-            wrong = records.embedded_ids(connection) ^ self._vectors.ids(connection)
-            if wrong:
-                raise RunError(
-                    f"{len(wrong)} memories have a row or a vector without the other",
-                    remedy="`zeus memory reindex` makes the vectors anew.",
-                )
-
-        await self._keep_up(work)
+        await self.database.keep_up(lambda connection: check(connection, self._vectors))
 
     async def rebuild_words(self) -> None:
         """Make the lexical index anew from the rows (SQLite; elsewhere it is part of them)."""
@@ -540,47 +407,15 @@ class Operations:
             if connection.dialect.name == "sqlite":
                 records.rebuild_words(connection)
 
-        await self._keep_up(work)
+        await self.database.keep_up(work)
 
     async def figures(self, caller: Caller) -> dict[str, dict[str, int]]:
         """How many memories the caller may read, by what."""
         parts = reach(caller, "read")
 
-        def work(connection: Connection) -> dict[str, dict[str, int]]:
-            where = and_(
-                ITEM.c.place.in_(records.places(connection, parts)),
-                records.reach_filter(parts, caller.user_id),
-            )
-            found: dict[str, dict[str, int]] = {}
-            for name in ("status", "scope", "memory_type", "source", "trust", "embedding_model"):
-                column = ITEM.c[name]
-                counted = and_(where, ITEM.c.status == "active") if name != "status" else where
-                query = select(func.coalesce(column, "none"), func.count()).where(counted).group_by(column)
-                rows = connection.execute(query).all()
-                found[name] = dict(sorted((str(row[0]), int(row[1])) for row in rows))
-            return found
-
-        return await self.read(work, caller)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A store's vectors within one query."""
-
-    store: VectorStore
-    connection: Connection
-    query: VectorQuery
-
-    def nearest(self, at_least: float) -> Iterator[tuple[str, float]]:
-        return self.store.nearest(self.connection, replace(self.query, at_least=at_least))
-
-    def cosines(self, ids: Collection[str]) -> Mapping[str, float]:
-        return self.store.cosines(self.connection, self.query, ids)
-
-
-def _act_for(connection: Connection, caller: Caller | None) -> None:
-    if caller is not None:
-        act_for(connection, caller.user_id, caller.project_id, caller.role)
+        return await self.database.read(
+            lambda connection: records.figures(connection, parts, caller.user_id), caller
+        )
 
 
 def _held(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.gate import Decision, Passed, Rejected, validate
 from zeus_runtime.memory.drafts import Draft, draft_of
-from zeus_runtime.memory.embedding import Embedder, EmbeddingUnavailableError
+from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError
 from zeus_runtime.memory.items import (
     VISIBILITIES,
     Caller,
@@ -44,7 +44,6 @@ from zeus_runtime.memory.retrieval.ranking import PromptMemories, Ranked, format
 
 if TYPE_CHECKING:
     from zeus_runtime.config.ref import Ref
-    from zeus_runtime.memory.operations import Embedded
     from zeus_runtime.memory.profile.drawing import AskModel
     from zeus_runtime.memory.profile.fields import ProfileField, ProfileKind
     from zeus_runtime.memory.records import Change
@@ -159,7 +158,7 @@ class MemoryService:
             return rejected(passed)
         operations = await self._shared.operations()
         embedded = await self._quickly(passed)
-        item = self._item(draft, passed, operations.time())
+        item = self._item(draft, passed, operations.database.time())
         written = await operations.add(self._caller, passed, item, embedded, explicit=explicit)
         if written.item is not None and written.item.embedding is None and passed.trust != "quarantined":
             self._shared.backfill_soon(self._caller)
@@ -318,7 +317,7 @@ class MemoryService:
         if not ids:
             return {}
         caller, operations = self._caller, await self._shared.operations()
-        return await operations.read(
+        return await operations.database.read(
             lambda connection: records.by_ids(connection, ids, reach(caller, "read"), caller.user_id), caller
         )
 
@@ -404,7 +403,7 @@ class MemoryService:
 
         caller = self._caller
         operations = await self._shared.operations()
-        return await operations.read(
+        return await operations.database.read(
             lambda connection: records.listed(
                 connection,
                 reach(caller, "read", scope),
@@ -427,7 +426,9 @@ class MemoryService:
 
         await self.get(memory_id)
         operations = await self._shared.operations()
-        return await operations.read(lambda connection: records.history(connection, memory_id), self._caller)
+        return await operations.database.read(
+            lambda connection: records.history(connection, memory_id), self._caller
+        )
 
     async def stats(self) -> MemoryStats:
         """Figures of all that the caller may read."""
@@ -568,8 +569,10 @@ class MemoryService:
         operations = await self._shared.operations()
         if stored is not None:
             self._shared.made(user, stored)
-        now = operations.time()
-        await operations.write(lambda connection: store_choice(connection, user, stored, now), self._caller)
+        now = operations.database.time()
+        await operations.database.write(
+            lambda connection: store_choice(connection, user, stored, now), self._caller
+        )
         self._shared.choices[user] = stored
 
     async def backfill(self, *, progress: Callable[[int, int], None] | None = None) -> int:

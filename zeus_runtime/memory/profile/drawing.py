@@ -32,8 +32,8 @@ async def shown(operations: Operations, caller: Caller, kind: ProfileKind) -> tu
     from zeus_runtime.memory.profile import rows
 
     owner, parts = _profiled(caller, kind, "read")
-    now = operations.time()
-    return await operations.read(
+    now = operations.database.time()
+    return await operations.database.read(
         lambda connection: rows.shown(connection, kind, owner, parts, caller.user_id, now), caller
     )
 
@@ -49,14 +49,14 @@ async def edit(operations: Operations, caller: Caller, kind: ProfileKind, change
 
     owner, _ = _profiled(caller, kind, "edit")
     values = {name: written_value(kind, name, text) for name, text in changes.items()}
-    now = operations.time()
+    now = operations.database.time()
 
     def work(connection: Connection) -> None:
         former = rows.stored(connection, kind, owner, held=True)
         kept = replace(former, written={**former.written, **values})
         rows.keep(connection, kind, owner, kept, now)
 
-    await operations.write(work, caller)
+    await operations.database.write(work, caller)
 
 
 async def news(operations: Operations, caller: Caller, kind: ProfileKind) -> int:
@@ -66,8 +66,8 @@ async def news(operations: Operations, caller: Caller, kind: ProfileKind) -> int
     if not _may_draw(caller, kind):
         return 0
     owner, parts = _profiled(caller, kind, "read")
-    now = operations.time()
-    return await operations.read(
+    now = operations.database.time()
+    return await operations.database.read(
         lambda connection: rows.fresh(connection, kind, owner, parts, caller.user_id, now), caller
     )
 
@@ -86,8 +86,8 @@ async def draw(operations: Operations, caller: Caller, kind: ProfileKind, ask: A
     if not _may_draw(caller, kind):
         raise UsageError(f"the {kind}'s profile cannot be drawn by {caller.user_id!r}")
     owner, parts = _profiled(caller, kind, "read")
-    user, now = caller.user_id, operations.time()
-    items = await operations.read(
+    user, now = caller.user_id, operations.database.time()
+    items = await operations.database.read(
         lambda connection: rows.sources(connection, kind, owner, parts, user, now), caller
     )
     lines = lines_by_rule(items, kind)
@@ -108,7 +108,7 @@ async def draw(operations: Operations, caller: Caller, kind: ProfileKind, ask: A
         rows.keep(connection, kind, owner, replace(former, lines=left, drawn_ms=drawn_ms), now)
         return len(left)
 
-    return await operations.write(work, caller)
+    return await operations.database.write(work, caller)
 
 
 def _profiled(

@@ -179,6 +179,19 @@ def count(connection: Connection, where: ColumnElement[bool]) -> int:
     return int(connection.execute(select(func.count()).select_from(ITEM).where(where)).scalar_one())
 
 
+def figures(connection: Connection, parts: Sequence[Reach], user_id: str) -> dict[str, dict[str, int]]:
+    """How many items are within the reach, by status and, of the active ones, by what else they are told apart."""
+    where = and_(ITEM.c.place.in_(places(connection, parts)), reach_filter(parts, user_id))
+    found: dict[str, dict[str, int]] = {}
+    for name in ("status", "scope", "memory_type", "source", "trust", "embedding_model"):
+        column = ITEM.c[name]
+        counted = and_(where, ITEM.c.status == "active") if name != "status" else where
+        query = select(func.coalesce(column, "none"), func.count()).where(counted).group_by(column)
+        rows = connection.execute(query).all()
+        found[name] = dict(sorted((str(row[0]), int(row[1])) for row in rows))
+    return found
+
+
 def as_json(item: MemoryItem) -> dict[str, Any]:
     """An item as JSON; times in ISO 8601."""
     values = {each.name: getattr(item, each.name) for each in fields(item)}

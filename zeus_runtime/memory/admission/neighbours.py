@@ -1,0 +1,76 @@
+"""The memories of a place that a new text may repeat or replace."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.memory import records
+from zeus_runtime.memory.admission.gate import Neighbour
+from zeus_runtime.memory.items import Caller, MemorySettings, Scope
+from zeus_runtime.memory.permissions import may, reach
+from zeus_runtime.memory.retrieval.words import indexed_words
+from zeus_runtime.memory.vectors import VectorQuery, VectorStore
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from zeus_runtime.memory.embedding import Embedded
+    from zeus_runtime.memory.retrieval.lexical import Lexicon
+
+_MOST: Final = 3
+"""By words, and so many by vector: of the labelled pairs, among 650 texts, more find no further one."""
+
+
+def neighbours(
+    connection: Connection,
+    lexicon: Lexicon,
+    vectors: VectorStore,
+    caller: Caller,
+    scope: Scope,
+    content: str,
+    embedded: Embedded | None,
+    settings: MemorySettings,
+    *,
+    now_ms: int,
+    place: records.Place | None = None,
+) -> list[Neighbour]:
+    """The active memories of the scope that say the same as ``content`` or are near it by words or by vector.
+
+    Args:
+        embedded: of the content; None if there is no vector of it.
+        place: the scope's, if its row was read already.
+    """
+    parts = reach(caller, "read", scope)
+    known: dict[tuple[str, str], tuple[int, int]] | None = None
+    if place is not None:
+        known = {(part.scope, part.scope_id): (place.key, place.changes) for part in parts}
+    words = indexed_words(content)
+    found = lexicon.find(connection, words, parts, caller.user_id, now_ms=now_ms, known=known)
+    lexical: dict[str, float] = {}
+    for part in found:
+        slots = part.best_by_words(settings.related_words, _MOST)
+        lexical |= {part.shelf.id(slot): float(part.lexical[slot]) for slot in slots}
+    cosines: dict[str, float] = {}
+    query = None
+    if embedded is not None:
+        least = settings.related_from(embedded.calibration)
+        query = VectorQuery(embedded.vector, embedded.embedding, parts, caller.user_id, at_least=least)
+        cosines = dict(islice(vectors.nearest(connection, query), _MOST))
+    near = lexical.keys() | cosines.keys()
+    items = {
+        item.id: (item, same)
+        for item, same in records.alike(connection, content, near, parts, caller.user_id)
+    }
+    if query is not None and (unknown := items.keys() - cosines.keys()):
+        cosines |= vectors.cosines(connection, query, unknown)
+    for part in found:
+        for item_id in items.keys() - lexical.keys():
+            slot = part.shelf.slot(item_id)
+            if slot is not None:
+                lexical[item_id] = float(part.lexical[slot])
+    return [
+        Neighbour(item, cosines.get(key), lexical.get(key), may(caller, "edit", item), same)
+        for key, (item, same) in items.items()
+        if item.status == "active"
+    ]
