@@ -1,4 +1,4 @@
-"""An MCP server over streamable HTTP on a loopback port, made with the SDK; with OAuth, its own authorisation server.
+"""An MCP server over streamable HTTP (or the older SSE) on a loopback port; with OAuth, its own authorisation server.
 
 The authorisation server lets everybody in without asking: opening the address it is given redirects at once.
 """
@@ -157,7 +157,9 @@ class Served:
 
 
 @asynccontextmanager
-async def serving(authority: Authority | None = None, *, port: int = 0) -> AsyncIterator[Served]:
+async def serving(
+    authority: Authority | None = None, *, port: int = 0, sse: bool = False
+) -> AsyncIterator[Served]:
     """A server with the tools ``add`` (reads), ``note`` (writes) and ``more`` (gives itself another tool)."""
     import asyncio
     import socket
@@ -200,7 +202,7 @@ async def serving(authority: Authority | None = None, *, port: int = 0) -> Async
         await ctx.notify_tools_changed()
         return "more"
 
-    asgi: Any = app.streamable_http_app()
+    asgi: Any = app.sse_app() if sse else app.streamable_http_app()
     served: Served
 
     async def remembering(scope: Any, receive: Any, send: Any) -> None:
@@ -211,7 +213,7 @@ async def serving(authority: Authority | None = None, *, port: int = 0) -> Async
     server = uvicorn.Server(
         uvicorn.Config(remembering, log_level="error", lifespan="on", timeout_graceful_shutdown=1)
     )
-    served = Served(f"{base}/mcp", app, server)
+    served = Served(f"{base}/sse" if sse else f"{base}/mcp", app, server)
     task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -110,7 +111,8 @@ async def address(server: Server, auth: httpx2.Auth | None) -> AsyncIterator[Any
     if spec.type == "sse":
         from mcp.client.sse import sse_client
 
-        async with sse_client(url, headers, sse_read_timeout=spec.timeout_seconds, auth=auth) as streams:
+        # Its one stream is silent while nobody calls; a call has a time limit of its own.
+        async with sse_client(url, headers, _HTTP_SECONDS, sse_read_timeout=math.inf, auth=auth) as streams:
             yield streams
         return
     from mcp.client.streamable_http import streamable_http_client

@@ -91,6 +91,33 @@ async def test_a_remote_servers_tools_are_called_with_the_headers_of_the_yaml(tm
     assert results(events) == ["5"]
 
 
+async def test_a_server_that_speaks_the_older_sse_is_called_with_the_headers_of_the_yaml(
+    tmp_path: Path,
+) -> None:
+    async with serving(sse=True) as served:
+        server = {"type": "sse", "url": served.url, "headers": {"X-Team": "blue"}}
+        async with agent(tmp_path, adding(), server) as running:
+            events = await play(running, "go")
+            assert served.headers["x-team"] == "blue"
+            later = await play(running, "go", events[-1].session)  # type: ignore[union-attr]
+    assert results(events) == ["5"]
+    assert results(later) == ["9"]
+
+
+async def test_a_server_of_sse_that_is_silent_longer_than_a_call_may_take_is_still_there(
+    tmp_path: Path,
+) -> None:
+    async with serving(sse=True) as served:
+        server = {"type": "sse", "url": served.url, "timeout_seconds": 0.3}
+        async with agent(tmp_path, adding(), server) as running:
+            events = await play(running, "go")
+            await asyncio.sleep(0.6)
+            later = await play(running, "go", events[-1].session)  # type: ignore[union-attr]
+    assert results(events) == ["5"]
+    assert results(later) == ["9"]
+    assert not [event for event in later if isinstance(event, Notice)]
+
+
 async def test_a_server_that_was_started_anew_is_connected_to_again(tmp_path: Path) -> None:
     async with serving() as served:
         port = int(served.url.split(":")[2].split("/")[0])
