@@ -25,6 +25,8 @@ exec)
       set -- "$@" "$2"
       variables=$((variables + 1))
       shift
+    elif [ "$1" = --workdir ]; then
+      shift
     fi
     shift
   done

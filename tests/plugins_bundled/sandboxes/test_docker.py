@@ -69,6 +69,10 @@ def test_a_container_has_nothing_of_the_host_and_every_limit() -> None:
     assert all(
         "size=16777216,nr_inodes=500" in word for word in words if word.startswith(("/workspace:", "/tmp:"))
     )
+    assert all(
+        "uid=65534,gid=65534" in word for word in words if word.startswith(("/workspace:", "/tmp:"))
+    ), "the mode is the image's folder's"
+    assert "--workdir" not in words, "the engine would make the folder, for root alone"
     assert not {"--volume", "-v", "--mount", "--privileged", "--env", "--publish"} & set(words)
     assert words[-3:] == ["sleep", "img", "150"]
 

@@ -39,12 +39,14 @@ def made(options: Options, name: str, limits: SandboxLimits, *, podman: bool = F
             and adds some of its own unless told otherwise, and needs a program of its own for ``--init``.
     """
     mount = f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}"
-    mount += ",notmpcopyup" if podman else f",nr_inodes={limits.files}"
+    # Docker's runtime gives the file system the mode of the image's folder below it: whose it is stays.
+    owned = ",".join(f"{name}={number}" for name, number in zip(("uid", "gid"), USER.split(":"), strict=True))
+    mount += ",notmpcopyup" if podman else f",nr_inodes={limits.files},{owned}"
     memory = f"{limits.memory_bytes + 2 * limits.disk_bytes}b"
     return [
         *("run", "--detach", "--rm", "--name", name),
         *(("--read-only-tmpfs=false",) if podman else ("--init",)),
-        *("--network", "none", "--ipc", "private", "--read-only", "--workdir", WORKING_FOLDER),
+        *("--network", "none", "--ipc", "private", "--read-only"),
         *("--user", USER, "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
         *("--memory", memory, "--memory-swap", memory, "--cpus", f"{options.cpus:g}"),
         *("--pids-limit", str(limits.processes + 4)),
@@ -60,7 +62,7 @@ def running(name: str, arguments: Sequence[str], environ: Mapping[str, str]) -> 
     given = {**_ENVIRON, **environ}
     variables = [word for key, value in given.items() for word in ("--env", f"{key}={value}")]
     return [
-        "exec",
+        *("exec", "--workdir", WORKING_FOLDER),
         *variables,
         name,
         "/bin/sh",
@@ -86,11 +88,14 @@ def removed(name: str, *, podman: bool = False) -> list[str]:
     return ["rm", "--force", "--volumes", *(("--time", "0") if podman else ()), name]
 
 
-def memory_ran_out(name: str, *, podman: bool = False) -> list[str]:
-    """Says ``true`` if a process of the container was ended for want of memory.
+def memory_ran_out(name: str) -> list[str]:
+    """Says ``true`` if a process of the container was ended for want of memory, as its control group counts.
 
-    Podman knows it of the container's first process only; of all of them the control group does, in either version.
+    Podman, and Docker with version 1 of control groups, know it of the container's first process only.
     """
-    if podman:
-        return ["exec", name, "/bin/sh", "-c", _COUNTED]
+    return ["exec", name, "/bin/sh", "-c", _COUNTED]
+
+
+def memory_ran_out_told(name: str) -> list[str]:
+    """Says ``true`` if the engine was told so, where a runtime of its own (gVisor) shows no control group."""
     return ["inspect", "--format", "{{.State.OOMKilled}}", name]

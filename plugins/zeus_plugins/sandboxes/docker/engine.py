@@ -111,11 +111,7 @@ class Engine:
                 137, killed_by, bytes(kept), seconds, ("its files of this run: it was ended with them",)
             )
         code = process.returncode or 0
-        if (
-            code == 137
-            and (await self._ask(commands.memory_ran_out(name, podman=self._podman), must=False)).strip()
-            == b"true"
-        ):
+        if code == 137 and await self._memory_ran_out(name):
             killed_by = "memory"
         elif code == 153:
             killed_by = "file_size"
@@ -140,8 +136,10 @@ class Engine:
         raise SandboxError(f"{self._options.command} exec failed: {said or 'it gives no reason'}")
 
     async def _memory_ran_out(self, name: str) -> bool:
-        said = await self._ask(commands.memory_ran_out(name, podman=self._podman), must=False)
-        return said.strip() == b"true"
+        for asked in (commands.memory_ran_out(name), commands.memory_ran_out_told(name)):
+            if (await self._ask(asked, must=False)).strip() == b"true":
+                return True
+        return False
 
     async def _fetch(self, name: str, folder: Path, limits: SandboxLimits) -> tuple[str, ...]:
         with tempfile.TemporaryFile() as archive:
