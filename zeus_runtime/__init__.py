@@ -178,7 +178,8 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.sandbox_folders import remove_folder as remove_folder
     from zeus_runtime.tools.sandbox_folders import remove_older as remove_older
     from zeus_runtime.tools.sandbox_folders import session_folder as session_folder
-    from zeus_runtime.tools.sandbox_sessions import FolderSandboxes as FolderSandboxes
+    from zeus_runtime.tools.sandbox_local import folder_sandboxes as folder_sandboxes
+    from zeus_runtime.tools.sandbox_sessions import SandboxSessions as SandboxSessions
     from zeus_runtime.tools.search import SearchHit as SearchHit
     from zeus_runtime.tools.search import WebSearch as WebSearch
     from zeus_runtime.tools.tool import Access as Access
@@ -285,7 +286,7 @@ _ROOMS = {
     "SandboxError": "tools.sandbox",
     "SandboxFile": "tools.sandbox",
     "SandboxFiles": "tools.sandbox_files",
-    "FolderSandboxes": "tools.sandbox_sessions",
+    "SandboxSessions": "tools.sandbox_sessions",
     "refuse_unrunnable": "tools.sandbox",
     "inner_path": "tools.sandbox_files",
     "finished": "tools.finishing",
@@ -340,6 +341,7 @@ _ROOMS = {
     "counter_with": "context.tokens",
     "explained_postgres_error": "store.postgres",
     "find_skills": "skills.discovery",
+    "folder_sandboxes": "tools.sandbox_local",
     "from_chat": "models.messages",
     "from_langchain_middleware": "bridges.langchain",
     "from_langchain_tool": "bridges.langchain",
