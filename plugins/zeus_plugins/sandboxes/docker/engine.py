@@ -111,11 +111,7 @@ class Engine:
                 137, killed_by, bytes(kept), seconds, ("its files of this run: it was ended with them",)
             )
         code = process.returncode or 0
-        if (
-            code == 137
-            and (await self._ask(commands.memory_ran_out(name, podman=self._podman), must=False)).strip()
-            == b"true"
-        ):
+        if code == 137 and await self._memory_ran_out(name):
             killed_by = "memory"
         elif code == 153:
             killed_by = "file_size"
