@@ -138,6 +138,8 @@ if TYPE_CHECKING:
     from zeus_runtime.skills.resources import read_skill_resource as read_skill_resource
     from zeus_runtime.skills.resources import skill_resources as skill_resources
     from zeus_runtime.store.claims import claim as claim
+    from zeus_runtime.store.claims import claim_lost as claim_lost
+    from zeus_runtime.store.claims import epoch_of as epoch_of
     from zeus_runtime.store.database import make_private as make_private
     from zeus_runtime.store.database import sqlite_file as sqlite_file
     from zeus_runtime.store.database import without_password as without_password
@@ -332,6 +334,7 @@ _ROOMS = {
     "calls_of": "models.content",
     "cassette_model": "models.cassette",
     "claim": "store.claims",
+    "claim_lost": "store.claims",
     "connection_arguments": "store.postgres",
     "connection_may_be_gone": "store.postgres",
     "convert_file": "knowledge.convert",
@@ -339,6 +342,7 @@ _ROOMS = {
     "dataclass": "frozen",
     "counter_for": "context.tokens",
     "counter_with": "context.tokens",
+    "epoch_of": "store.claims",
     "explained_postgres_error": "store.postgres",
     "find_skills": "skills.discovery",
     "folder_sandboxes": "tools.sandbox_local",
