@@ -58,13 +58,13 @@ if TYPE_CHECKING:
     from zeus_runtime.context.edits import Evict as Evict
     from zeus_runtime.context.edits import Pin as Pin
     from zeus_runtime.context.edits import TruncateArguments as TruncateArguments
+    from zeus_runtime.context.items import Item as Item
     from zeus_runtime.context.keeping import kept_from as kept_from
     from zeus_runtime.context.planner import Refusal as Refusal
     from zeus_runtime.context.size import Size as Size
     from zeus_runtime.context.tokens import Counter as Counter
     from zeus_runtime.context.tokens import counter_for as counter_for
     from zeus_runtime.context.tokens import counter_with as counter_with
-    from zeus_runtime.context.view import Item as Item
     from zeus_runtime.errors import MissingError as MissingError
     from zeus_runtime.errors import OptionsError as OptionsError
     from zeus_runtime.errors import RunError as RunError
@@ -242,7 +242,7 @@ _ROOMS = {
     "FailedRunError": "agent.outcome",
     "FileEntry": "tools.entries",
     "FileRelative": "config.markers",
-    "Item": "context.view",
+    "Item": "context.items",
     "KnowledgeService": "knowledge.service",
     "MAX_PICTURE_BYTES": "models.pictures",
     "MaxLength": "config.annotations",
