@@ -288,10 +288,10 @@ async def create(options: Options, build: Build) -> AsyncIterator[SqliteSaver]:
     """The saver on its own file, or on the threads' database."""
     from zeus_runtime import sqlite_file
 
+    found = sqlite_file(build.config.storage.url, build.directory)
     if options.path is not None:
-        file: Path | str = build.directory / options.path
+        file: Path | str = (build.directory / options.path).resolve()
     else:
-        found = sqlite_file(build.config.storage.url, build.directory)
         if found is None and not build.config.storage.url.startswith("sqlite"):
             raise MissingError(
                 "the sqlite checkpointer shares the threads' SQLite database, but storage.url names another database",
@@ -299,7 +299,7 @@ async def create(options: Options, build: Build) -> AsyncIterator[SqliteSaver]:
                 " that database's checkpointer.",
             )
         file = found or ":memory:"
-    saver = SqliteSaver(file, beside_log=options.path is None and isinstance(file, Path))
+    saver = SqliteSaver(file, beside_log=file == found)
     try:
         yield saver
     finally:
