@@ -19,7 +19,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from zeus_plugins.sandboxes.bubblewrap.backend import Bubblewrap
+from zeus_plugins.sandboxes.bubblewrap.backend import sandboxes
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 
 from zeus_runtime import Program, SandboxLimits
@@ -44,7 +44,7 @@ def _cpu_seconds() -> float:
 
 async def main(runs: int, files: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        backend = Bubblewrap(Options(), Path(folder), os.environ)
+        backend = sandboxes(Options(), Path(folder), os.environ)
         backend.check()
         box = await backend.create("bench")
         for number in range(files):

@@ -58,13 +58,13 @@ if TYPE_CHECKING:
     from zeus_runtime.context.edits import Evict as Evict
     from zeus_runtime.context.edits import Pin as Pin
     from zeus_runtime.context.edits import TruncateArguments as TruncateArguments
+    from zeus_runtime.context.items import Item as Item
     from zeus_runtime.context.keeping import kept_from as kept_from
     from zeus_runtime.context.planner import Refusal as Refusal
     from zeus_runtime.context.size import Size as Size
     from zeus_runtime.context.tokens import Counter as Counter
     from zeus_runtime.context.tokens import counter_for as counter_for
     from zeus_runtime.context.tokens import counter_with as counter_with
-    from zeus_runtime.context.view import Item as Item
     from zeus_runtime.errors import MissingError as MissingError
     from zeus_runtime.errors import OptionsError as OptionsError
     from zeus_runtime.errors import RunError as RunError
@@ -138,6 +138,8 @@ if TYPE_CHECKING:
     from zeus_runtime.skills.resources import read_skill_resource as read_skill_resource
     from zeus_runtime.skills.resources import skill_resources as skill_resources
     from zeus_runtime.store.claims import claim as claim
+    from zeus_runtime.store.claims import claim_lost as claim_lost
+    from zeus_runtime.store.claims import epoch_of as epoch_of
     from zeus_runtime.store.database import make_private as make_private
     from zeus_runtime.store.database import sqlite_file as sqlite_file
     from zeus_runtime.store.database import without_password as without_password
@@ -178,7 +180,8 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.sandbox_folders import remove_folder as remove_folder
     from zeus_runtime.tools.sandbox_folders import remove_older as remove_older
     from zeus_runtime.tools.sandbox_folders import session_folder as session_folder
-    from zeus_runtime.tools.sandbox_sessions import FolderSandboxes as FolderSandboxes
+    from zeus_runtime.tools.sandbox_local import folder_sandboxes as folder_sandboxes
+    from zeus_runtime.tools.sandbox_sessions import SandboxSessions as SandboxSessions
     from zeus_runtime.tools.search import SearchHit as SearchHit
     from zeus_runtime.tools.search import WebSearch as WebSearch
     from zeus_runtime.tools.tool import Access as Access
@@ -239,7 +242,7 @@ _ROOMS = {
     "FailedRunError": "agent.outcome",
     "FileEntry": "tools.entries",
     "FileRelative": "config.markers",
-    "Item": "context.view",
+    "Item": "context.items",
     "KnowledgeService": "knowledge.service",
     "MAX_PICTURE_BYTES": "models.pictures",
     "MaxLength": "config.annotations",
@@ -285,7 +288,7 @@ _ROOMS = {
     "SandboxError": "tools.sandbox",
     "SandboxFile": "tools.sandbox",
     "SandboxFiles": "tools.sandbox_files",
-    "FolderSandboxes": "tools.sandbox_sessions",
+    "SandboxSessions": "tools.sandbox_sessions",
     "refuse_unrunnable": "tools.sandbox",
     "inner_path": "tools.sandbox_files",
     "finished": "tools.finishing",
@@ -331,6 +334,7 @@ _ROOMS = {
     "calls_of": "models.content",
     "cassette_model": "models.cassette",
     "claim": "store.claims",
+    "claim_lost": "store.claims",
     "connection_arguments": "store.postgres",
     "connection_may_be_gone": "store.postgres",
     "convert_file": "knowledge.convert",
@@ -338,8 +342,10 @@ _ROOMS = {
     "dataclass": "frozen",
     "counter_for": "context.tokens",
     "counter_with": "context.tokens",
+    "epoch_of": "store.claims",
     "explained_postgres_error": "store.postgres",
     "find_skills": "skills.discovery",
+    "folder_sandboxes": "tools.sandbox_local",
     "from_chat": "models.messages",
     "from_langchain_middleware": "bridges.langchain",
     "from_langchain_tool": "bridges.langchain",

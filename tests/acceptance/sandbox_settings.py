@@ -12,7 +12,7 @@ from zeus_plugins.sandboxes.docker.command import made
 
 from tests.acceptance.settings import Flip, Scene, See
 from tests.support.sandboxes import bubblewrap, small_rootfs
-from zeus_runtime import SandboxLimits, Section
+from zeus_runtime import SandboxLimits, SandboxSessions, Section
 from zeus_runtime.testing import calling
 
 BOXED: Final[dict[str, Any]] = {"tools": [{"sandbox": {"backend": {"bubblewrap": {}}}}]}
@@ -122,13 +122,12 @@ def container(find: str) -> See:
     """Whether the command that makes a container holds ``find``."""
 
     async def see(scene: Scene) -> bool:
-        backend = _docker(scene)
-        return find in " ".join(made(backend._options, "name", SandboxLimits()))
+        return find in " ".join(made(_containers(scene)._options, "name", SandboxLimits()))
 
     return see
 
 
-def _docker(scene: Scene) -> Docker:
+def _docker(scene: Scene) -> SandboxSessions:
     """The backend of the config, whose client is one that makes no containers."""
     for name in ("docker", "other"):
         scene.write(name, Path("tests/plugins_bundled/sandboxes/fake_docker.sh").read_text())
@@ -137,12 +136,18 @@ def _docker(scene: Scene) -> Docker:
     sandboxes = scene.agent().plan.build.sandboxes
     assert sandboxes is not None
     (backend,) = sandboxes.opened
-    assert isinstance(backend, Docker)
+    assert isinstance(backend, SandboxSessions)
     return backend
 
 
+def _containers(scene: Scene) -> Docker:
+    containers = _docker(scene).containment
+    assert isinstance(containers, Docker)
+    return containers
+
+
 async def client(scene: Scene) -> str:
-    return Path(_docker(scene)._client).name
+    return Path(_containers(scene)._client).name
 
 
 async def docker_folder(scene: Scene) -> list[str]:

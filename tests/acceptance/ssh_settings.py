@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from zeus_plugins.sandboxes.ssh.backend import Ssh
-
 from tests.acceptance.settings import Flip, Scene, See
 from tests.support.sandboxes import bubblewrap
 from tests.support.ssh_server import PASSWORD, Server, keys, own_server
+from zeus_runtime import SandboxBackend
 
 FAR: Final[dict[str, Any]] = {"tools": [{"sandbox": {"backend": {"ssh": {}}}}]}
 OPEN: Final[dict[str, Any]] = {
@@ -77,11 +76,10 @@ async def forgets(scene: Scene) -> bool:
         return not old.exists()
 
 
-def _backend(scene: Scene) -> Ssh:
+def _backend(scene: Scene) -> SandboxBackend:
     sandboxes = scene.agent().plan.build.sandboxes
     assert sandboxes is not None
     (backend,) = sandboxes.opened
-    assert isinstance(backend, Ssh)
     return backend
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import zeus_plugins
+
+import zeus_runtime
 
 NEVER = {
     "asyncio", "chromadb", "importlib.metadata", "jsonschema", "langchain_core", "langgraph", "litellm", "numpy",
@@ -65,3 +69,32 @@ def test_help_imports_no_config_and_no_dataclass(tmp_path: Path) -> None:
     }
     assert not any(name.startswith("zeus_plugins") for name in modules)
     assert not compiled
+
+
+FROZEN_ALL_THE_SAME = {"zeus_runtime.events"}
+"""Fourteen small classes that every `zeus run` imports before it does anything."""
+
+
+def dataclasses_of(file: Path) -> set[str]:
+    """Which ``dataclass`` a module takes: the standard library's, or the one whose methods all classes share."""
+    text = file.read_text(encoding="utf-8")
+    imports = [
+        node
+        for node in ast.walk(ast.parse(text if "dataclass" in text else ""))
+        if isinstance(node, ast.ImportFrom) and any(each.name == "dataclass" for each in node.names)
+    ]
+    return {"stdlib" if node.module == "dataclasses" else "frozen" for node in imports}
+
+
+def test_a_class_takes_the_dataclass_of_its_place(tmp_path: Path) -> None:
+    """The rule of ARCHITECTURE.md, in both directions: whoever moves onto the way to a Plan, or off it, is told."""
+    way = set[str]().union(*(started(["plan", preset], tmp_path)[0] for preset in ("default", "zeus")))
+    taken = {
+        ".".join(file.relative_to(root.parent).with_suffix("").parts): dataclasses_of(file)
+        for root in (Path(zeus_runtime.__path__[0]), Path(zeus_plugins.__path__[0]))
+        for file in root.rglob("[!_]*.py")
+    }
+    frozen = {module for module, kinds in taken.items() if "frozen" in kinds}
+    options = {module for module, kinds in taken.items() if module.endswith(".options") and kinds}
+    assert options <= frozen
+    assert frozen - way - options == FROZEN_ALL_THE_SAME

@@ -34,7 +34,7 @@ from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.memory.vectors import Entry
 from zeus_runtime.store.memory_tables import ITEM
 from zeus_runtime.store.word_entries import Way, entries, prepare_words
-from zeus_runtime.testing.vector_store_conformance import _item
+from zeus_runtime.testing.store_in_use import some_item
 
 ANN = Caller("ann", "apollo", "editor", "s1")
 WORDS = [f"word{number}" for number in range(300)]
@@ -57,7 +57,7 @@ def made_up(choose: random.Random) -> list[MemoryItem]:
         scope, scope_id = ("user", "bob" if bobs else "ann") if number % 5 else ("project", "apollo")
         items.append(
             replace(
-                _item(f"m{number}", scope_id=scope_id, created_by="bob" if bobs else "ann"),
+                some_item(f"m{number}", scope_id=scope_id, created_by="bob" if bobs else "ann"),
                 scope=scope,
                 visibility=choose.choice(("members", "owner_only")),
                 confidence=round(choose.random(), 2),

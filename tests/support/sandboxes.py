@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from zeus_plugins.sandboxes.bubblewrap.backend import Bubblewrap
+from zeus_plugins.sandboxes.bubblewrap.backend import sandboxes
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 
-from zeus_runtime import Outcome, Program, Sandbox, SandboxLimits, SandboxUnavailableError
+from zeus_runtime import Outcome, Program, Sandbox, SandboxBackend, SandboxLimits, SandboxUnavailableError
 
 RAN = "the program ran"
 MEGABYTE = 2**20
 
 
-def bubblewrap(folder: Path, **options: Any) -> Bubblewrap:
+def bubblewrap(folder: Path, **options: Any) -> SandboxBackend:
     """A backend whose sessions' files are below ``folder``."""
-    backend = Bubblewrap(Options(**options), folder, os.environ)
+    backend = sandboxes(Options(**options), folder, os.environ)
     try:
         backend.check()
     except SandboxUnavailableError as error:

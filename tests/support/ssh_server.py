@@ -102,7 +102,6 @@ def own_server(
     home.mkdir(exist_ok=True)
     started = threading.Event()
     made: list[Server] = []
-    loop = asyncio.new_event_loop()
 
     async def run_process(process: asyncssh.SSHServerProcess[bytes]) -> None:
         command = process.command
@@ -154,7 +153,7 @@ def own_server(
             sftp_factory=True,
             encoding=None,
         )
-        made.append(Server(folder, acceptor.get_port(), home, loop=loop))
+        made.append(Server(folder, acceptor.get_port(), home, loop=asyncio.get_running_loop()))
         started.set()
         try:
             await stop.wait()
@@ -165,13 +164,16 @@ def own_server(
             await acceptor.wait_closed()
 
     stop = asyncio.Event()
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    # What still waits when it is stopped, such as a login nobody waits for any more, is cancelled with the loop.
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     started.wait(20)
     known(folder, made[0].port)
     try:
         yield made[0]
     finally:
+        loop = made[0].loop
+        assert loop is not None
         loop.call_soon_threadsafe(stop.set)
         thread.join(20)
 

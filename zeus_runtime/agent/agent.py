@@ -5,23 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.checked import check
+from zeus_runtime.agent.conversation import history_of
 from zeus_runtime.agent.delegating import Delegating, Ground
 from zeus_runtime.agent.keeping import Keeper, Pruned
-from zeus_runtime.agent.live import Live, open_live
+from zeus_runtime.agent.live import HeldOpen, Live
 from zeus_runtime.agent.outcome import RunResult, result_of
 from zeus_runtime.agent.outfitting import fresh_outfit
 from zeus_runtime.agent.plan import Plan, make_plan
 from zeus_runtime.agent.redaction import redacted
-from zeus_runtime.agent.references import COMPONENT, Reference, gather, pictures_left_out
-from zeus_runtime.agent.session import Compaction, Session, interrupted, new_session_id
+from zeus_runtime.agent.references import brought_along, pictures_left_out
+from zeus_runtime.agent.running import Running
+from zeus_runtime.agent.session import Compaction, Session, new_session_id
 from zeus_runtime.errors import UsageError
-from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed
+from zeus_runtime.events import Event, Notice
 from zeus_runtime.plugins import Observers
 
 if TYPE_CHECKING:
@@ -45,13 +47,9 @@ class Agent:
     def __init__(self, checked: Checked, plan: Plan, *, model: Model | None = None) -> None:
         self._checked = checked
         self._plan = plan
-        self._given_model = model
-        self._live: Live | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._opening = asyncio.Lock()
-        self._stack = AsyncExitStack()
+        self._held = HeldOpen(plan, model)
         self._cassette: Path | None = None
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self._running = Running()
 
     @classmethod
     def from_config(
@@ -182,11 +180,7 @@ class Agent:
         Returns:
             whether something ran.
         """
-        task = self._running.get(session)
-        if task is None:
-            return False
-        _cancel_once(task)
-        return True
+        return self._running.cancel(session)
 
     @contextmanager
     def record(self, path: str | Path) -> Iterator[None]:
@@ -219,20 +213,8 @@ class Agent:
         Raises:
             UsageError: there is no such session, or it is archived.
         """
-        import json
-
-        from zeus_runtime.models.messages import from_payload
-        from zeus_runtime.store.line import line_of
-        from zeus_runtime.store.rollbacks import rollbacks
-
         log = (await self._open()).log
-        thread = await log.find(session)
-        line = line_of(() if whole else await rollbacks(log, thread))
-        return [
-            from_payload(json.loads(entry.payload))
-            for entry in await log.read(thread)
-            if line.place(entry.seq) is not None
-        ]
+        return await history_of(log, await log.find(session), whole=whole)
 
     async def compact(self, session: str) -> Compaction:
         """Let every context policy shed what it can now, as if the next request did not fit.
@@ -242,7 +224,7 @@ class Agent:
         """
         live = await self._open()
         thread = await live.log.find(session)
-        self._refuse_running(session)
+        self._running.refuse(session)
         emit = self._emitter(lambda _event: None)
         outfit = await self._outfit(live, session, emit, None)
         give_back = await live.database.claim(session)
@@ -318,12 +300,8 @@ class Agent:
 
     async def aclose(self) -> None:
         """Cancel what runs and close the stores."""
-        for task in self._running.values():
-            _cancel_once(task)
-        if self._running:
-            await asyncio.wait(self._running.values())
-        await self._stack.aclose()
-        self._live = None
+        await self._running.aclose()
+        await self._held.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -354,7 +332,7 @@ class Agent:
         attachments: Sequence[str | Path] = (),
     ) -> AsyncGenerator[Event, None]:
         _refuse_broken_text(prompt or "")
-        references = await self._references(prompt, attachments)
+        references = await brought_along(self._plan, prompt, attachments)
         live = await self._open()
         name = session or new_session_id()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
@@ -365,7 +343,7 @@ class Agent:
         else:
             thread = await live.log.find(session)
             await _refuse_sub_agents(live.log, thread)
-        self._refuse_running(name)
+        self._running.refuse(name)
         give_back = await live.database.claim(name)
         for notice in self._plan.notices:
             emit(notice)
@@ -380,48 +358,10 @@ class Agent:
                 started = self._session(live, thread)
                 await started.run(prompt, self._plan.mode, outfit, emit, references=references)
 
-        task = asyncio.create_task(work(), name=f"run {name}")
-        self._running[name] = task
-
-        def end(task: asyncio.Task[None]) -> None:
-            del self._running[name]
-            give_back()
-            if task.cancelled():  # before its first step
-                emit(interrupted(name, {}))
-            events.put_nowait(None)
-
-        task.add_done_callback(end)
-        terminal: Event | None = None
-        try:
-            while (event := await events.get()) is not None:
-                if isinstance(event, RunCompleted | RunFailed):
-                    terminal = event
-                else:
-                    yield event
-            if not task.cancelled():
-                task.result()
-        finally:
-            if not task.done():
-                _cancel_once(task)
-                await asyncio.wait([task])
-        assert terminal is not None
-        yield terminal
-
-    async def _references(self, prompt: str | None, attachments: Sequence[str | Path]) -> Sequence[Reference]:
-        """What the prompt brings along, where a middleware shows it."""
-        if not any(each.name == COMPONENT for each in self._plan.middlewares):
-            if attachments:
-                raise UsageError(
-                    "nothing shows attachments to this agent's model",
-                    remedy=f"List the middleware `{COMPONENT}` in its config.",
-                )
-            return ()
-        if prompt is None or not (attachments or "@" in prompt):
-            return ()
-        build = self._plan.build
-        return await asyncio.to_thread(
-            gather, prompt, [build.directory / each for each in attachments], build.workspace
-        )
+        running = self._running.events(name, work, events, emit=emit, ended=give_back)
+        async with aclosing(running):
+            async for event in running:
+                yield event
 
     def _session(self, live: Live, thread: Thread) -> Session:
         config = self._plan.config
@@ -475,24 +415,8 @@ class Agent:
 
         return emit
 
-    def _refuse_running(self, session: str) -> None:
-        if session in self._running:
-            raise UsageError(
-                f"the session {session} is running", remedy="Wait for it, cancel it, or use another session."
-            )
-
     async def _open(self) -> Live:
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop, self._opening = loop, asyncio.Lock()
-        async with self._opening:
-            if self._live is not None and self._live.loop is not loop:
-                # Opened in a former `asyncio.run`, which closed part of it at its end.
-                await self._stack.aclose()
-                self._live = None
-            if self._live is None:
-                self._live = await open_live(self._plan, self._given_model, self._stack)
-            return self._live
+        return await self._held.live()
 
 
 async def _refuse_sub_agents(log: ThreadLog, thread: Thread) -> None:
@@ -514,9 +438,3 @@ def _refuse_broken_text(prompt: str) -> None:
             "the prompt is not UTF-8 text: it holds a lone surrogate",
             remedy="Decode what it was read from as UTF-8.",
         ) from None
-
-
-def _cancel_once(task: asyncio.Task[None]) -> None:
-    # A second cancel would end the graph's own cleaning up, and leave its tasks behind.
-    if not task.cancelling():
-        task.cancel()

@@ -304,3 +304,20 @@ def tool_message(
         artifact=artifact,
         additional_kwargs=kept_with(pictures),
     )
+
+
+async def history_of(log: ThreadLog, thread: Thread, *, whole: bool) -> Sequence[BaseMessage]:
+    """Every message of a thread's conversation, untouched by any context policy.
+
+    Args:
+        whole: those that a rollback set aside too.
+    """
+    from zeus_runtime.store.line import line_of
+    from zeus_runtime.store.rollbacks import rollbacks
+
+    line = line_of(() if whole else await rollbacks(log, thread))
+    return [
+        from_payload(json.loads(entry.payload))
+        for entry in await log.read(thread)
+        if line.place(entry.seq) is not None
+    ]

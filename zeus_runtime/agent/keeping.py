@@ -230,12 +230,16 @@ class Keeper:
 
     async def _put_away(self, thread: Thread, used_ms: int, retention: Retention) -> bool:
         """Archive or delete a claimed session, unless somebody used it since."""
+        from zeus_runtime.store.claims import LogConflictError
+        from zeus_runtime.store.epochs import reading
         from zeus_runtime.store.listing import last_used
-        from zeus_runtime.store.thread_log import LogConflictError
 
         try:
-            now = await self.log.reading(
-                thread, lambda connection: last_used(connection, session=thread.session), archived=True
+            now = await reading(
+                self.log.database,
+                thread,
+                lambda connection: last_used(connection, session=thread.session),
+                archived=True,
             )
             if now != [(thread.session, used_ms)]:
                 return False

@@ -55,12 +55,42 @@ class Live:
         await asyncio.gather(*(each.aclose() for each in self.toolsets))
 
 
-async def open_live(plan: Plan, model: Model | None, stack: AsyncExitStack) -> Live:
-    """Open what ``plan`` and its sub-agents work with; ``stack`` closes it.
+class HeldOpen:
+    """What an agent works with: opened when it is needed first, and anew in another event loop.
 
     Args:
-        model: instead of all their own.
+        plan: the agent's.
+        model: instead of all its own and its sub-agents'.
     """
+
+    def __init__(self, plan: Plan, model: Model | None) -> None:
+        self._plan = plan
+        self._model = model
+        self._live: Live | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._opening = asyncio.Lock()
+        self._stack = AsyncExitStack()
+
+    async def live(self) -> Live:
+        """All of it, open."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._opening = loop, asyncio.Lock()
+        async with self._opening:
+            if self._live is not None and self._live.loop is not loop:
+                # Opened in a former `asyncio.run`, which closed part of it at its end.
+                await self.aclose()
+            if self._live is None:
+                self._live = await _open(self._plan, self._model, self._stack)
+            return self._live
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+        await self._stack.aclose()
+        self._live = None
+
+
+async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> Live:
     from zeus_runtime.agent.graph import build_graph
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zeus_runtime.errors import RunError
 from zeus_runtime.events import RunCompleted, RunFailed
-from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.events import Event

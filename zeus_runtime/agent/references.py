@@ -19,6 +19,7 @@ from zeus_runtime.tools.attached import keep
 from zeus_runtime.tools.paths import WorkspaceError, printable
 
 if TYPE_CHECKING:
+    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.models.profiles import ModelProfile
     from zeus_runtime.tools.workspace import WorkspaceFiles
 
@@ -98,6 +99,33 @@ def gather(text: str, attachments: Sequence[Path], workspace: WorkspaceFiles) ->
     """
     found = [each for path in mentions(text) for each in _mentioned(path, workspace)]
     return found + [_attached(path, workspace) for path in attachments]
+
+
+async def brought_along(
+    plan: Plan, prompt: str | None, attachments: Sequence[str | Path]
+) -> Sequence[Reference]:
+    """What a prompt brings along, where a middleware of the plan shows it.
+
+    Args:
+        prompt: None for a run that is taken up.
+        attachments: relative to the working directory.
+
+    Raises:
+        UsageError: nothing shows attachments, or one cannot be read.
+    """
+    if not any(each.name == COMPONENT for each in plan.middlewares):
+        if attachments:
+            raise UsageError(
+                "nothing shows attachments to this agent's model",
+                remedy=f"List the middleware `{COMPONENT}` in its config.",
+            )
+        return ()
+    if prompt is None or not (attachments or "@" in prompt):
+        return ()
+    import asyncio
+
+    files = [plan.build.directory / each for each in attachments]
+    return await asyncio.to_thread(gather, prompt, files, plan.build.workspace)
 
 
 def pictures_shown(references: Sequence[Reference]) -> list[Picture]:

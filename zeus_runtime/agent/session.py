@@ -23,6 +23,7 @@ from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
 from zeus_runtime.models.pictures import kept_with
+from zeus_runtime.store.claims import EPOCH
 from zeus_runtime.tools.clock import Clock
 from zeus_runtime.tools.threads import in_thread
 
@@ -275,7 +276,7 @@ class Session:
         """What the checkpoints say of a run; others are removed first: the log alone then says what is left to do.
 
         Those from before a rollback count along another line. Those of another run than wrote last are of a process
-        that lost the session and woke up late: unlike the log's, a saver's writes are not bound to the claim.
+        that lost the session and woke up late, where the saver does not bind its writes to the claim as the log does.
         """
         state = await self._graph.aget_state(self._config)
         values = state.values
@@ -326,7 +327,8 @@ class Session:
 
     @property
     def _config(self) -> RunnableConfig:
-        return {"configurable": {"thread_id": self._thread.session}}
+        session = self._thread.session
+        return {"configurable": {"thread_id": session, EPOCH: self._database.epoch(session)}}
 
     async def _prune(self) -> None:
         await self._saver.aprune([self._thread.session])

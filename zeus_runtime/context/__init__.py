@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from zeus_runtime.context.edits import edit_from_json as edit_from_json
     from zeus_runtime.context.edits import edit_kind as edit_kind
     from zeus_runtime.context.edits import edit_to_json as edit_to_json
+    from zeus_runtime.context.items import Item as Item
     from zeus_runtime.context.planner import Refusal as Refusal
     from zeus_runtime.context.planner import review as review
     from zeus_runtime.context.size import Size as Size
     from zeus_runtime.context.size import check_sizes as check_sizes
-    from zeus_runtime.context.view import Item as Item
     from zeus_runtime.context.view import View as View
     from zeus_runtime.context.view import fold as fold
 
@@ -40,7 +40,7 @@ _ROOMS = {
     "DropBefore": "edits",
     "Edit": "edits",
     "Evict": "edits",
-    "Item": "view",
+    "Item": "items",
     "Pin": "edits",
     "Refusal": "planner",
     "Size": "size",

@@ -15,7 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_runtime.context.edits import DropBefore, Edit, Evict, Pin, Summarize, TruncateArguments, edit_kind
 from zeus_runtime.context.retention import claim, collect
 from zeus_runtime.errors import RunError
-from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.messages import from_payload, to_payload
 from zeus_runtime.models.pictures import pictures_of
 from zeus_runtime.tools import WorkspaceError

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from zeus_runtime.context.view import Item, View
+    from zeus_runtime.context.items import Item
+    from zeus_runtime.context.view import View
 
 
 def arrivals(view: View, after: int) -> Sequence[Item]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
-
-from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.context.size import Size

@@ -10,7 +10,8 @@ from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.context.budget import Budget
-    from zeus_runtime.context.view import Effect, Item, View
+    from zeus_runtime.context.items import Item
+    from zeus_runtime.context.view import Effect, View
     from zeus_runtime.models.profiles import ModelProfile
 
 CACHE_HORIZON_CALLS: Final = 20

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-
-from zeus_runtime.frozen import dataclass
 
 _MARKED: Final = b"The folder beside holds originals archived by Zeus; old ones go (archive: in the YAML).\n"
 _SECONDS_PER_DAY: Final = 86_400

@@ -1,48 +1,25 @@
 """The view: what of the history is sent, as a pure function of the history and the admitted edits.
 
 A view is a value: it never changes, though the history behind it grows. One more message or one more edit makes a
-new view at the cost of what is new; nothing scans the history. What was shown in place of a message is kept with the
-number of the edit that decided it, so that an older view still shows what it showed.
+new view at the cost of what is new; nothing scans the history.
 """
 
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from zeus_runtime.context.edits import DropBefore, Edit, Evict, Pin, Summarize, TruncateArguments
-from zeus_runtime.models.pictures import KEY as PICTURES
+from zeus_runtime.context.edits import DropBefore, Edit, Pin, Summarize
+from zeus_runtime.context.items import SUMMARY_SEQ, Item, Survival, source_of
+from zeus_runtime.context.past import Past, quarter_bytes
+from zeus_runtime.context.replacing import replaced, summary_message
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from zeus_runtime.context.tokens import Counter
-
-Survival: TypeAlias = Literal["pinned", "replayable", "normal"]
-
-SUMMARY_SEQ: Final = 0
-"""The ``seq`` of the summary, which is no message of the history."""
-
-
-@dataclass(frozen=True)
-class Item:
-    """One message of the view.
-
-    Args:
-        seq: its place in the history, from 1; 0 for the summary.
-        message: as it is shown.
-        tokens: of ``message``.
-        survival: ``pinned`` stays for ever, ``replayable`` can be fetched again, ``normal`` neither.
-        source: ``user``, ``assistant``, ``tool:NAME``, ``system`` or ``summary``.
-    """
-
-    seq: int
-    message: BaseMessage
-    tokens: int = 0
-    survival: Survival = "normal"
-    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,50 +37,6 @@ class Effect:
     touched: int
     message: BaseMessage | None = None
     message_tokens: int = 0
-
-
-@dataclass
-class _Past:
-    """What all views of one thread share; only ever appended to.
-
-    Args:
-        messages: the history, ``seq`` 1 first.
-        count: the tokens of a message.
-        replayable: names of tools whose results can be fetched again.
-        written_ms: ``seq`` to when the message was written, in UTC milliseconds, where that is known.
-        tokens: of the messages counted so far.
-        shown: ``seq`` to (edit number, message, tokens), oldest first.
-        evicted, truncated: ``seq`` and call id to the number of the edit.
-    """
-
-    messages: Sequence[BaseMessage]
-    count: Callable[[BaseMessage], int]
-    replayable: frozenset[str] = frozenset()
-    written_ms: Mapping[int, int] = field(default_factory=dict)
-    tokens: list[int] = field(default_factory=list)
-    shown: dict[int, list[tuple[int, BaseMessage, int]]] = field(default_factory=dict)
-    evicted: dict[int, int] = field(default_factory=dict)
-    truncated: dict[str, int] = field(default_factory=dict)
-    number: int = 0
-
-    def counted(self, seq: int) -> int:
-        while len(self.tokens) < seq:
-            self.tokens.append(self.count(self.messages[len(self.tokens)]))
-        return self.tokens[seq - 1]
-
-    def branch(self, number: int) -> _Past:
-        """A past of its own, as it was after ``number`` edits."""
-        return _Past(
-            self.messages,
-            self.count,
-            self.replayable,
-            self.written_ms,
-            self.tokens,
-            {seq: [one for one in versions if one[0] <= number] for seq, versions in self.shown.items()},
-            {seq: one for seq, one in self.evicted.items() if one <= number},
-            {call: one for call, one in self.truncated.items() if one <= number},
-            number,
-        )
 
 
 @dataclass(frozen=True)
@@ -124,7 +57,7 @@ class _Extent:
 class View(Sequence["BaseMessage"]):
     """The messages a model call sends, in order. Made by ``fold``, ``extended`` and ``applied``; immutable."""
 
-    def __init__(self, past: _Past, extent: _Extent) -> None:
+    def __init__(self, past: Past, extent: _Extent) -> None:
         self._past = past
         self._extent = extent
         self._lead = len(extent.head) + (extent.summary is not None)
@@ -261,13 +194,11 @@ class View(Sequence["BaseMessage"]):
 
     def evicted(self, seq: int) -> bool:
         """Whether a pointer was put in the message's place."""
-        number = self._past.evicted.get(seq)
-        return number is not None and number <= self._extent.number
+        return self._past.was_evicted(seq, self._extent.number)
 
     def truncated(self, call_id: str) -> bool:
         """Whether arguments of the call were shortened."""
-        number = self._past.truncated.get(call_id)
-        return number is not None and number <= self._extent.number
+        return self._past.was_truncated(call_id, self._extent.number)
 
     def group(self, seq: int) -> range:
         """The ``seq`` of the tool group the message belongs to: an answer with calls and its results; else itself."""
@@ -328,9 +259,8 @@ class View(Sequence["BaseMessage"]):
         """
         effect = effect or self.effect(edit)
         extent = self._extent
-        past = self._past if self._past.number == extent.number else self._past.branch(extent.number)
-        number = extent.number + 1
-        past.number = number
+        past = self._past.going_on(extent.number)
+        number = past.number
         if isinstance(edit, Pin):
             pinned = extent.pinned | (set(self.group(edit.seq)) if self.shown(edit.seq) else set())
             return View(past, _changed(extent, number=number, pinned=pinned))
@@ -361,20 +291,11 @@ class View(Sequence["BaseMessage"]):
         shown, before = self._version(edit.seq)
         assert effect.message is not None
         by_source[source_of(shown)] += effect.message_tokens - before
-        past.shown.setdefault(edit.seq, []).append((number, effect.message, effect.message_tokens))
-        if isinstance(edit, Evict):
-            past.evicted[edit.seq] = number
-        else:
-            past.truncated[edit.call_id] = number
+        past.show(edit, effect.message, effect.message_tokens)
         return View(past, _changed(extent, number=number, tokens=effect.tokens_after, by_source=+by_source))
 
     def _version(self, seq: int) -> tuple[BaseMessage, int]:
-        versions = self._past.shown.get(seq)
-        if versions is not None:
-            for number, message, tokens in reversed(versions):
-                if number <= self._extent.number:
-                    return message, tokens
-        return self._past.messages[seq - 1], self._past.counted(seq)
+        return self._past.version(seq, self._extent.number)
 
     def _survival(self, seq: int, message: BaseMessage) -> Survival:
         if seq in self._extent.pinned:
@@ -404,8 +325,8 @@ def fold(
         replayable: names of tools whose results can be fetched again.
         written_ms: ``seq`` to when the message was written, in UTC milliseconds.
     """
-    count = _quarter_bytes if counter is None else counter.message
-    past = _Past(history, count, frozenset(replayable), {} if written_ms is None else written_ms)
+    count = quarter_bytes if counter is None else counter.message
+    past = Past(history, count, frozenset(replayable), {} if written_ms is None else written_ms)
     view = View(past, _Extent(upto=0, number=0, pinned=frozenset(pins)))
     view = view.extended(len(history) if length is None else length)
     for edit in edits:
@@ -413,44 +334,5 @@ def fold(
     return view
 
 
-def source_of(message: BaseMessage) -> str:
-    """``user``, ``assistant``, ``system`` or ``tool:NAME``."""
-    if message.type == "tool":
-        return f"tool:{message.name or ''}"
-    return _SOURCES.get(message.type, message.type)
-
-
-_SOURCES: Final = {"human": "user", "ai": "assistant"}
-
-
-def summary_message(content: str) -> BaseMessage:
-    """The user message that shows a summary."""
-    from langchain_core.messages import HumanMessage
-
-    return HumanMessage(content)
-
-
-def replaced(message: BaseMessage, edit: Evict | TruncateArguments) -> BaseMessage:
-    """``message`` as ``edit`` shows it."""
-    if isinstance(edit, Evict):
-        kept = {name: value for name, value in message.additional_kwargs.items() if name != PICTURES}
-        return message.model_copy(update={"content": edit.content, "additional_kwargs": kept})
-    calls = [_with_arguments(call, edit) for call in message.tool_calls]  # type: ignore[attr-defined]
-    # What was reported for the whole answer is not the cut one's: a count would take the cut for hidden reasoning.
-    return message.model_copy(update={"tool_calls": calls, "usage_metadata": None})
-
-
-def _with_arguments(call: dict[str, Any], edit: TruncateArguments) -> dict[str, Any]:
-    if call["id"] != edit.call_id:
-        return call
-    known = {name: text for name, text in edit.arguments.items() if name in call["args"]}
-    return {**call, "args": {**call["args"], **known}}
-
-
 def _changed(extent: _Extent, **changes: Any) -> _Extent:
     return _Extent(**{**vars(extent), **changes})
-
-
-def _quarter_bytes(message: BaseMessage) -> int:
-    calls = getattr(message, "tool_calls", None)
-    return 4 + (len(str(message.content).encode()) + (len(str(calls).encode()) if calls else 0)) // 4

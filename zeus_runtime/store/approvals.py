@@ -12,6 +12,7 @@ from sqlalchemy import Connection, RowMapping, Select, delete, insert, select, u
 from sqlalchemy.exc import IntegrityError
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.store.epochs import owning, reading
 from zeus_runtime.store.settings import put_setting, setting
 from zeus_runtime.store.tables import AllowedRow, ApprovalRow, ParentRow, ThreadRow
 from zeus_runtime.tools.approval import Decision, PendingApproval
@@ -80,7 +81,7 @@ async def put(
         assert made is not None
         return made
 
-    return await log.owning(thread, "a question", work)
+    return await owning(log.database, thread, "a question", work)
 
 
 async def settle(log: ThreadLog, pending: PendingApproval, decision: Decision) -> PendingApproval:
@@ -117,7 +118,7 @@ async def close(
             return _one(connection, _rows().where(*here, *_rejected_before(request)))
         return found
 
-    return await log.owning(thread, "a question", work)
+    return await owning(log.database, thread, "a question", work)
 
 
 async def has_asked(log: ThreadLog, thread: Thread, run_id: str) -> bool:
@@ -169,12 +170,14 @@ async def open_approvals(log: ThreadLog, session: str | None = None) -> list[Pen
 async def approvals_of(log: ThreadLog, thread: Thread) -> list[PendingApproval]:
     """Every question of a session's own, the oldest first."""
     query = _rows().where(_approval.c.thread == thread.key)
-    return await log.reading(thread, lambda connection: _all(connection, query))
+    return await reading(log.database, thread, lambda connection: _all(connection, query))
 
 
 async def withdraw(log: ThreadLog, thread: Thread) -> None:
     """Close what nobody decided: the conversation goes on without it."""
-    await log.owning(thread, "a withdrawal", lambda connection: withdraw_in(connection, thread.session))
+    await owning(
+        log.database, thread, "a withdrawal", lambda connection: withdraw_in(connection, thread.session)
+    )
 
 
 def withdraw_in(connection: Connection, session: str) -> None:

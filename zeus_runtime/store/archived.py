@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, delete, insert, select
 
+from zeus_runtime.store.epochs import owning, take
 from zeus_runtime.store.family import descendants_in
 from zeus_runtime.store.packing import drop_rows, pack_rows, unpack_rows
 from zeus_runtime.store.tables import ArchiveRow
-from zeus_runtime.store.thread_log import take
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import Thread, ThreadLog
@@ -53,7 +53,7 @@ async def archive(log: ThreadLog, thread: Thread) -> bool:
         drop_rows(connection, each.key)
 
     now = log.now_ms()
-    return await log.owning(thread, "the archive", work, archived=True)
+    return await owning(log.database, thread, "the archive", work, archived=True)
 
 
 async def restore(log: ThreadLog, thread: Thread) -> bool:
@@ -84,4 +84,4 @@ async def restore(log: ThreadLog, thread: Thread) -> bool:
         connection.execute(delete(_archive).where(here))
         return True
 
-    return await log.owning(thread, "an archived session", work, archived=True)
+    return await owning(log.database, thread, "an archived session", work, archived=True)

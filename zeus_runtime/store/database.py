@@ -83,7 +83,7 @@ class Database:
 
         A lock beside a SQLite file, a lock on a server; a database in memory has one process only. Should the lock be
         lost while its holder lives on (a stopped process, a cut connection), whoever claims the session next raises
-        its epoch, and the former holder's writes are refused (``thread_log``).
+        its epoch, and the former holder's writes are refused (``epochs``).
 
         Returns:
             a function that gives the claim back.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, func, insert, select
 
+from zeus_runtime.store.epochs import owning
 from zeus_runtime.store.tables import ParentRow, ThreadRow
 from zeus_runtime.store.thread_log import TITLE_CHARACTERS, Thread
 
@@ -49,7 +50,7 @@ async def open_child(
         connection.execute(insert(_parent), {**link, "agent": agent, "created_ms": now})
         return Thread(key, session)
 
-    return await log.owning(parent, "a sub-agent", work)
+    return await owning(log.database, parent, "a sub-agent", work)
 
 
 async def descendants(log: ThreadLog, thread: Thread) -> list[Thread]:

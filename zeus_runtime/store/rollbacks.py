@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, Table, func, insert, select
 
 from zeus_runtime.store.approvals import withdraw_in
+from zeus_runtime.store.epochs import owning, reading
 from zeus_runtime.store.line import Rollback
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import EditRow, MessageRow, RollbackRow, StepRow
@@ -25,7 +26,8 @@ async def rollbacks(log: ThreadLog, thread: Thread) -> Sequence[Rollback]:
     """Every return to an earlier message, in order."""
     names = ("number", "kept_seq", "last_seq", "edits", "steps", "created_ms")
     query = select(*(_rollback.c[name] for name in names)).where(_rollback.c.thread == thread.key)
-    return await log.reading(
+    return await reading(
+        log.database,
         thread,
         lambda connection: [Rollback(*row) for row in connection.execute(query.order_by(_rollback.c.number))],
     )
@@ -57,4 +59,4 @@ async def roll_back(log: ThreadLog, thread: Thread, kept_seq: int) -> Rollback:
         take_snapshot(connection, thread, "", "manual", made.created_ms)
         return made
 
-    return await log.owning(thread, "a rollback", work)
+    return await owning(log.database, thread, "a rollback", work)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sqlalchemy import Connection, Table, func, insert, select
 
+from zeus_runtime.store.epochs import owning, reading
 from zeus_runtime.store.tables import EditRow, MessageRow, SnapshotRow
 
 if TYPE_CHECKING:
@@ -72,14 +73,15 @@ async def end_turn(log: ThreadLog, thread: Thread, run_id: str, reason: Reason) 
         log.touch_in(connection, thread)
         take_snapshot(connection, thread, run_id, reason, log.now_ms())
 
-    await log.owning(thread, "the end of a turn", work)
+    await owning(log.database, thread, "the end of a turn", work)
 
 
 async def snapshots(log: ThreadLog, thread: Thread) -> Sequence[Snapshot]:
     """How the session stood at the beginning and end of each of its turns."""
     names = ("number", "at_seq", "edits", "run_id", "reason", "created_ms")
     query = select(*(_snapshot.c[name] for name in names)).where(_snapshot.c.thread == thread.key)
-    return await log.reading(
+    return await reading(
+        log.database,
         thread,
         lambda connection: [Snapshot(*row) for row in connection.execute(query.order_by(_snapshot.c.number))],
     )

@@ -1,54 +1,32 @@
-"""The append-only thread log: every message of every session, once, in order."""
+"""The append-only thread log: every message of every session, once, in order, with the view's edits and the ledger."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Insert,
-    Table,
-    and_,
-    bindparam,
-    delete,
-    insert,
-    select,
-    update,
-)
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, delete, insert, select, update
 
-from zeus_runtime.errors import RunError, UsageError
+from zeus_runtime.errors import UsageError
 from zeus_runtime.store import schema
+from zeus_runtime.store.claims import LogConflictError as LogConflictError
 from zeus_runtime.store.database import Database
+from zeus_runtime.store.epochs import EDIT, MESSAGE, STEP, Fence, appending, owning, put, reading
 from zeus_runtime.store.handles import note_files
 from zeus_runtime.store.listing import SessionInfo as SessionInfo
 from zeus_runtime.store.listing import children, list_sessions, one_session
 from zeus_runtime.store.packing import drop_rows
 from zeus_runtime.store.snapshots import take_snapshot
-from zeus_runtime.store.tables import ArchiveRow, EditRow, MessageRow, StepRow, TextRow, ThreadRow
+from zeus_runtime.store.tables import ArchiveRow, TextRow, ThreadRow
+from zeus_runtime.store.threads import Thread as Thread
+from zeus_runtime.store.threads import here, key_of
 
 _thread = ThreadRow.__table__  # type: ignore[attr-defined]
-_message = MessageRow.__table__  # type: ignore[attr-defined]
-_edit = EditRow.__table__  # type: ignore[attr-defined]
-_step = StepRow.__table__  # type: ignore[attr-defined]
 _text = TextRow.__table__  # type: ignore[attr-defined]
 _archive = ArchiveRow.__table__  # type: ignore[attr-defined]
 
-T = TypeVar("T")
-
 TITLE_CHARACTERS = 80
-
-
-@dataclass(frozen=True)
-class Thread:
-    """A session's place in the log."""
-
-    key: int
-    session: str
 
 
 @dataclass(frozen=True)
@@ -79,12 +57,6 @@ class StepEntry:
     texts: Mapping[str, str] = field(default_factory=dict)
 
 
-class LogConflictError(RunError):
-    """Another process wrote to the same place of the same thread, or has taken its session since."""
-
-    code = "session_conflict"
-
-
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
@@ -92,9 +64,7 @@ def _now_ms() -> int:
 class ThreadLog:
     """Reads and appends; nothing here changes or removes a message but deleting its whole session.
 
-    While a session is claimed (``Database.claim``), the claim's first transaction raises the thread's epoch, before it
-    reads anything, and what is appended is appended in that epoch: a process that lost its claim without knowing can
-    neither fork the thread nor its edits or ledger. Who claims nothing is only kept from places that are taken.
+    What is appended to a session that is claimed is appended in the claim's epoch (``epochs``).
 
     Args:
         database: where the tables are.
@@ -117,7 +87,7 @@ class ThreadLog:
         """
 
         def work(connection: Connection) -> Thread:
-            key = _key(connection, session)
+            key = key_of(connection, session)
             if key is None:
                 now = self.now_ms()
                 row = insert(_thread).values(
@@ -148,7 +118,7 @@ class ThreadLog:
         def work(connection: Connection) -> int | None:
             if not session.isprintable():
                 return None
-            return _key(connection, session, archived=archived)
+            return key_of(connection, session, archived=archived)
 
         key = await self.database.run(work)
         if key is None:
@@ -182,26 +152,26 @@ class ThreadLog:
         now = self.now_ms()
         row = {"thread": thread.key, "seq": seq, "id": message_id, "created_ms": now, "payload": payload}
 
-        def work(connection: Connection, fence: _Fence | None) -> None:
-            _put(connection, _message, row, fence)
+        def work(connection: Connection, fence: Fence | None) -> None:
+            put(connection, MESSAGE, row, fence)
             note_files(connection, thread.key, [payload])
             if step is not None:
                 self._write_step(connection, thread, step)
             if begins is not None:
                 take_snapshot(connection, thread, begins, "turn-start", now)
 
-        await self._append(thread, f"message {seq}", work)
+        await appending(self.database, thread, f"message {seq}", work)
         return now
 
     async def read(self, thread: Thread, *, after: int = 0) -> Sequence[LogEntry]:
         """The messages with ``seq`` greater than ``after``, in order."""
         query = (
-            select(_message.c.seq, _message.c.id, _message.c.payload, _message.c.created_ms)
-            .where(_message.c.thread == thread.key, _message.c.seq > after)
-            .order_by(_message.c.seq)
+            select(MESSAGE.c.seq, MESSAGE.c.id, MESSAGE.c.payload, MESSAGE.c.created_ms)
+            .where(MESSAGE.c.thread == thread.key, MESSAGE.c.seq > after)
+            .order_by(MESSAGE.c.seq)
         )
-        return await self.reading(
-            thread, lambda connection: [LogEntry(*row) for row in connection.execute(query)]
+        return await reading(
+            self.database, thread, lambda connection: [LogEntry(*row) for row in connection.execute(query)]
         )
 
     async def append_edit(self, thread: Thread, number: int, at_seq: int, payload: str) -> None:
@@ -214,8 +184,10 @@ class ThreadLog:
 
     async def read_edits(self, thread: Thread) -> Sequence[str]:
         """The edits' payloads, in the order of admission."""
-        query = select(_edit.c.payload).where(_edit.c.thread == thread.key).order_by(_edit.c.number)
-        return await self.reading(thread, lambda connection: list(connection.execute(query).scalars()))
+        query = select(EDIT.c.payload).where(EDIT.c.thread == thread.key).order_by(EDIT.c.number)
+        return await reading(
+            self.database, thread, lambda connection: list(connection.execute(query).scalars())
+        )
 
     async def append_edits(self, thread: Thread, number: int, at_seq: int, payloads: Sequence[str]) -> None:
         """Write edits of the thread's view, the first as the ``number``-th, all or none.
@@ -228,22 +200,24 @@ class ThreadLog:
             for offset, payload in enumerate(payloads)
         ]
 
-        def work(connection: Connection, fence: _Fence | None) -> None:
+        def work(connection: Connection, fence: Fence | None) -> None:
             for row in rows:
-                _put(connection, _edit, row, fence)
+                put(connection, EDIT, row, fence)
             note_files(connection, thread.key, payloads)
 
-        await self._append(thread, f"edit {number}", work)
+        await appending(self.database, thread, f"edit {number}", work)
 
     async def edit_entries(self, thread: Thread) -> Sequence[tuple[int, int, str]]:
         """The edits as (number, the last message it could know, payload), in the order of admission."""
         query = (
-            select(_edit.c.number, _edit.c.at_seq, _edit.c.payload)
-            .where(_edit.c.thread == thread.key)
-            .order_by(_edit.c.number)
+            select(EDIT.c.number, EDIT.c.at_seq, EDIT.c.payload)
+            .where(EDIT.c.thread == thread.key)
+            .order_by(EDIT.c.number)
         )
-        return await self.reading(
-            thread, lambda connection: [(row[0], row[1], row[2]) for row in connection.execute(query)]
+        return await reading(
+            self.database,
+            thread,
+            lambda connection: [(row[0], row[1], row[2]) for row in connection.execute(query)],
         )
 
     async def append_step(self, thread: Thread, step: StepEntry) -> None:
@@ -252,7 +226,8 @@ class ThreadLog:
         Raises:
             LogConflictError: another process wrote it.
         """
-        await self._append(
+        await appending(
+            self.database,
             thread,
             f"step {step.number}",
             lambda connection, fence: self._write_step(connection, thread, step, fence),
@@ -260,12 +235,12 @@ class ThreadLog:
 
     async def steps(self, thread: Thread, *, last: bool = False) -> Sequence[StepEntry]:
         """The ledger's entries in order, or the last one alone."""
-        query = select(_step.c.number, _step.c.seq, _step.c.payload, _step.c.created_ms).where(
-            _step.c.thread == thread.key
+        query = select(STEP.c.number, STEP.c.seq, STEP.c.payload, STEP.c.created_ms).where(
+            STEP.c.thread == thread.key
         )
-        query = query.order_by(_step.c.number.desc()).limit(1) if last else query.order_by(_step.c.number)
-        return await self.reading(
-            thread, lambda connection: [StepEntry(*row) for row in connection.execute(query)]
+        query = query.order_by(STEP.c.number.desc()).limit(1) if last else query.order_by(STEP.c.number)
+        return await reading(
+            self.database, thread, lambda connection: [StepEntry(*row) for row in connection.execute(query)]
         )
 
     async def texts(self, thread: Thread, digests: Sequence[str] | None = None) -> Mapping[str, str]:
@@ -273,90 +248,12 @@ class ThreadLog:
         query = select(_text.c.digest, _text.c.text).where(_text.c.thread == thread.key)
         if digests is not None:
             query = query.where(_text.c.digest.in_(digests))
-        return await self.reading(
-            thread, lambda connection: {row[0]: row[1] for row in connection.execute(query)}
+        return await reading(
+            self.database, thread, lambda connection: {row[0]: row[1] for row in connection.execute(query)}
         )
 
-    async def owning(
-        self, thread: Thread, what: str, work: Callable[[Connection], T], *, archived: bool = False
-    ) -> T:
-        """Run ``work`` in one transaction that nobody else writes to the thread meanwhile, in the claim's epoch.
-
-        Args:
-            what: the words of an error.
-            archived: whether the session may be archived.
-
-        Raises:
-            LogConflictError: the claim was lost, or the session is gone.
-            UsageError: it is archived.
-        """
-        if self.database.is_new_claim(thread.session):
-            return await self.reading(thread, work, archived=archived)
-        epoch = self.database.epoch(thread.session)
-
-        def held(connection: Connection) -> T:
-            mine = _here(thread)
-            if epoch is not None:
-                mine &= _thread.c.epoch == epoch
-            # The row's lock comes with the first write, also where a transaction that reads first could not write.
-            if connection.execute(update(_thread).where(mine).values(epoch=_thread.c.epoch)).rowcount != 1:
-                raise LogConflictError(
-                    f"{what} of {thread.session} was not written: another process has taken the session",
-                    remedy=_ONE_AT_A_TIME,
-                )
-            _refuse_archived(connection, thread, archived=archived)
-            return work(connection)
-
-        return await self.database.run(held)
-
-    async def reading(self, thread: Thread, work: Callable[[Connection], T], *, archived: bool = False) -> T:
-        """Run ``work`` in one transaction; the first one of a claim raises the thread's epoch.
-
-        Args:
-            archived: whether the session may be archived when it is claimed.
-
-        Raises:
-            LogConflictError: it was deleted before it was claimed.
-            UsageError: it was archived before it was claimed.
-        """
-        if not self.database.is_new_claim(thread.session):
-            return await self.database.run(work)
-
-        def first(connection: Connection) -> tuple[int, T]:
-            epoch = take(connection, thread)
-            _refuse_archived(connection, thread, archived=archived)
-            return epoch, work(connection)
-
-        epoch, result = await self.database.run(first)
-        self.database.raised(thread.session, epoch)
-        return result
-
-    async def _append(
-        self, thread: Thread, what: str, work: Callable[[Connection, _Fence | None], None]
-    ) -> None:
-        """Run ``work`` in one small transaction, in the epoch of the session's claim if it has one.
-
-        Raises:
-            LogConflictError: another process wrote there, or took the session.
-        """
-        if self.database.is_new_claim(thread.session):
-            await self.reading(thread, lambda _connection: None)
-        epoch = self.database.epoch(thread.session)
-        fence = None if epoch is None else _Fence(thread.session, epoch)
-        try:
-            await self.database.write(lambda connection: work(connection, fence))
-        except IntegrityError as error:
-            raise LogConflictError(
-                f"{what} of {thread.session} was written by another process", remedy=_ONE_AT_A_TIME
-            ) from error
-        except _Taken:
-            raise LogConflictError(
-                f"{what} of {thread.session} was not written: another process has taken the session",
-                remedy=_ONE_AT_A_TIME,
-            ) from None
-
     def _write_step(
-        self, connection: Connection, thread: Thread, step: StepEntry, fence: _Fence | None = None
+        self, connection: Connection, thread: Thread, step: StepEntry, fence: Fence | None = None
     ) -> None:
         for digest, text in step.texts.items():
             there = connection.execute(
@@ -372,7 +269,7 @@ class ThreadLog:
             "created_ms": self.now_ms(),
             "payload": step.payload,
         }
-        _put(connection, _step, entry, fence)
+        put(connection, STEP, entry, fence)
 
     async def touch(self, thread: Thread) -> None:
         """Mark the thread as used now."""
@@ -380,7 +277,7 @@ class ThreadLog:
 
     def touch_in(self, connection: Connection, thread: Thread) -> None:
         """Mark the thread as used now, in a transaction that does more."""
-        connection.execute(update(_thread).where(_here(thread)).values(updated_ms=self.now_ms()))
+        connection.execute(update(_thread).where(here(thread)).values(updated_ms=self.now_ms()))
 
     async def sessions(
         self, *, agent: str | None = None, limit: int | None = None, archived: bool = False
@@ -396,7 +293,7 @@ class ThreadLog:
 
     async def info(self, thread: Thread) -> SessionInfo:
         """The session as a list shows it."""
-        return await self.reading(thread, lambda connection: one_session(connection, thread.key))
+        return await reading(self.database, thread, lambda connection: one_session(connection, thread.key))
 
     async def delete(self, thread: Thread) -> None:
         """Remove a session and all its messages, archived or not.
@@ -410,91 +307,7 @@ class ThreadLog:
             connection.execute(delete(_archive).where(_archive.c.thread == thread.key))
             connection.execute(delete(_thread).where(_thread.c.key == thread.key))
 
-        await self.owning(thread, "the end", work, archived=True)
-
-
-_ONE_AT_A_TIME = "One process at a time may run a session; continue it where the other one left it."
-
-
-class _Taken(Exception):  # noqa: N818 - carries no message to anybody
-    """The thread is in another epoch, or gone."""
-
-
-class _Fence(NamedTuple):
-    """In which epoch of which session something may be written."""
-
-    session: str
-    epoch: int
-
-
-def _in_epoch(table: Table) -> Insert:
-    """An insert that inserts nothing unless the thread is in the given epoch, and keeps it there until it is committed.
-
-    SQLite has one writer at a time; on a server the row is locked against whoever would raise the epoch meanwhile.
-    The session counts too: SQLite gives a deleted thread's key to the next one, whose epochs begin anew.
-    """
-    names = [column.name for column in table.columns]
-    values = {name: bindparam(name, type_=table.c[name].type) for name in names}
-    fence = (
-        _thread.c.key == values["thread"],
-        _thread.c.session == bindparam("in_session"),
-        _thread.c.epoch == bindparam("in_epoch"),
-    )
-    held = select(*values.values()).select_from(_thread).where(*fence).with_for_update(read=True, of=_thread)
-    # SQLAlchemy keeps the number of inserted rows only where it is asked to.
-    return insert(table).from_select(names, held).execution_options(preserve_rowcount=True)
-
-
-_PLAIN = {table: insert(table) for table in (_message, _edit, _step)}
-_FENCED = {table: _in_epoch(table) for table in (_message, _edit, _step)}
-
-
-def _put(connection: Connection, table: Table, row: Mapping[str, Any], fence: _Fence | None) -> None:
-    if fence is None:
-        connection.execute(_PLAIN[table], row)
-        return
-    here = {"in_session": fence.session, "in_epoch": fence.epoch}
-    if connection.execute(_FENCED[table], {**row, **here}).rowcount != 1:
-        raise _Taken
-
-
-def _key(connection: Connection, session: str, *, archived: bool = False) -> int | None:
-    query = (
-        select(_thread.c.key, _archive.c.archived_ms).outerjoin(_archive).where(_thread.c.session == session)
-    )
-    found = connection.execute(query).first()
-    if found is None:
-        return None
-    if found[1] is not None and not archived:
-        raise _archived(session)
-    return int(found[0])
-
-
-def take(connection: Connection, thread: Thread) -> int:
-    """Raise the thread's epoch, in a transaction that does more: whoever had it before can write to it no more."""
-    raised = update(_thread).where(_here(thread)).values(epoch=_thread.c.epoch + 1)
-    if connection.execute(raised).rowcount != 1:
-        raise LogConflictError(
-            f"the session {thread.session} was deleted meanwhile", remedy="Begin another one."
-        )
-    return int(connection.execute(select(_thread.c.epoch).where(_here(thread))).scalar_one())
-
-
-def _here(thread: Thread) -> ColumnElement[bool]:
-    """The thread's own row: SQLite gives a deleted one's key to the next."""
-    return and_(_thread.c.key == thread.key, _thread.c.session == thread.session)
-
-
-def _refuse_archived(connection: Connection, thread: Thread, *, archived: bool) -> None:
-    packed = select(_archive.c.thread).where(_archive.c.thread == thread.key)
-    if not archived and connection.execute(packed).first() is not None:
-        raise _archived(thread.session)
-
-
-def _archived(session: str) -> UsageError:
-    return UsageError(
-        f"the session {session} is archived", remedy=f"`zeus sessions restore {session}` brings it back."
-    )
+        await owning(self.database, thread, "the end", work, archived=True)
 
 
 def _storable(text: str) -> str:

@@ -1,54 +1,139 @@
-"""Sandboxes whose sessions are folders on this machine: what such backends share, whatever runs the programs."""
+"""A backend's sandboxes by session, wherever their files are: each is opened once, and takes one order at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
-from typing import ParamSpec, Protocol, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from zeus_runtime.tools.sandbox import (
     WORKING_FOLDER,
     Outcome,
     Program,
+    Sandbox,
+    SandboxCapabilities,
     SandboxFile,
     SandboxLimits,
     refuse_unrunnable,
 )
-from zeus_runtime.tools.sandbox_files import SandboxFiles
-from zeus_runtime.tools.sandbox_folders import remove_folder, remove_older, session_folder
 
-P = ParamSpec("P")
-T = TypeVar("T")
+if TYPE_CHECKING:
+    import asyncio
 
 
-class RunInFolder(Protocol):
-    """Runs a program over a session's folder: its files go in, and what became of them comes back."""
+class Containment(Protocol):
+    """What programs are contained by, and whether that can be had here."""
 
-    def __call__(
-        self,
-        folder: Path,
-        program: Program,
-        limits: SandboxLimits,
-        on_output: Callable[[bytes], None] | None,
-        /,
-    ) -> Awaitable[Outcome]: ...
+    @property
+    def capabilities(self) -> SandboxCapabilities: ...
+
+    def check(self) -> None:
+        """As ``SandboxBackend.check``."""
+        ...
 
 
-class FolderSandbox:
-    """One session's sandbox: the files stay in its folder, and each program that works on them is run anew.
+class SessionFolder(Protocol):
+    """One session's files, and programs over them: the methods of ``Sandbox``, with the same errors.
+
+    It is asked for one thing at a time, and never to run what no system can.
+    """
+
+    async def run(
+        self, program: Program, limits: SandboxLimits, on_output: Callable[[bytes], None] | None
+    ) -> Outcome: ...
+
+    async def read(self, path: str, *, max_bytes: int) -> bytes: ...
+
+    async def write(self, path: str, data: bytes) -> None: ...
+
+    async def list(self, path: str, *, max_files: int) -> Sequence[SandboxFile]: ...
+
+
+class SessionFolders(Protocol):
+    """Where the sessions' files are."""
+
+    def at(self, session: str) -> SessionFolder:
+        """A session's, whether it has files yet or not; nothing is made."""
+        ...
+
+    async def remove(self, session: str) -> None:
+        """Remove a session's; none is no error."""
+        ...
+
+    async def remove_older(self, *, spare: str) -> None:
+        """Remove those of sessions that ran nothing for longer than is wanted, but not that of ``spare``."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give up what is held open."""
+        ...
+
+
+class SandboxSessions:
+    """A ``SandboxBackend`` of two parts.
 
     Args:
-        files: the session's folder.
-        run: runs a program over it.
+        containment: what programs are contained by.
+        folders: where the sessions' files are.
+    """
+
+    def __init__(self, containment: Containment, folders: SessionFolders) -> None:
+        self.containment = containment
+        self._folders = folders
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._open: dict[str, _TakingTurns] = {}
+
+    @property
+    def capabilities(self) -> SandboxCapabilities:
+        return self.containment.capabilities
+
+    def check(self) -> None:
+        self.containment.check()
+
+    async def create(self, session: str) -> Sandbox:
+        self.check()
+        opened = self._opened()
+        async with self._opening:
+            if session not in opened:
+                if not opened:
+                    await self._folders.remove_older(spare=session)
+                folder = self._folders.at(session)
+                opened[session] = _TakingTurns(folder, lambda: opened.pop(session, None))
+            return opened[session]
+
+    async def remove(self, session: str) -> None:
+        box = self._opened().get(session)
+        if box is not None:
+            await box.close()
+        await self._folders.remove(session)
+
+    async def aclose(self) -> None:
+        for box in list(self._opened().values()):
+            await box.close()
+        await self._folders.aclose()
+
+    def _opened(self) -> dict[str, _TakingTurns]:
+        """Those that are open in the event loop that runs; what was open in another one ended with it."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._opening, self._open = loop, asyncio.Lock(), {}
+        return self._open
+
+
+class _TakingTurns:
+    """One session's sandbox: while a program works on its files nothing else does.
+
+    Args:
+        folder: the session's files.
         forget: called when it is closed.
     """
 
-    def __init__(self, files: SandboxFiles, run: RunInFolder, forget: Callable[[], object]) -> None:
-        self._files = files
-        self._run = run
-        self._forget = forget
+    def __init__(self, folder: SessionFolder, forget: Callable[[], object]) -> None:
         import asyncio
 
+        self._folder = folder
+        self._forget = forget
         self._turn = asyncio.Lock()
 
     async def exec(
@@ -59,67 +144,20 @@ class FolderSandbox:
     ) -> Outcome:
         refuse_unrunnable(program)
         async with self._turn:
-            return await self._run(self._files.make(), program, limits, on_output)
+            return await self._folder.run(program, limits, on_output)
 
     async def read(self, path: str, *, max_bytes: int) -> bytes:
         async with self._turn:
-            return await _in_thread(self._files.read, path, max_bytes=max_bytes)
+            return await self._folder.read(path, max_bytes=max_bytes)
 
     async def write(self, path: str, data: bytes) -> None:
         async with self._turn:
-            await _in_thread(self._files.write, path, data)
+            await self._folder.write(path, data)
 
     async def list(self, path: str = WORKING_FOLDER, *, max_files: int = 1_000) -> Sequence[SandboxFile]:
         async with self._turn:
-            return await _in_thread(self._files.list, path, max_files=max_files)
+            return await self._folder.list(path, max_files=max_files)
 
     async def close(self) -> None:
         async with self._turn:
             self._forget()
-
-
-class FolderSandboxes:
-    """A backend's sandboxes by session.
-
-    Args:
-        root: where the sessions' folders are.
-        run: runs a program over one of them.
-        keep_days: folders of sessions that ran no program for longer are removed; None keeps any age.
-    """
-
-    def __init__(self, root: Path, run: RunInFolder, *, keep_days: float | None) -> None:
-        self._root = root
-        self._run = run
-        self._keep_days = keep_days
-        self._open: dict[str, FolderSandbox] = {}
-
-    async def create(self, session: str) -> FolderSandbox:
-        """The session's sandbox, with the files it had before."""
-        if session not in self._open:
-            if not self._open and self._keep_days is not None:
-                await _in_thread(remove_older, self._root, max_age_days=self._keep_days, spare=session)
-            files = SandboxFiles(session_folder(self._root, session))
-            self._open[session] = FolderSandbox(files, self._run, lambda: self._open.pop(session, None))
-        return self._open[session]
-
-    async def remove(self, session: str) -> None:
-        """Remove a session's sandbox with all its files; one that is not there is no error."""
-        await self._close(session)
-        await _in_thread(remove_folder, self._root, session)
-
-    async def aclose(self) -> None:
-        """Close every sandbox that is open."""
-        for session in list(self._open):
-            await self._close(session)
-
-    async def _close(self, session: str) -> None:
-        box = self._open.get(session)
-        if box is not None:
-            await box.close()
-
-
-async def _in_thread(work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-    # Backends are made while planning, which imports no asyncio.
-    import asyncio
-
-    return await asyncio.to_thread(work, *given, **named)

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from zeus_plugins.sandboxes.docker.backend import Docker
+from zeus_plugins.sandboxes.docker.backend import Docker, sandboxes
 from zeus_plugins.sandboxes.docker.options import Options
 
 from tests.support.sandboxes import MEGABYTE, ran, small_rootfs
@@ -33,7 +33,7 @@ def engine() -> str:
     for name in [wanted] if wanted else ["podman", "docker"]:
         client = shutil.which(name)
         try:
-            Docker(Options(command=client or name), Path("/"), os.environ).check()
+            Docker(Options(command=client or name), os.environ).check()
         except SandboxUnavailableError as error:
             reasons.append(error.message)
             continue
@@ -62,8 +62,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> str:
     return IMAGE
 
 
-def containers(folder: Path, image: str) -> Docker:
-    return Docker(Options(command=engine(), image=image), folder, os.environ)
+def containers(folder: Path, image: str) -> SandboxBackend:
+    return sandboxes(Options(command=engine(), image=image), folder, os.environ)
 
 
 class TestConformance(SandboxConformance):

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from zeus_plugins.sandboxes.docker.backend import Docker
+from zeus_plugins.sandboxes.docker.backend import Docker, sandboxes
 from zeus_plugins.sandboxes.docker.command import made, removed
 from zeus_plugins.sandboxes.docker.options import Options
 from zeus_plugins.sandboxes.docker.packing import unpack
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.xdist_group("sandbox")
 FAKE = Path(__file__).with_name("fake_docker.sh")
 
 
-def faked(folder: Path) -> Docker:
+def faked(folder: Path) -> SandboxBackend:
     """A backend over a client that makes no containers."""
     bubblewrap(folder)
     client = folder / "docker"
@@ -33,7 +33,7 @@ def faked(folder: Path) -> Docker:
     client.chmod(client.stat().st_mode | stat.S_IXUSR)
     (folder / "state").mkdir(exist_ok=True)
     environ = {"PATH": f"{folder}:{os.environ['PATH']}", "FAKE_DOCKER": str(folder / "state")}
-    return Docker(Options(), folder, environ)
+    return sandboxes(Options(), folder, environ)
 
 
 class TestConformance(SandboxConformance):
@@ -90,7 +90,7 @@ def test_a_client_that_is_podmans_is_known_by_what_it_says_of_itself(tmp_path: P
     client = tmp_path / "docker"
     client.write_text("#!/bin/sh\necho 'podman version 5.0.0'\n")
     client.chmod(0o755)
-    backend = Docker(Options(), tmp_path, {"PATH": f"{tmp_path}:/bin:/usr/bin"})
+    backend = Docker(Options(), {"PATH": f"{tmp_path}:/bin:/usr/bin"})
     assert "files" in backend.capabilities.limits
     backend.check()
     assert "files" not in backend.capabilities.limits, "Podman has no limit of files"
@@ -108,12 +108,12 @@ async def test_every_container_is_removed_whatever_happens(tmp_path: Path) -> No
 
 def test_without_a_client_or_an_engine_it_is_off(tmp_path: Path) -> None:
     with pytest.raises(SandboxUnavailableError, match="is not installed"):
-        Docker(Options(command="no-docker"), tmp_path, {"PATH": str(tmp_path)}).check()
+        Docker(Options(command="no-docker"), {"PATH": str(tmp_path)}).check()
     client = tmp_path / "docker"
     client.write_text("#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")
     client.chmod(0o755)
     with pytest.raises(SandboxUnavailableError, match="Cannot connect to the Docker daemon"):
-        Docker(Options(), tmp_path, {"PATH": f"{tmp_path}:/bin:/usr/bin"}).check()
+        Docker(Options(), {"PATH": f"{tmp_path}:/bin:/usr/bin"}).check()
 
 
 async def test_what_the_engine_refuses_is_said_in_its_words(tmp_path: Path) -> None:

@@ -13,12 +13,13 @@ from pathlib import Path
 
 import pytest
 from zeus_plugins.sandboxes.bubblewrap.host import host_root
-from zeus_plugins.sandboxes.ssh.backend import Ssh
+from zeus_plugins.sandboxes.ssh.folders import FarFolders
+from zeus_plugins.sandboxes.ssh.machine import Machine
 from zeus_plugins.sandboxes.ssh.options import Options
 
 from tests.support.sandboxes import MEGABYTE, bubblewrap, processes_with, ran
 from tests.support.ssh_server import Server, own_server
-from zeus_runtime import Program, Sandbox, SandboxBackend, SandboxError, SandboxLimits
+from zeus_runtime import Program, Sandbox, SandboxBackend, SandboxError, SandboxLimits, SandboxSessions
 
 pytestmark = pytest.mark.xdist_group("sandbox")
 
@@ -35,10 +36,10 @@ async def box(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[S
     if request.param == "over ssh":
         there = tmp_path / "kept/.zeus/sandboxes"
         server = request.getfixturevalue("server")
-        backend = Ssh(
-            Options(**server.options(folder=str(there), python=sys.executable)), tmp_path, os.environ
-        )
-        backend._seen = {"root": str(there), "python": True}
+        options = Options(**server.options(folder=str(there), python=sys.executable))
+        machine = Machine(options, tmp_path, os.environ)
+        machine._seen = {"root": str(there), "python": True}
+        backend = SandboxSessions(machine, FarFolders(machine, None))
     yield await backend.create("s1")
     await backend.aclose()
 

@@ -19,7 +19,7 @@ from typing import Any
 import asyncssh
 import pytest
 from zeus_plugins.sandboxes.ssh import asking, wire
-from zeus_plugins.sandboxes.ssh.backend import Ssh
+from zeus_plugins.sandboxes.ssh.backend import sandboxes
 from zeus_plugins.sandboxes.ssh.options import Options
 from zeus_plugins.sandboxes.ssh.parcel import command, parcel
 from zeus_plugins.sandboxes.ssh.wire import ASKED, next_frame, said
@@ -33,6 +33,7 @@ from zeus_runtime import (
     SandboxBackend,
     SandboxError,
     SandboxLimits,
+    SandboxSessions,
     SandboxUnavailableError,
     Secret,
 )
@@ -49,9 +50,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield running
 
 
-def backend(server: Server, folder: Path, **more: Any) -> Ssh:
+def backend(server: Server, folder: Path, **more: Any) -> SandboxSessions:
     given = {"wrap": "none", "folder": str(folder / "there"), "python": sys.executable, **more}
-    return Ssh(Options(**server.options(**given)), folder, {})
+    return sandboxes(Options(**server.options(**given)), folder, {})
 
 
 def refusal(made: SandboxBackend) -> SandboxUnavailableError:
@@ -120,7 +121,7 @@ async def test_the_keys_of_ssh_agent_are_used(server: Server, tmp_path: Path) ->
         async with asyncssh.connect_agent(str(place)) as client:
             await client.add_keys([asyncssh.read_private_key(server.folder / "key")])
         options = server.options(key=None, wrap="none", folder=str(tmp_path / "there"), python=sys.executable)
-        Ssh(Options(**options), tmp_path, {"SSH_AUTH_SOCK": str(place)}).check()
+        sandboxes(Options(**options), tmp_path, {"SSH_AUTH_SOCK": str(place)}).check()
     finally:
         agent.kill()
         agent.wait()
@@ -133,7 +134,7 @@ def test_a_machine_that_does_not_answer_is_off(server: Server, tmp_path: Path) -
 async def test_without_the_extra_the_install_command_is_named(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zeus_plugins.sandboxes.ssh.backend.find_spec", lambda name: None)
+    monkeypatch.setattr("zeus_plugins.sandboxes.ssh.machine.find_spec", lambda name: None)
     made = backend(server, tmp_path)
     assert "pip install 'zeus-runtime[ssh]'" in str(refusal(made).remedy)
     with pytest.raises(SandboxUnavailableError):
@@ -224,9 +225,9 @@ async def test_a_program_ends_in_time_there_when_nobody_here_listens(
     monkeypatch.setattr(asking, "ALIVE_SECONDS", 3_600)
     source = parcel()
     short = _altered(source, b"SILENT_SECONDS: Final = 30.0", b"SILENT_SECONDS: Final = 0.5")
-    monkeypatch.setattr(asking, "parcel", lambda: short)
     made = backend(server, tmp_path)
-    made._seen = {"root": str(tmp_path / "there"), "python": True}
+    made.check()
+    monkeypatch.setattr(asking, "parcel", lambda: short)
     box = await made.create("s1")
     word = f"left{secrets.token_hex(4)}"
     with pytest.raises(SandboxError, match="heard nothing for too long"):
@@ -258,7 +259,6 @@ async def test_whoever_kills_the_watcher_there_kills_the_program(server: Server,
 
 async def test_many_programs_at_once_wait_for_each_other(server: Server, tmp_path: Path) -> None:
     made = backend(server, tmp_path)
-    made._seen = {"root": str(tmp_path / "there"), "python": True}
     boxes = [await made.create(f"s{number}") for number in range(12)]
     outcomes = await asyncio.gather(
         *(box.exec(shell(f"echo {number}"), SandboxLimits()) for number, box in enumerate(boxes))

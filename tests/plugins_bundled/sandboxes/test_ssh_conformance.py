@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from zeus_plugins.sandboxes.ssh.backend import Ssh
+from zeus_plugins.sandboxes.ssh.backend import sandboxes
 from zeus_plugins.sandboxes.ssh.options import Options
 
 from tests.support.sandboxes import bubblewrap
@@ -53,10 +53,10 @@ class OverSsh(SandboxConformance):
 
 
 @cache
-def one_backend(server: Server, wrap: str, there: Path) -> Ssh:
+def one_backend(server: Server, wrap: str, there: Path) -> SandboxBackend:
     """The same one for all tests, since it asks the machine only once what it has."""
     options = server.options(wrap=wrap, folder=str(there), python=sys.executable)
-    return Ssh(Options(**options), there.parent, os.environ)
+    return sandboxes(Options(**options), there.parent, os.environ)
 
 
 class TestWalled(OverSsh):

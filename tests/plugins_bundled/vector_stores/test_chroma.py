@@ -21,7 +21,7 @@ from zeus_runtime import Entry, MissingError, VectorStore
 from zeus_runtime.memory.items import Caller, Embedding
 from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.testing import VectorStoreConformance
-from zeus_runtime.testing.vector_store_conformance import _item
+from zeus_runtime.testing.store_in_use import some_item
 
 pytest.importorskip("chromadb")
 NOTHING: Any = None
@@ -72,7 +72,7 @@ def test_what_was_kept_is_known_after_a_close_and_after_none(tmp_path: Path) -> 
     store = ChromaVectorStore(tmp_path)
     store.prepare(NOTHING)
     embedding = Embedding("m", 4)
-    item = replace(_item("m1"), version=3)
+    item = replace(some_item("m1"), version=3)
     store.put(NOTHING, [Entry(item, embedding, np.array([1, 0, 0, 0], np.float32))])
     for leaves_a_state in (True, False):
         store.close()

@@ -24,7 +24,7 @@ from zeus_runtime.memory.permissions import reach
 from zeus_runtime.store.memory_tables import create_memory_tables
 from zeus_runtime.store.postgres import connection_arguments, driver_url
 from zeus_runtime.testing import VectorStoreConformance
-from zeus_runtime.testing.vector_store_conformance import _item
+from zeus_runtime.testing.store_in_use import some_item
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -95,8 +95,8 @@ def filled(postgres_url: str) -> Iterator[tuple[Connection, np.ndarray[Any, Any]
     with engine.connect() as connection, connection.begin():
         create_memory_tables(connection)
         store.prepare(connection)
-        items = [_item(f"m{number}") for number in range(1_200)]
-        items += [_item(f"b{number}", scope_id="bob", created_by="bob") for number in range(300)]
+        items = [some_item(f"m{number}") for number in range(1_200)]
+        items += [some_item(f"b{number}", scope_id="bob", created_by="bob") for number in range(300)]
         place = records.changed(connection, records.lock_place(connection, "user", "ann"))
         for item in items:
             records.write(connection, item, place)
@@ -213,7 +213,7 @@ def test_texts_without_any_direction_have_the_cosine_zero(
 ) -> None:
     connection, vectors = filled
     store = PgVectorStore()
-    store.put(connection, entries([_item("m0")], np.zeros((1, 32), np.float32)))
+    store.put(connection, entries([some_item("m0")], np.zeros((1, 32), np.float32)))
     found = dict(store.nearest(connection, asked(vectors[5])))
     assert found["m0"] == 0
     assert list(found.values()) == sorted(found.values(), reverse=True)
@@ -234,8 +234,8 @@ def test_vectors_too_long_for_the_graph_are_compared(postgres_url: str) -> None:
         create_memory_tables(connection)
         store.prepare(connection)
         place = records.changed(connection, records.lock_place(connection, "user", "ann"))
-        records.write(connection, _item("m1"), place)
-        store.put(connection, [Entry(_item("m1"), Embedding("large", 3_072), long[0])])
+        records.write(connection, some_item("m1"), place)
+        store.put(connection, [Entry(some_item("m1"), Embedding("large", 3_072), long[0])])
     with engine.connect() as connection, connection.begin():
         store.prepare(connection)
         query = VectorQuery(long[0], Embedding("large", 3_072), reach(Caller("ann"), "read"), "ann")
@@ -269,7 +269,7 @@ def two(postgres_url: str) -> Iterator[tuple[Connection, Connection]]:
 
 
 def put(connection: Connection, name: str, vector: np.ndarray[Any, Any], user: str = "ann") -> None:
-    item = _item(name, scope_id=user, created_by=user)
+    item = some_item(name, scope_id=user, created_by=user)
     place = records.changed(connection, records.lock_place(connection, "user", user))
     connection.execute(text("DELETE FROM memory_item WHERE id = :id"), {"id": name})
     records.write(connection, item, place)
@@ -310,7 +310,7 @@ def test_a_copy_never_has_what_was_rolled_back(two: tuple[Connection, Connection
         put(mine, "kept", vectors[0])
     asked_before(store, mine, query)
     transaction = mine.begin()
-    item = _item("lost")
+    item = some_item("lost")
     records.write(mine, item, records.lock_place(mine, "user", "ann"))
     store.put(mine, entries([item], vectors[1:]))
     assert {each for each, _ in store.nearest(mine, query)} == {"kept", "lost"}

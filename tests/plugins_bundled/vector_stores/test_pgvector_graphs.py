@@ -23,7 +23,7 @@ from zeus_runtime import Entry
 from zeus_runtime.memory import records
 from zeus_runtime.memory.items import Caller, Embedding
 from zeus_runtime.store.postgres import connection_arguments, driver_url
-from zeus_runtime.testing.vector_store_conformance import _item
+from zeus_runtime.testing.store_in_use import some_item
 
 INDEX = "memory_vector_pg_hnsw_64"
 
@@ -58,9 +58,9 @@ def put(connection: Connection, *names: str) -> None:
     vectors = np.eye(len(names), 64, dtype=np.float32)
     place = records.changed(connection, records.lock_place(connection, "user", "ann"))
     for name in names:
-        records.write(connection, _item(name), place)
+        records.write(connection, some_item(name), place)
     entries = [
-        Entry(_item(name), Embedding("model-a", 64), vector)
+        Entry(some_item(name), Embedding("model-a", 64), vector)
         for name, vector in zip(names, vectors, strict=True)
     ]
     graphs().put(connection, entries)

@@ -12,8 +12,8 @@ from zeus_runtime.models.pictures import KEY as PICTURES
 from zeus_runtime.models.pictures import pictures_of
 
 if TYPE_CHECKING:
+    from zeus_runtime.context.items import Item
     from zeus_runtime.context.tokens import Counter
-    from zeus_runtime.context.view import Item
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 from zeus_runtime.context.edits import edit_kind
 from zeus_runtime.context.inspection.excerpts import excerpt
 from zeus_runtime.context.inspection.trace import Fate, Trace
+from zeus_runtime.context.items import source_of
 from zeus_runtime.context.ledger import Step
-from zeus_runtime.context.view import source_of
 from zeus_runtime.errors import UsageError
 from zeus_runtime.models.content import whole_text
 from zeus_runtime.prompt.sections import Section

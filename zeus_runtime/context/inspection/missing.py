@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from zeus_runtime.context.inspection.excerpts import around
 from zeus_runtime.context.inspection.trace import Branch, Fate, Trace, decisive
+from zeus_runtime.context.items import source_of
 from zeus_runtime.context.ledger import Step
-from zeus_runtime.context.view import View, source_of
+from zeus_runtime.context.view import View
 from zeus_runtime.models.content import whole_text
 
 

@@ -25,7 +25,16 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 
 from zeus_plugins.checkpointers.sqlite.options import Options
-from zeus_runtime import Build, MissingError, RunError, Transactions, make_private, retry_while_locked
+from zeus_runtime import (
+    Build,
+    MissingError,
+    RunError,
+    Transactions,
+    claim_lost,
+    epoch_of,
+    make_private,
+    retry_while_locked,
+)
 
 T = TypeVar("T")
 
@@ -42,6 +51,18 @@ CREATE TABLE IF NOT EXISTS checkpoint_write (
 ) WITHOUT ROWID;
 """
 _COLUMNS = "thread_id, ns, id, parent_id, type, value, metadata"
+_PUT = (
+    "INSERT OR REPLACE INTO checkpoint (thread_id, ns, id, parent_id, run_id, type, value, metadata)"
+    " SELECT ?, ?, ?, ?, ?, ?, ?, ?"
+)
+_WRITES = (
+    "INTO checkpoint_write (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, type, value)"
+    " SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?"
+)
+_PUT_SPECIAL = f"INSERT OR REPLACE {_WRITES}"
+_PUT_WRITES = f"INSERT OR IGNORE {_WRITES}"
+_IS_EPOCH = "SELECT 1 FROM thread WHERE session = ? AND epoch = ?"
+_IN_EPOCH = f" WHERE EXISTS ({_IS_EPOCH})"
 
 
 class SqliteSaver(BaseCheckpointSaver[int]):
@@ -50,12 +71,16 @@ class SqliteSaver(BaseCheckpointSaver[int]):
     Args:
         file: the database; made with its folder if it is not there. ``:memory:`` for none.
         serde: how values become bytes; LangGraph's msgpack by default, which makes no objects but known harmless ones.
+        beside_log: whether the thread log is in the same file: what is written is then bound to the session's claim.
     """
 
-    def __init__(self, file: Path | str, *, serde: SerializerProtocol | None = None) -> None:
+    def __init__(
+        self, file: Path | str, *, serde: SerializerProtocol | None = None, beside_log: bool = False
+    ) -> None:
         # Said here and not by LANGGRAPH_STRICT_MSGPACK: that is without effect where LangGraph is already imported.
         super().__init__(serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None))
         self._file = file
+        self._beside_log = beside_log
         self._transactions = Transactions(
             lambda timeout_seconds: _connect(file, timeout_seconds),
             _transact,
@@ -123,13 +148,7 @@ class SqliteSaver(BaseCheckpointSaver[int]):
             value,
             json.dumps(full, ensure_ascii=False),
         )
-        await self._write(
-            lambda connection: connection.execute(
-                "INSERT OR REPLACE INTO checkpoint (thread_id, ns, id, parent_id, run_id, type, value, metadata)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                row,
-            )
-        )
+        await self._write(config, _PUT, [row])
         return {
             "configurable": {"thread_id": thread_id, "checkpoint_ns": ns, "checkpoint_id": checkpoint["id"]}
         }
@@ -152,14 +171,7 @@ class SqliteSaver(BaseCheckpointSaver[int]):
             )
             for index, (channel, value) in enumerate(writes)
         ]
-        await self._write(
-            lambda connection: connection.executemany(
-                f"INSERT OR {'REPLACE' if special else 'IGNORE'} INTO checkpoint_write"
-                " (thread_id, ns, checkpoint_id, task_id, idx, task_path, channel, type, value)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                rows,
-            )
-        )
+        await self._write(config, _PUT_SPECIAL if special else _PUT_WRITES, rows)
 
     async def adelete_thread(self, thread_id: str) -> None:
         await self._run(lambda connection: _delete(connection, "thread_id = ?", (str(thread_id),)))
@@ -216,9 +228,28 @@ class SqliteSaver(BaseCheckpointSaver[int]):
         except (sqlite3.Error, OSError) as error:
             raise self._explained(error) from error
 
-    async def _write(self, work: Callable[[sqlite3.Connection], object]) -> None:
+    async def _write(self, config: RunnableConfig, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Write rows, in the epoch of the session's claim if it has one, else as they are.
+
+        Raises:
+            LogConflictError: another process has taken the session; nothing is written.
+            RunError: the database failed.
+        """
+        session, epoch = config["configurable"]["thread_id"], epoch_of(config["configurable"])
+        fence = (session, epoch)
+        fenced = self._beside_log and epoch is not None
+
+        def held(connection: sqlite3.Connection) -> None:
+            if not fenced:
+                connection.executemany(statement, rows)
+                return
+            written = connection.executemany(statement + _IN_EPOCH, [(*row, *fence) for row in rows]).rowcount
+            # What is there already is not written again; then, and then only, the epoch is looked at for itself.
+            if rows and not written and connection.execute(_IS_EPOCH, fence).fetchone() is None:
+                raise claim_lost("a checkpoint", session)
+
         try:
-            await self._transactions.write(work)
+            await self._transactions.write(held)
         except (sqlite3.Error, OSError) as error:
             raise self._explained(error) from error
 
@@ -257,10 +288,10 @@ async def create(options: Options, build: Build) -> AsyncIterator[SqliteSaver]:
     """The saver on its own file, or on the threads' database."""
     from zeus_runtime import sqlite_file
 
+    found = sqlite_file(build.config.storage.url, build.directory)
     if options.path is not None:
-        file: Path | str = build.directory / options.path
+        file: Path | str = (build.directory / options.path).resolve()
     else:
-        found = sqlite_file(build.config.storage.url, build.directory)
         if found is None and not build.config.storage.url.startswith("sqlite"):
             raise MissingError(
                 "the sqlite checkpointer shares the threads' SQLite database, but storage.url names another database",
@@ -268,7 +299,7 @@ async def create(options: Options, build: Build) -> AsyncIterator[SqliteSaver]:
                 " that database's checkpointer.",
             )
         file = found or ":memory:"
-    saver = SqliteSaver(file)
+    saver = SqliteSaver(file, beside_log=file == found)
     try:
         yield saver
     finally:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime import Doc, FileRelative
+from zeus_runtime import Doc, FileRelative, dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

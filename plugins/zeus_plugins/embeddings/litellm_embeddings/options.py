@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any
 
-from zeus_runtime import Doc, Maximum, Minimum, Secret
+from zeus_runtime import Doc, Maximum, Minimum, Secret, dataclass
 
 
 @dataclass(frozen=True)

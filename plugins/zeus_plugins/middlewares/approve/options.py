@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from zeus_runtime import Doc, Minimum
+from zeus_runtime import Doc, Minimum, dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime import AskModes, Misfit, Surroundings

@@ -1,4 +1,4 @@
-"""Sandboxes of Linux namespaces, one for each program, over a folder of files for each session."""
+"""Linux namespaces, one set for each program, over a folder of files for each session."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from zeus_plugins.sandboxes.bubblewrap.command import Root
 from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, probe
 from zeus_plugins.sandboxes.bubblewrap.options import Options
 from zeus_runtime import (
-    FolderSandboxes,
     OptionsError,
     SandboxCapabilities,
     SandboxLimit,
     SandboxUnavailableError,
+    folder_sandboxes,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from zeus_runtime import Build, Outcome, Program, Sandbox, SandboxLimits
+    from zeus_runtime import Build, Outcome, Program, SandboxLimits, SandboxSessions
 
 _ALL: Final[frozenset[SandboxLimit]] = frozenset(
     {"seconds", "memory", "processes", "file_size", "disk", "files", "output"}
@@ -30,7 +30,7 @@ _ALL: Final[frozenset[SandboxLimit]] = frozenset(
 
 
 class Bubblewrap:
-    """The backend.
+    """Runs programs in namespaces.
 
     Args:
         options: as the YAML has them.
@@ -40,7 +40,6 @@ class Bubblewrap:
 
     def __init__(self, options: Options, directory: Path, environ: Mapping[str, str]) -> None:
         self._options = options
-        self._sessions = FolderSandboxes(directory / options.folder, self._run, keep_days=options.keep_days)
         self._rootfs = None if options.rootfs is None else (directory / options.rootfs).resolve()
         self._path = environ.get("PATH", os.defpath)
         self._checked = False
@@ -79,17 +78,7 @@ class Bubblewrap:
             )
         return found
 
-    async def create(self, session: str) -> Sandbox:
-        self.check()
-        return await self._sessions.create(session)
-
-    async def remove(self, session: str) -> None:
-        await self._sessions.remove(session)
-
-    async def aclose(self) -> None:
-        await self._sessions.aclose()
-
-    async def _run(
+    async def run(
         self,
         folder: Path,
         program: Program,
@@ -101,7 +90,13 @@ class Bubblewrap:
         return await run(self._bwrap(), self.root, folder, program, limits, on_output)
 
 
-def create(options: Options, build: Build) -> Bubblewrap:
+def sandboxes(options: Options, directory: Path, environ: Mapping[str, str]) -> SandboxSessions:
+    """The backend, with arguments as ``Bubblewrap`` has them."""
+    contained = Bubblewrap(options, directory, environ)
+    return folder_sandboxes(contained, directory / options.folder, keep_days=options.keep_days)
+
+
+def create(options: Options, build: Build) -> SandboxSessions:
     """The backend of the config.
 
     Raises:
@@ -120,7 +115,7 @@ def create(options: Options, build: Build) -> Bubblewrap:
             remedy="Write the path of an interpreter, such as /usr/bin/python3.",
             where="python",
         )
-    return Bubblewrap(options, build.directory, build.environ)
+    return sandboxes(options, build.directory, build.environ)
 
 
 def _has(rootfs: Path, path: str) -> bool:

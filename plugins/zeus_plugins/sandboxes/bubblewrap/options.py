@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
-from zeus_runtime import Doc, Minimum
+from zeus_runtime import Doc, Minimum, dataclass
 
 
 @dataclass(frozen=True)

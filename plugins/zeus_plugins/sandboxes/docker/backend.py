@@ -1,4 +1,4 @@
-"""Sandboxes of containers, one for each program, over a folder of files for each session."""
+"""Containers, one for each program, over a folder of files for each session."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.sandboxes.docker.options import Options
 from zeus_runtime import (
-    FolderSandboxes,
     SandboxCapabilities,
     SandboxLimit,
     SandboxUnavailableError,
+    folder_sandboxes,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from zeus_runtime import Build, Outcome, Program, Sandbox, SandboxLimits
+    from zeus_runtime import Build, Outcome, Program, SandboxLimits, SandboxSessions
 
 _PROBE_SECONDS: Final = 10
 _KEPT: Final[frozenset[SandboxLimit]] = frozenset(
@@ -29,17 +29,15 @@ _KEPT: Final[frozenset[SandboxLimit]] = frozenset(
 
 
 class Docker:
-    """The backend.
+    """Runs programs in containers.
 
     Args:
         options: as the YAML has them.
-        directory: what relative paths start at.
         environ: the client's environment (``PATH``, ``DOCKER_HOST``, ``HOME``); containers get nothing of it.
     """
 
-    def __init__(self, options: Options, directory: Path, environ: Mapping[str, str]) -> None:
+    def __init__(self, options: Options, environ: Mapping[str, str]) -> None:
         self._options = options
-        self._sessions = FolderSandboxes(directory / options.folder, self._run, keep_days=options.keep_days)
         self._environ = environ
         self._checked = False
         self._podman = False
@@ -93,17 +91,7 @@ class Docker:
         ).stdout
         return said.lower().startswith(b"podman")
 
-    async def create(self, session: str) -> Sandbox:
-        self.check()
-        return await self._sessions.create(session)
-
-    async def remove(self, session: str) -> None:
-        await self._sessions.remove(session)
-
-    async def aclose(self) -> None:
-        await self._sessions.aclose()
-
-    async def _run(
+    async def run(
         self,
         folder: Path,
         program: Program,
@@ -116,6 +104,18 @@ class Docker:
         return await engine.run(folder, program, limits, on_output)
 
 
-def create(options: Options, build: Build) -> Docker:
+def sandboxes(options: Options, directory: Path, environ: Mapping[str, str]) -> SandboxSessions:
+    """The backend.
+
+    Args:
+        options: as the YAML has them.
+        directory: what relative paths start at.
+        environ: the client's environment.
+    """
+    contained = Docker(options, environ)
+    return folder_sandboxes(contained, directory / options.folder, keep_days=options.keep_days)
+
+
+def create(options: Options, build: Build) -> SandboxSessions:
     """The backend of the config."""
-    return Docker(options, build.directory, build.environ)
+    return sandboxes(options, build.directory, build.environ)

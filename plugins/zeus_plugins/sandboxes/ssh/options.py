@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from zeus_runtime import Doc, Maximum, Minimum, Secret
+from zeus_runtime import Doc, Maximum, Minimum, Secret, dataclass
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
-from zeus_runtime import Doc, FileRelative, Maximum, Minimum
+from zeus_runtime import Doc, FileRelative, Maximum, Minimum, dataclass
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Final
 
-from zeus_runtime import Doc, Minimum, Ref, RefTo, SandboxLimit, SandboxLimits
+from zeus_runtime import Doc, Minimum, Ref, RefTo, SandboxLimit, SandboxLimits, dataclass
 
 _BUBBLEWRAP: Final = Ref("bubblewrap")
 _MEGABYTE: Final = 2**20

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Annotated
 
-from zeus_runtime import Doc, Maximum, Minimum, Misfit, Ref, RefTo, Surroundings
+from zeus_runtime import Doc, Maximum, Minimum, Misfit, Ref, RefTo, Surroundings, dataclass
 
 
 @dataclass(frozen=True)

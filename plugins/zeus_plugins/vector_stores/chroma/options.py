@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
-from zeus_runtime import Doc, MinLength
+from zeus_runtime import Doc, MinLength, dataclass
 
 
 @dataclass(frozen=True)

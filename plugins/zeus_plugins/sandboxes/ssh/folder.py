@@ -1,0 +1,74 @@
+"""One session's folder on the other machine: programs are asked for there, files come and go over SFTP."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TypeVar
+
+import asyncssh
+
+from zeus_plugins.sandboxes.ssh.files import FarFiles
+from zeus_runtime import Outcome, Program, SandboxError, SandboxFile, SandboxLimits
+
+if TYPE_CHECKING:
+    from zeus_plugins.sandboxes.ssh.asking import Far
+    from zeus_plugins.sandboxes.ssh.connection import Line
+
+T = TypeVar("T")
+
+
+class FarFolder:
+    """A session's folder.
+
+    Args:
+        far: the machine.
+        line: the connection to it.
+        session: whose it is.
+        path: where it is there, absolute.
+    """
+
+    def __init__(self, far: Far, line: Line, session: str, path: str) -> None:
+        self._far = far
+        self._line = line
+        self._session = session
+        self._path = path
+
+    async def run(
+        self, program: Program, limits: SandboxLimits, on_output: Callable[[bytes], None] | None
+    ) -> Outcome:
+        kept = bytearray()
+
+        def hear(data: bytes) -> None:
+            kept.extend(data)
+            if on_output is not None:
+                on_output(data)
+
+        question = {
+            "do": "run",
+            "session": self._session,
+            "arguments": program.arguments,
+            "environ": dict(program.environ),
+            "limits": asdict(limits),
+        }
+        code, killed_by, seconds, lost = await self._far.ask(question, program.files, hear)
+        return Outcome(code, killed_by, bytes(kept), seconds, tuple(lost))
+
+    async def read(self, path: str, *, max_bytes: int) -> bytes:
+        return await self._with_files(lambda files: files.read(path, max_bytes=max_bytes))
+
+    async def write(self, path: str, data: bytes) -> None:
+        await self._with_files(lambda files: files.write(path, data))
+
+    async def list(self, path: str, *, max_files: int) -> Sequence[SandboxFile]:
+        return await self._with_files(lambda files: files.list(path, max_files=max_files))
+
+    async def _with_files(self, work: Callable[[FarFiles], Awaitable[T]]) -> T:
+        try:
+            return await work(FarFiles(await self._line.files(), self._path))
+        except (asyncssh.Error, OSError) as error:
+            self._line.drop()
+            raise SandboxError(
+                f"the connection to {self._line.name} was lost ({getattr(error, 'reason', error)})",
+                remedy="Try again: the connection is made anew.",
+            ) from None

@@ -1,0 +1,131 @@
+"""The other machine: what it offers, asked once, and the connection to it, one for each event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_plugins.sandboxes.ssh.options import Options
+from zeus_runtime import SandboxCapabilities, SandboxError, SandboxLimit, SandboxUnavailableError
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from zeus_plugins.sandboxes.ssh.asking import Far
+    from zeus_plugins.sandboxes.ssh.connection import Line
+
+_WALLED: Final[frozenset[SandboxLimit]] = frozenset(
+    {"seconds", "memory", "processes", "file_size", "disk", "files", "output"}
+)
+_PLAIN: Final[frozenset[SandboxLimit]] = frozenset({"seconds", "memory", "file_size", "output"})
+
+
+class Machine:
+    """A machine that is reached over SSH.
+
+    Args:
+        options: as the YAML has them.
+        directory: what relative paths of this machine start at.
+        environ: where ssh-agent is looked for.
+    """
+
+    def __init__(self, options: Options, directory: Path, environ: Mapping[str, str]) -> None:
+        self._options = options
+        self._directory = directory
+        self._environ = environ
+        self._seen: Mapping[str, Any] | None = None
+        self._refused: SandboxUnavailableError | None = None
+        self._held: tuple[Far, Line] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return self._options.host
+
+    @property
+    def root(self) -> str:
+        """Where the sessions' folders are there, absolute; known once ``check`` passed."""
+        assert self._seen is not None
+        return str(self._seen["root"])
+
+    @property
+    def capabilities(self) -> SandboxCapabilities:
+        walled = self._options.wrap == "bubblewrap"
+        has_python = self._seen is None or self._seen["python"]
+        return SandboxCapabilities(
+            boundary="machine",
+            network=not walled,
+            languages=("python", "shell") if has_python else ("shell",),
+            limits=_WALLED if walled else _PLAIN,
+            isolated=walled,
+        )
+
+    def check(self) -> None:
+        """Asks it, over a connection of its own; what it said once holds."""
+        if self._refused is not None:
+            raise self._refused
+        if self._seen is not None:
+            return
+        import asyncio
+        from concurrent.futures import ThreadPoolExecutor
+
+        try:
+            _need_library()
+            # A plan may be made where an event loop runs already.
+            with ThreadPoolExecutor(1) as beside:
+                self._seen = beside.submit(asyncio.run, self._look()).result()
+        except SandboxUnavailableError as error:
+            self._refused = error
+            raise
+
+    def reached(self) -> tuple[Far, Line]:
+        """Who answers questions there, and the connection; both of the event loop that runs.
+
+        Raises:
+            SandboxUnavailableError: asyncssh is not installed.
+        """
+        _need_library()
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        if self._held is None or self._loop is not loop:
+            # A connection belongs to its event loop, and ends with it.
+            self._loop, self._held = loop, self._connection()
+        return self._held
+
+    async def aclose(self) -> None:
+        """End the connection; the next question makes another one."""
+        import asyncio
+
+        held, self._held = self._held, None
+        if held is not None and self._loop is asyncio.get_running_loop():
+            far, line = held
+            await far.close()
+            await line.close()
+
+    async def _look(self) -> Mapping[str, Any]:
+        far, line = self._connection()
+        try:
+            return await far.look()
+        except SandboxError as error:
+            raise SandboxUnavailableError(error.message, remedy=error.remedy) from None
+        finally:
+            await far.close()
+            await line.close()
+
+    def _connection(self) -> tuple[Far, Line]:
+        from zeus_plugins.sandboxes.ssh.asking import Far
+        from zeus_plugins.sandboxes.ssh.connection import Line
+
+        line = Line(self._options, self._directory, self._environ)
+        return Far(line, self._options), line
+
+
+def _need_library() -> None:
+    if find_spec("asyncssh") is None:
+        raise SandboxUnavailableError(
+            "the backend ssh needs asyncssh", remedy="Run pip install 'zeus-runtime[ssh]'."
+        )

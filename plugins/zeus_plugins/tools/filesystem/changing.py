@@ -1,0 +1,88 @@
+"""write_file and edit_file: what the model can do to the workspace, and what is protected from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from zeus_plugins.tools.filesystem.options import Options
+from zeus_plugins.tools.filesystem.patterns import compile_filter, parts_of
+from zeus_plugins.tools.filesystem.texts import plural
+from zeus_runtime import Tool, WorkspaceError, WorkspaceFiles, printable, tool
+
+
+def changing_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:
+    """``write_file`` and ``edit_file``."""
+    return [_write_file(files, options), _edit_file(files, options)]
+
+
+def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
+    @tool(category="filesystem", access="write", replayable_arguments=("content",))
+    def write_file(path: str, content: str) -> str:
+        """Write a whole file; an old one is replaced.
+
+        Folders are made as needed. To change a part of a file, use edit_file.
+
+        Args:
+            path: File, such as /notes/todo.md.
+            content: The complete text.
+        """
+        try:
+            data = content.encode()
+        except UnicodeEncodeError:
+            raise WorkspaceError(
+                "content holds characters that UTF-8 cannot write (lone surrogates)."
+            ) from None
+        if len(data) > options.max_write_bytes:
+            raise WorkspaceError(
+                f"content has {len(data):,} bytes; at most {options.max_write_bytes:,} can be written.",
+                remedy="Write several smaller files.",
+            )
+        created = files.write(path, data, guard=_guard(options))
+        lines = plural(content.count("\n") + (not content.endswith("\n") and content != ""), "line")
+        where = printable(files.normalize(path))
+        return f"{'Created' if created else 'Replaced'} {where} ({lines}, {plural(len(data), 'byte')})."
+
+    return write_file
+
+
+def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
+    @tool(category="filesystem", access="write", replayable_arguments=("old", "new"))
+    def edit_file(path: str, old: str, new: str, replace_all: bool = False) -> str:
+        """Replace an exact piece of text in a file.
+
+        Read the file first. The piece must be there exactly once, spaces and line breaks included, unless
+        replace_all is set.
+
+        Args:
+            path: File to change.
+            old: Text to replace, without the line numbers read_file shows.
+            new: Text to put in its place.
+            replace_all: Replace every occurrence.
+        """
+        from zeus_plugins.tools.filesystem.edits import replace_text
+
+        lines: tuple[int, ...] = ()
+
+        def change(data: bytes) -> bytes:
+            nonlocal lines
+            edited = replace_text(data, old, new, replace_all=replace_all)
+            lines = edited.lines
+            return edited.data
+
+        files.edit(path, change, max_bytes=options.max_write_bytes, guard=_guard(options))
+        listed = ", ".join(str(line) for line in lines[:20]) + (", ..." if len(lines) > 20 else "")
+        where = printable(files.normalize(path))
+        return f"Edited {where}: replaced {plural(len(lines), 'occurrence')} (line {listed})."
+
+    return edit_file
+
+
+def _guard(options: Options) -> Callable[[str], str | None]:
+    protected = compile_filter([pattern.casefold() for pattern in options.protected])
+
+    def guard(path: str) -> str | None:
+        if protected(parts_of(path.casefold())):
+            return f"{printable(path)} is protected and cannot be changed with these tools."
+        return None
+
+    return guard

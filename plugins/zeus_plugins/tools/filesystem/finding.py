@@ -1,0 +1,136 @@
+"""glob and grep: what the model finds in the workspace, by name and by what stands in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated
+
+from zeus_plugins.tools.filesystem.limits import countdown
+from zeus_plugins.tools.filesystem.options import Options
+from zeus_plugins.tools.filesystem.patterns import (
+    PathFilter,
+    PathTest,
+    compile_filter,
+    compile_glob,
+    literal_prefix,
+    parts_of,
+)
+from zeus_plugins.tools.filesystem.results import glob_result, grep_result, shown_path
+from zeus_runtime import Maximum, Minimum, Tool, WorkspaceError, printable, tool
+
+if TYPE_CHECKING:
+    from zeus_runtime import FileEntry, WorkspaceFiles
+
+
+def finding_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:
+    """``glob`` and ``grep``."""
+    return [_glob(files, options), _grep(files, options)]
+
+
+def _glob(files: WorkspaceFiles, options: Options) -> Tool:
+    @tool(category="filesystem", access="read", replayable_result=True)
+    def glob(pattern: str, path: str = "/") -> str:
+        """Find files by name, sorted by path.
+
+        ** stands for any folders, * for anything within a name, {a,b} for either; a pattern that ends in / finds
+        folders.
+
+        Args:
+            pattern: Such as **/*.py or src/**/test_*.{py,js}.
+            path: Folder to search in.
+        """
+        wanted = parts_of(pattern)
+        if not wanted or ".." in wanted:
+            raise WorkspaceError(
+                f"{pattern!r} is no pattern for glob.", remedy="Give one such as **/*.py, without '..'."
+            )
+        matches = _glob_test(pattern)
+        base = "/" if pattern.startswith("/") else files.normalize(path)
+        start = files.normalize("/".join((base, *wanted[: literal_prefix(wanted)])))
+        depth = len(parts_of(base))
+        kinds = ("directory",) if pattern.endswith("/") else ("file", "link", "other")
+        remaining = countdown(options)
+        found: list[str] = []
+        unread: list[str] = []
+        for entry in _walk(files, start, compile_filter(options.ignore), unread):
+            if remaining() <= 0:
+                unread.append(f"stopped after {options.timeout_seconds:g} seconds; narrow path or pattern")
+                break
+            if entry.kind in kinds and matches(parts_of(entry.path)[depth:]):
+                found.append(shown_path(entry))
+                if len(found) > options.max_results:
+                    break
+        return glob_result(found, pattern, printable(base), unread, options)
+
+    return glob
+
+
+def _grep(files: WorkspaceFiles, options: Options) -> Tool:
+    @tool(category="filesystem", access="read", replayable_result=True)
+    def grep(
+        pattern: str,
+        path: str = "/",
+        include: str | None = None,
+        ignore_case: bool = False,
+        literal: bool = False,
+        context: Annotated[int, Minimum(0), Maximum(20)] = 0,
+        files_only: bool = False,
+    ) -> str:
+        """Search the lines of text files for a regular expression.
+
+        Each file's path is followed by its matching lines with their numbers.
+
+        Args:
+            pattern: Regular expression, or plain text with literal.
+            path: Folder or file to search.
+            include: Only files that match this glob, such as *.py or src/**/*.{js,ts}.
+            ignore_case: Upper and lower case are the same.
+            literal: The pattern is plain text.
+            context: Lines to show before and after a match.
+            files_only: Give only the paths of files with a match.
+        """
+        from zeus_plugins.tools.filesystem.search import Query, search
+
+        if not pattern:
+            raise WorkspaceError("pattern is empty.", remedy="Give the text or expression to search for.")
+        remaining = countdown(options)
+        where = files.normalize(path)
+        single = files.entry(path).kind == "file"
+        unread: list[str] = []
+        paths = (
+            [where] if single else _searched(files, where, compile_filter(options.ignore), include, unread)
+        )
+        query = Query(pattern, literal, ignore_case, 0 if files_only else context, one_per_file=files_only)
+        findings = search(files, paths, query, options.max_results, remaining)
+        if single and findings.skipped:
+            raise WorkspaceError(f"{printable(where)} is not a text file.")
+        return grep_result(findings, pattern, printable(where), files_only, unread, options)
+
+    return grep
+
+
+def _walk(files: WorkspaceFiles, start: str, ignored: PathFilter, unread: list[str]) -> Iterator[FileEntry]:
+    # What the caller names itself is searched, even inside an ignored folder.
+    depth = len(parts_of(start))
+    return files.walk(
+        start,
+        skip=lambda entry: ignored(parts_of(entry.path), depth),
+        on_error=lambda error: unread.append(f"not searched: {error.message}"),
+    )
+
+
+def _searched(
+    files: WorkspaceFiles, start: str, ignored: PathFilter, include: str | None, unread: list[str]
+) -> Iterator[str]:
+    depth = len(parts_of(start))
+    included = None if include is None else _glob_test(include if "/" in include else f"**/{include}")
+    for entry in _walk(files, start, ignored, unread):
+        if entry.kind == "file" and (included is None or included(parts_of(entry.path)[depth:])):
+            yield entry.path
+
+
+def _glob_test(pattern: str) -> PathTest:
+    try:
+        return compile_glob(pattern)
+    except ValueError as error:
+        raise WorkspaceError(str(error)) from None

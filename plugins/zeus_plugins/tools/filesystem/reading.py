@@ -1,0 +1,97 @@
+"""ls and read_file: what the model sees of the workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+from zeus_plugins.tools.filesystem.limits import countdown
+from zeus_plugins.tools.filesystem.options import Options
+from zeus_plugins.tools.filesystem.results import line, listed, page_result
+from zeus_plugins.tools.filesystem.texts import SNIFFED_BYTES, binary_kind
+from zeus_runtime import MAX_PICTURE_BYTES, Minimum, Tool, ToolResult, keep_picture, printable, tool
+
+if TYPE_CHECKING:
+    from zeus_runtime import Picture, WorkspaceFiles
+
+
+def reading_tools(files: WorkspaceFiles, options: Options, *, sees: bool) -> Sequence[Tool]:
+    """``ls`` and ``read_file``.
+
+    Args:
+        sees: whether the model can be shown pictures.
+    """
+    return [_ls(files, options), _read_file(files, options, sees=sees)]
+
+
+def _ls(files: WorkspaceFiles, options: Options) -> Tool:
+    @tool(category="filesystem", access="read", replayable_result=True)
+    def ls(path: str = "/") -> str:
+        """List a folder: names, a / after folders, sizes of files.
+
+        Args:
+            path: Folder; / is the workspace.
+        """
+        entries = files.entries(path, sizes=True)
+        where = printable(files.normalize(path))
+        if not entries:
+            return f"[{where} is empty]"
+        return listed([line(entry) for entry in entries], options)
+
+    return ls
+
+
+def _read_file(files: WorkspaceFiles, options: Options, *, sees: bool) -> Tool:
+    @tool(category="filesystem", access="read", replayable_result=True)
+    def read_file(
+        path: str,
+        offset: Annotated[int, Minimum(1)] = 1,
+        limit: Annotated[int | None, Minimum(1)] = None,
+    ) -> ToolResult:
+        """Read a text file, whole or by pages.
+
+        Each line comes as number, tab, text; a note at the end says what is left.
+
+        Args:
+            path: File, such as /src/main.py.
+            offset: First line to read, from 1.
+            limit: Most lines to read.
+        """
+        from zeus_plugins.tools.filesystem.pages import PageLimits, read_page
+
+        lines = min(limit or options.max_read_lines, options.max_read_lines)
+        limits = PageLimits(lines, options.max_line_chars, options.max_result_chars)
+        remaining = countdown(options)
+        with files.open(path) as file:
+            where = printable(files.normalize(path))
+            start = file.read(SNIFFED_BYTES)
+            kind = binary_kind(start)
+            if sees and kind is not None and (picture := _picture(file, where, files)) is not None:
+                return ToolResult(picture.label, pictures=(picture,))
+            if kind is not None:
+                return ToolResult(
+                    f"{where} is {kind} ({_size(file):,} bytes); read_file shows UTF-8 text only.",
+                    is_error=True,
+                )
+            file.seek(0)
+            page = read_page(file, offset, limits, lambda: remaining() <= 0)
+            return page_result(page, where, _size(file))
+
+    if not sees:
+        return read_file
+    seeing = read_file.description.replace("by pages.", "by pages; or look at a picture.", 1)
+    return replace(read_file, description=seeing)
+
+
+def _picture(file: BinaryIO, where: str, files: WorkspaceFiles) -> Picture | None:
+    """The picture that the file is, kept as it is now; None for another file or one that is too large."""
+    file.seek(0)
+    data = file.read(MAX_PICTURE_BYTES + 1)
+    return keep_picture(data, where, files) if len(data) <= MAX_PICTURE_BYTES else None
+
+
+def _size(file: BinaryIO) -> int:
+    from os import fstat
+
+    return fstat(file.fileno()).st_size

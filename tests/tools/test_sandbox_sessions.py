@@ -1,0 +1,104 @@
+"""Sandboxes by session, over folders on this machine: one for each, whoever asks, in whichever event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from zeus_runtime import (
+    Outcome,
+    Program,
+    SandboxCapabilities,
+    SandboxError,
+    SandboxLimits,
+    SandboxUnavailableError,
+    folder_sandboxes,
+)
+
+SAY = Program(("say",))
+
+
+class Counting:
+    """Counts how many programs run over one folder at once."""
+
+    def __init__(self, refusal: SandboxUnavailableError | None = None) -> None:
+        self.capabilities = SandboxCapabilities("namespaces", False, ("shell",), frozenset({"seconds"}))
+        self.refusal = refusal
+        self.running = 0
+        self.most = 0
+
+    def check(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
+    async def run(
+        self,
+        folder: Path,
+        program: Program,
+        limits: SandboxLimits,
+        on_output: Callable[[bytes], None] | None,
+    ) -> Outcome:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        await asyncio.sleep(0)
+        self.running -= 1
+        return Outcome(0, None, str(folder.name).encode(), 0.0)
+
+
+async def test_whoever_asks_for_a_session_at_once_gets_the_same_sandbox(tmp_path: Path) -> None:
+    counting = Counting()
+    backend = folder_sandboxes(counting, tmp_path, keep_days=1)
+    boxes = await asyncio.gather(*(backend.create("s1") for _ in range(5)))
+    await asyncio.gather(*(box.exec(SAY, SandboxLimits()) for box in boxes))
+    assert counting.most == 1
+    assert len(set(map(id, boxes))) == 1
+
+
+async def test_a_session_that_is_opened_beside_another_does_not_lose_that_ones_files(tmp_path: Path) -> None:
+    backend = folder_sandboxes(Counting(), tmp_path, keep_days=1)
+    box = await backend.create("s1")
+    await box.write("kept", b"x")
+    os.utime(tmp_path / "s1", (time.time() - 5 * 86_400,) * 2)
+    await backend.create("s2")
+    assert await box.read("kept", max_bytes=1) == b"x"
+
+
+def test_a_sandbox_of_an_event_loop_that_ended_holds_nobody_up(tmp_path: Path) -> None:
+    backend = folder_sandboxes(Counting(), tmp_path, keep_days=None)
+
+    async def leave() -> None:
+        box = await backend.create("s1")
+        await box.write("file", b"x")
+        asyncio.ensure_future(box.exec(SAY, SandboxLimits()))  # noqa: RUF006 - it ends with the loop
+        await asyncio.sleep(0)
+
+    async def again() -> bytes:
+        box = await backend.create("s1")
+        data = await box.read("file", max_bytes=1)
+        await backend.aclose()
+        return data
+
+    asyncio.run(leave())
+    assert asyncio.run(again()) == b"x"
+
+
+def test_nothing_is_opened_where_nothing_can_be_contained(tmp_path: Path) -> None:
+    backend = folder_sandboxes(
+        Counting(SandboxUnavailableError("no kernel for it")), tmp_path, keep_days=None
+    )
+    with pytest.raises(SandboxUnavailableError):
+        asyncio.run(backend.create("s1"))
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_what_no_system_can_run_is_refused_before_it_is_tried(tmp_path: Path) -> None:
+    counting = Counting()
+    box = await folder_sandboxes(counting, tmp_path, keep_days=None).create("s1")
+    with pytest.raises(SandboxError, match="NUL"):
+        await box.exec(Program(("a\0b",)), SandboxLimits())
+    assert counting.most == 0

@@ -1,0 +1,43 @@
+"""One message of the view, and what is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+Survival: TypeAlias = Literal["pinned", "replayable", "normal"]
+
+SUMMARY_SEQ: Final = 0
+"""The ``seq`` of the summary, which is no message of the history."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One message of the view.
+
+    Args:
+        seq: its place in the history, from 1; 0 for the summary.
+        message: as it is shown.
+        tokens: of ``message``.
+        survival: ``pinned`` stays for ever, ``replayable`` can be fetched again, ``normal`` neither.
+        source: ``user``, ``assistant``, ``tool:NAME``, ``system`` or ``summary``.
+    """
+
+    seq: int
+    message: BaseMessage
+    tokens: int = 0
+    survival: Survival = "normal"
+    source: str = ""
+
+
+def source_of(message: BaseMessage) -> str:
+    """``user``, ``assistant``, ``system`` or ``tool:NAME``."""
+    if message.type == "tool":
+        return f"tool:{message.name or ''}"
+    return _SOURCES.get(message.type, message.type)
+
+
+_SOURCES: Final = {"human": "user", "ai": "assistant"}

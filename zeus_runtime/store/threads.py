@@ -1,0 +1,63 @@
+"""A session's thread: its row, and whether it may be worked on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, and_, select
+
+from zeus_runtime.errors import UsageError
+from zeus_runtime.store.tables import ArchiveRow, ThreadRow
+
+_thread = ThreadRow.__table__  # type: ignore[attr-defined]
+_archive = ArchiveRow.__table__  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A session's place in the log."""
+
+    key: int
+    session: str
+
+
+def here(thread: Thread) -> ColumnElement[bool]:
+    """The thread's own row: SQLite gives a deleted one's key to the next."""
+    return and_(_thread.c.key == thread.key, _thread.c.session == thread.session)
+
+
+def key_of(connection: Connection, session: str, *, archived: bool = False) -> int | None:
+    """The key of a session's thread; None if there is none.
+
+    Args:
+        archived: whether it may be archived.
+
+    Raises:
+        UsageError: it is archived.
+    """
+    query = (
+        select(_thread.c.key, _archive.c.archived_ms).outerjoin(_archive).where(_thread.c.session == session)
+    )
+    found = connection.execute(query).first()
+    if found is None:
+        return None
+    if found[1] is not None and not archived:
+        raise _archived(session)
+    return int(found[0])
+
+
+def refuse_archived(connection: Connection, thread: Thread) -> None:
+    """See to it that the session is not archived.
+
+    Raises:
+        UsageError: it is.
+    """
+    packed = select(_archive.c.thread).where(_archive.c.thread == thread.key)
+    if connection.execute(packed).first() is not None:
+        raise _archived(thread.session)
+
+
+def _archived(session: str) -> UsageError:
+    return UsageError(
+        f"the session {session} is archived", remedy=f"`zeus sessions restore {session}` brings it back."
+    )

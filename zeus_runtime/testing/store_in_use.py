@@ -1,0 +1,213 @@
+"""A vector store in use: the database beside it, items to keep in it, and what arithmetic says it should find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemoryType, Scope
+from zeus_runtime.memory.permissions import reach
+from zeus_runtime.memory.vectors import AtHand, Entry, VectorQuery, VectorStore
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from sqlalchemy import Connection, Engine
+
+T = TypeVar("T")
+
+ANN: Final = Caller("ann", "apollo", "owner", "s1")
+"""Who asks unless another one is named."""
+
+_WHEN: Final = datetime(2026, 1, 1, tzinfo=UTC)
+_ROUNDING: Final = 1e-5
+
+
+@contextmanager
+def opened(
+    folder: Path, open_store: Callable[[Path], VectorStore], open_engine: Callable[[Path], Engine]
+) -> Iterator[StoreInUse]:
+    """A store in ``folder``, prepared twice, as whoever comes second does; closed afterwards."""
+    from zeus_runtime.memory.records import begin_write
+    from zeus_runtime.store.memory_tables import create_memory_tables
+
+    engine = open_engine(folder)
+    store = open_store(folder)
+
+    def prepare(connection: Connection) -> None:
+        begin_write(connection)
+        create_memory_tables(connection)
+        store.prepare(connection)
+        store.prepare(connection)
+
+    in_use = StoreInUse(store, engine, lambda: opened(folder, open_store, open_engine))
+    try:
+        in_use.run(prepare)
+        yield in_use
+    finally:
+        store.close()
+        engine.dispose()
+
+
+def unit_vectors(count: int, *, dimension: int, seed: int = 1) -> NDArray[np.float32]:
+    """Random directions, ``count`` by ``dimension``."""
+    import numpy as np
+
+    found = np.random.default_rng(seed).standard_normal((count, dimension))
+    return np.asarray(found / np.linalg.norm(found, axis=1, keepdims=True), np.float32)
+
+
+@dataclass(frozen=True)
+class StoreInUse:
+    """A vector store with the database that it is given connections of, whose rows are there before their vectors.
+
+    Args:
+        store: what is tested.
+        engine: the database.
+        again: opens another store on the same place.
+    """
+
+    store: VectorStore
+    engine: Engine
+    again: Callable[[], AbstractContextManager[StoreInUse]]
+
+    def run(self, work: Callable[[Connection], T]) -> T:
+        """Do it in one transaction."""
+        with self.engine.connect() as connection, connection.begin():
+            return work(connection)
+
+    def put(self, pairs: Sequence[tuple[MemoryItem, NDArray[np.float32]]], *, model: str = "model-a") -> None:
+        """Write the rows of items and put their vectors, in one transaction."""
+
+        def work(connection: Connection) -> None:
+            self._write(connection, pairs, model)
+
+        self.run(work)
+
+    def _write(
+        self, connection: Connection, pairs: Sequence[tuple[MemoryItem, NDArray[np.float32]]], model: str
+    ) -> None:
+        from zeus_runtime.memory import records
+
+        records.begin_write(connection)
+        entries = []
+        for item, vector in pairs:
+            embedding = Embedding(model, len(vector))
+            embedded = replace(item, embedding=embedding)
+            place = records.changed(connection, records.lock_place(connection, item.scope, item.scope_id))
+            if not records.exists(connection, item.id):
+                records.write(connection, embedded, place)
+            else:
+                records.rewrite(connection, embedded, place)
+            entries.append(Entry(embedded, embedding, vector))
+        self.store.put(connection, entries)
+
+    def roll_back(
+        self,
+        pairs: Sequence[tuple[MemoryItem, NDArray[np.float32]]],
+        *,
+        remove: Sequence[str],
+        query: NDArray[np.float32],
+    ) -> None:
+        """Put and remove, look, and give it all up."""
+        with self.engine.connect() as connection, connection.begin() as transaction:
+            self._write(connection, pairs, "model-a")
+            self.store.remove(connection, remove)
+            seen = {each for each, _ in self.store.nearest(connection, _query(query, ANN))}
+            transaction.rollback()
+        assert seen == {item.id for item, _ in pairs}, "a transaction sees what it wrote itself"
+
+    def remove(self, ids: Sequence[str]) -> None:
+        """Remove vectors, whose rows stay."""
+        from zeus_runtime.memory import records
+
+        def work(connection: Connection) -> None:
+            records.begin_write(connection)
+            self.store.remove(connection, ids)
+
+        self.run(work)
+
+    def nearest(
+        self,
+        vector: NDArray[np.float32],
+        *,
+        caller: Caller = ANN,
+        model: str = "model-a",
+        memory_type: MemoryType | None = None,
+        first: int | None = None,
+        at_least: float = -1.0,
+    ) -> list[tuple[str, float]]:
+        """The ids and cosines of what a caller finds, nearest first."""
+        query = replace(_query(vector, caller, model), memory_type=memory_type, at_least=at_least)
+        return self.run(lambda connection: list(islice(self.store.nearest(connection, query), first)))
+
+    def cosines(
+        self, vector: NDArray[np.float32], ids: Sequence[str], *, caller: Caller = ANN
+    ) -> dict[str, float]:
+        """The cosines; where the store has its vectors at hand, it says the same of them by slots."""
+
+        def work(connection: Connection) -> dict[str, float]:
+            query = _query(vector, caller)
+            cosines, parts = self.store.cosines(connection, query, ids), self.store.at_hand(connection, query)
+            if parts is not None:
+                assert len(parts) == len(query.reach)
+                by_slots = _by_slots(parts, ids)
+                assert by_slots.keys() == cosines.keys()
+                assert all(abs(by_slots[each] - cosines[each]) < _ROUNDING for each in cosines)
+            return cosines
+
+        return self.run(work)
+
+    def ids(self) -> set[str]:
+        """Of all that the store keeps."""
+        return self.run(self.store.ids)
+
+
+def _by_slots(parts: Sequence[AtHand], ids: Sequence[str]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for part in parts:
+        slots = part.slots(ids)
+        cosines, bounds = part.cosines(slots[slots >= 0]), part.at_most()[slots[slots >= 0]]
+        assert (bounds >= cosines).all()
+        here = [each for each, slot in zip(ids, slots, strict=True) if slot >= 0]
+        assert {part.ids(0)[slot] for slot in slots if slot >= 0} == set(here)
+        within = {each: cosine for each, cosine in zip(here, cosines.tolist(), strict=True) if cosine >= -2}
+        assert not found.keys() & within.keys()
+        found |= within
+    return found
+
+
+def _query(vector: NDArray[np.float32], caller: Caller, model: str = "model-a") -> VectorQuery:
+    return VectorQuery(vector, Embedding(model, len(vector)), reach(caller, "read"), caller.user_id)
+
+
+def some_item(
+    item_id: str, scope: Scope = "user", scope_id: str = "ann", created_by: str = "ann", **more: Any
+) -> MemoryItem:
+    """A memory."""
+    values = {"memory_type": "fact", **more}
+    return MemoryItem(
+        id=item_id,
+        content=f"the text of {item_id}",
+        scope=scope,
+        scope_id=scope_id,
+        created_by=created_by,
+        source="user",
+        confidence=1.0,
+        created_at=_WHEN,
+        updated_at=_WHEN,
+        **values,
+    )
+
+
+def nearest_first(vectors: NDArray[np.float32], query: NDArray[np.float32]) -> list[str]:
+    """``m0``, ``m1``, … by exact cosines, as nothing but arithmetic says."""
+    import numpy as np
+
+    cosines = np.asarray(vectors, np.float64) @ np.asarray(query, np.float64)
+    return [f"m{number}" for number in np.argsort(-cosines, kind="stable")]
