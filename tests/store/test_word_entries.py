@@ -38,8 +38,8 @@ def test_the_owner_makes_it_and_others_use_it(url: str) -> None:
             assert entries(connection, 1, ["1_word"], "of the place") == {}
         with connected(url) as connection, connection.begin():
             before = connection.execute(text("SHOW lock_timeout")).scalar_one()
-            assert prepare_words(connection) == "by function"
-            assert prepare_words(connection) == "by function"
+            assert prepare_words(connection) == "by the index"
+            assert prepare_words(connection) == "by the index"
             assert connection.execute(text("SHOW lock_timeout")).scalar_one() == before
         with connected(restricted) as connection, connection.begin():
             assert prepare_words(connection) == "behind the wall"
@@ -53,8 +53,8 @@ def test_tables_in_use_are_left_for_the_next_one(url: str) -> None:
         writing.execute(text("SET enable_seqscan = off"))
         writing.execute(text("SELECT count(*) FROM memory_item WHERE words @@ 'x'::tsquery"))
         with opening.begin():
-            assert prepare_words(opening) == "by function"
+            assert prepare_words(opening) == "by the index"
         assert execute(url, AT_ONCE) == [(False,)]
     with connected(url) as later, later.begin():
-        assert prepare_words(later) == "by function"
+        assert prepare_words(later) == "by the index"
     assert execute(url, AT_ONCE) == [(True,)]

@@ -82,6 +82,14 @@ SELECT set_config('zeus.user_id', %(user)s, true), set_config('zeus.project_id',
   set_config('zeus.role', %(role)s, true), set_config('zeus.upkeep', %(upkeep)s, true)"""
 
 
+def seen(table: str) -> str:
+    """What the policy lets be seen of one of the ``SECURED`` tables, as a condition on its columns.
+
+    For functions of the tables' owner, whom no policy holds back.
+    """
+    return f"({_EVERYTHING} OR {_RULES[table]['SELECT']})"
+
+
 def policies(table: str) -> list[str]:
     """The statements that secure a table; they replace what was there."""
     statements = [f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"]

@@ -59,12 +59,17 @@ def where_words(connection: Connection, place: int, words: Sequence[str], way: W
             for term, word in terms.items()
         }
     found = dict.fromkeys(words, (_NO_KEYS, _NO_COUNTS))
-    for term, (keys, counts) in entries(connection, place, list(terms), way).items():
-        found[terms[term]] = (
-            np.frombuffer(keys, ">i8").astype(np.int64),
-            np.frombuffer(counts, ">i4").astype(np.float64),
-        )
+    for term, (packed, repeated) in entries(connection, place, list(terms), way).items():
+        keys = np.frombuffer(packed, ">i8").astype(np.int64)
+        keys.sort()
+        counts = np.ones(len(keys))
+        often = np.frombuffer(repeated, _OFTEN)
+        counts[np.searchsorted(keys, often["key"])] = often["often"]
+        found[terms[term]] = keys, counts
     return found
+
+
+_OFTEN: Final = np.dtype([("key", ">i8"), ("often", ">i4")])
 
 
 def where_all_words(connection: Connection, place: int) -> dict[str, str] | None:
