@@ -13,7 +13,22 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import and_, bindparam, delete, false, func, insert, literal, or_, select, text, update
+from sqlalchemy import (
+    ARRAY,
+    Text,
+    and_,
+    any_,
+    bindparam,
+    delete,
+    false,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemoryType, Scope, Status
 from zeus_runtime.memory.normalise import duplicate_key
@@ -251,6 +266,9 @@ def by_ids(
     """Those of ``ids`` that are within the reach."""
     found: dict[str, MemoryItem] = {}
     wanted = list(ids)
+    if wanted and connection.dialect.name == "postgresql":
+        rows = _any(_shape(parts)).rows(connection, {"ids": wanted, **_whose(parts, user_id)})
+        return {row[0]: item_of(row) for row in rows}
     if 0 < len(wanted) <= _FEW:
         values = {**_listed(wanted), **_whose(parts, user_id), "digest": ""}
         rows = _few(_shape(parts)).rows(connection, values)
@@ -285,6 +303,13 @@ def _by_ids(parts: tuple[Reach, ...], user_id: str) -> Select[Any]:
 
 _Shape: TypeAlias = tuple[tuple[Scope, tuple[Grant, ...]], ...]
 """A reach without whose it is."""
+
+
+@lru_cache(64)
+def _any(shape: _Shape) -> Prepared:
+    """A server takes a list of any length, in half the time that it takes to plan one by one."""
+    ids = ITEM.c.id == any_(bindparam("ids", type_=ARRAY(Text)))
+    return Prepared(select(*_READ).where(ids, _within(shape, bindparam)))
 
 
 @lru_cache(64)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from zeus_runtime.store.prepared import server_driver
+
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
@@ -131,4 +133,4 @@ def act_for_upkeep(connection: Connection) -> None:
 
 def _say(connection: Connection, **values: str) -> None:
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(_SAY, values)
+        server_driver(connection).execute(_SAY, values)

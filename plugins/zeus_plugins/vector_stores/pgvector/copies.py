@@ -38,8 +38,7 @@ _COUNT: Final = """
 INSERT INTO memory_vector_pg_place AS place (scope, scope_id, changes, removals) VALUES (%s, %s, 1, 0)
 ON CONFLICT (scope, scope_id) DO UPDATE SET changes = place.changes + 1"""
 _COUNTS: Final = """
-SELECT scope, scope_id, changes, removals FROM memory_vector_pg_place
-WHERE (scope, scope_id) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
+SELECT scope, scope_id, changes, removals FROM memory_vector_pg_place WHERE (scope, scope_id) IN ({places})"""
 _OF: Final = (
     "FROM memory_vector_pg WHERE scope = %(scope)s AND scope_id = %(scope_id)s AND model = %(model)s"
     " AND dimension = %(dimension)s"
@@ -126,8 +125,11 @@ class Copies:
     def _refresh(self, raw: Any, keys: Sequence[_Key]) -> None:
         if not keys:
             return
-        places = list(zip(*{key[:2] for key in keys}, strict=True))
-        counts = {row[:2]: row[2:] for row in raw.execute(_COUNTS, [list(each) for each in places])}
+        places = {key[:2] for key in keys}
+        query = _COUNTS.format(places=", ".join(["(%s, %s)"] * len(places)))
+        counts = {
+            row[:2]: row[2:] for row in raw.execute(query, [each for place in places for each in place])
+        }
         for key in keys:
             self._copies.move_to_end(key)
             try:
