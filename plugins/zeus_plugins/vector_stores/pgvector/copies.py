@@ -31,8 +31,8 @@ _Key: TypeAlias = tuple[str, str, str, Embedding]
 PATIENCE: Final = 2
 """A place's vectors are read at its so manieth question: one question is cheaper asked of the server."""
 _RECOUNT: Final = 256
-_HEADS: Final = 1.5
-"""What a copy takes beside the vectors: heads, ids and room to grow."""
+_HEADS: Final = 1.75
+"""What a copy takes beside the vectors: two heads, ids and room to grow."""
 
 _COUNT: Final = """
 INSERT INTO memory_vector_pg_place AS place (scope, scope_id, changes, removals) VALUES (%s, %s, 1, 0)
@@ -185,6 +185,7 @@ class _Kept(AtHand):
     def __init__(self, shelf: Shelf, visible: NDArray[np.bool_], query: VectorQuery) -> None:
         self.kept = shelf
         self._shelf, self._visible, self._vector = shelf, visible, query.vector
+        self._bounds = np.zeros(0, np.float32)
 
     def ids(self, start: int) -> Sequence[str]:
         return self._shelf.ids(start)
@@ -193,7 +194,12 @@ class _Kept(AtHand):
         return self._shelf.slots(ids)
 
     def at_most(self) -> NDArray[np.float32]:
-        return np.where(self._visible, self._shelf.at_most(self._vector), np.float32(-np.inf))
+        self._bounds = self._shelf.at_most(self._vector)
+        self._bounds[~self._visible] = -np.inf
+        return self._bounds
+
+    def at_most_of(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
+        return self._shelf.closer(slots, self._bounds[slots], self._vector)
 
     def cosines(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
         cosines = self._shelf.compared(slots, self._vector)

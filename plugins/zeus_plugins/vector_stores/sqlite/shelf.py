@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -48,6 +48,7 @@ class Shelf:
         self._heads: Vectors = np.zeros((0, HEAD), np.float32)
         self._rests: Vectors = np.zeros(0, np.float32)
         self._headed = 0
+        self._second: _Second | None = None
         self._skip = 0
         self._masks: dict[object, NDArray[np.bool_]] = {}
 
@@ -57,7 +58,7 @@ class Shelf:
     @property
     def size(self) -> int:
         """Bytes."""
-        return self._vectors.nbytes + self._heads.nbytes
+        return self._vectors.nbytes + self._heads.nbytes + (self._second.heads.nbytes if self._second else 0)
 
     @property
     def there(self) -> NDArray[np.bool_]:
@@ -136,6 +137,21 @@ class Shelf:
         if len(self) >= _LEAST and self._dimension >= 2 * HEAD:
             return self._bounds(query)
         return np.asarray(_product(self._vectors[: len(self)], query) + np.float32(_ROUNDING))
+
+    def closer(self, slots: NDArray[np.intp], bounds: Vectors, query: Vectors) -> Vectors:
+        """Of these slots, whose ``at_most`` is given, what the cosine cannot exceed by twice as many coordinates."""
+        if self._directions is None or self._dimension < 3 * HEAD or len(slots) > len(self) // _DEAR:
+            return bounds
+        if self._second is None:
+            self._second = _Second(_directions(self._vectors[: len(self)], self._directions))
+        second = self._second
+        second.complete(self._vectors[: len(self)], self._rests)
+        head, more = _product(self._directions, query), _product(second.directions, query)
+        square = float(head @ head)
+        rest = float(np.sqrt(max(0.0, 1.0 - square))) + _ROUNDING
+        left = float(np.sqrt(max(0.0, 1.0 - square - float(more @ more)))) + _ROUNDING
+        inner = bounds - self._rests[slots] * np.float32(rest) + _product(second.heads[slots], more)
+        return np.asarray(np.minimum(bounds, inner + second.rests[slots] * np.float32(left)))
 
     def compared(self, slots: NDArray[np.intp], query: Vectors) -> Vectors:
         """The cosines of these slots."""
@@ -239,9 +255,10 @@ class Shelf:
         assert self._directions is not None
         head = _product(self._directions, query)
         rest = float(np.sqrt(max(0.0, 1.0 - float(head @ head))))
-        return np.asarray(
-            _product(self._heads[: len(self)], head) + self._rests[: len(self)] * np.float32(rest + _ROUNDING)
-        )
+        bounds = self._rests[: len(self)] * np.float32(rest + _ROUNDING)
+        bounds += _product(self._heads[: len(self)], head)
+        bounds += np.float32(_ROUNDING)
+        return bounds
 
     def _complete_heads(self) -> None:
         if self._directions is None:
@@ -252,14 +269,41 @@ class Shelf:
         start, end = self._headed, len(self)
         if start < end:
             new = self._vectors[start:end]
-            if len(new) < _SAMPLE:
-                heads = np.stack([_product(self._directions, vector) for vector in new])
-            else:
-                heads = new @ self._directions.T
+            heads = _headed(new, self._directions)
             self._heads[start:end] = heads
             squares = np.einsum("ij,ij->i", heads, heads)
             self._rests[start:end] = np.sqrt(np.maximum(0.0, 1.0 - squares)) + _ROUNDING
             self._headed = end
+
+
+class _Second:
+    """The second heads of a shelf's vectors, and the lengths of what is left then."""
+
+    def __init__(self, directions: Vectors) -> None:
+        self.directions = directions
+        self.heads: Vectors = np.zeros((0, HEAD), np.float32)
+        self.rests: Vectors = np.zeros(0, np.float32)
+        self._headed = 0
+
+    def complete(self, vectors: Vectors, first_rests: Vectors) -> None:
+        """Bring them up to date with the shelf's vectors and with what the first heads leave."""
+        start, end = self._headed, len(vectors)
+        if end > len(self.heads):
+            room = end + end // 8 + 64
+            self.heads, self.rests = _grown(self.heads, start, room), _grown(self.rests, start, room)
+        if start < end:
+            self.heads[start:end] = _headed(vectors[start:end], self.directions)
+            squares = np.einsum("ij,ij->i", self.heads[start:end], self.heads[start:end])
+            self.rests[start:end] = (
+                np.sqrt(np.maximum(0.0, first_rests[start:end] ** 2 - squares)) + _ROUNDING
+            )
+            self._headed = end
+
+
+def _headed(vectors: Vectors, directions: Vectors) -> Vectors:
+    if len(vectors) < _SAMPLE:
+        return np.stack([_product(directions, vector) for vector in vectors])
+    return vectors @ directions.T
 
 
 def _grown(array: NDArray[_T], taken: int, room: int) -> NDArray[_T]:
@@ -297,15 +341,22 @@ def _nearest_first(cosines: Vectors, slots: NDArray[np.intp]) -> NDArray[np.intp
     return np.lexsort((slots, -cosines))
 
 
-def _directions(vectors: Vectors) -> Vectors:
+def _directions(vectors: Vectors, first: Vectors | None = None) -> Vectors:
     """64 orthonormal directions, shape (64, dimension), that hold most of what a sample of the vectors is made of.
 
     Subspace iteration; how good they are decides about the time that is saved, never about the result.
+
+    Args:
+        first: directions to which all shall be orthogonal.
     """
     step = max(1, len(vectors) // _SAMPLE)
-    sample = vectors[::step][:_SAMPLE]
+    sample: Vectors = vectors[::step][:_SAMPLE]
+    if first is not None:
+        sample = sample - (sample @ first.T) @ first
     start = np.random.default_rng(0).standard_normal((vectors.shape[1], HEAD)).astype(np.float32)
-    found = np.linalg.qr(start)[0]
+    found: NDArray[Any] = np.linalg.qr(start)[0]
     for _ in range(4):
-        found = np.linalg.qr(sample.T @ (sample @ found))[0]
+        found = sample.T @ (sample @ found)
+        # Together with the first ones: where the sample has no more directions, any come that are orthogonal to these.
+        found = np.linalg.qr(found if first is None else np.hstack([first.T, found]))[0][:, -HEAD:]
     return np.ascontiguousarray(found.T, dtype=np.float32)
