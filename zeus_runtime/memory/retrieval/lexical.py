@@ -160,8 +160,7 @@ def _scores(
         weight = math.log(1 + (texts - having + 0.5) / (having + 0.5))
         best += weight
         for having_it, score, length, many in zip(found, scores, lengths, whole, strict=True):
-            if len(having_it):
-                score[having_it.slots] += length.shares(having_it, weight * (K1 + 1), whole=many)
+            length.add(score, word, having_it, weight * (K1 + 1), whole=many)
     for score in scores:
         score /= best
         np.minimum(score, 1.0, out=score)

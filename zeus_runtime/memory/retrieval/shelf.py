@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, select
 
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES
 from zeus_runtime.memory.permissions import Grant
-from zeus_runtime.memory.retrieval.fusion import K1, B
+from zeus_runtime.memory.retrieval.lengths import Lengths
 from zeus_runtime.memory.retrieval.packed_items import ALWAYS_MS, Columns, packed_items
 from zeus_runtime.memory.retrieval.words import counted, indexed_words, where_all_words, where_words
 from zeus_runtime.store.memory_tables import GONE, ITEM
@@ -130,36 +130,6 @@ def grown(column: NDArray[Any], taken: int, room: int) -> NDArray[Any]:
     new = np.zeros(room, column.dtype)
     new[:taken] = column[:taken]
     return new
-
-
-class Lengths:
-    """What the lengths of a shelf's texts make of BM25, of which so many words are the mean."""
-
-    def __init__(self, words: NDArray[np.float64], mean: float) -> None:
-        self.words, self.mean = words, mean
-        self._whole: NDArray[np.float64] | None = None
-        self._once = words
-
-    def shares(self, entries: Entries, weight: float, *, whole: bool) -> NDArray[np.float64]:
-        """What a word of this weight adds to the score of each slot that has it.
-
-        Args:
-            whole: whether it pays to compute it for all slots, once, and not for those of each word.
-        """
-        if whole and self._whole is None:
-            self._whole = self._long(self.words)
-            self._once = 1.0 + self._whole
-        slots = entries.slots
-        if self._whole is None:
-            long = self._long(self.words[slots])
-        elif entries.once:
-            return np.asarray(weight / self._once[slots])
-        else:
-            long = self._whole[slots]
-        return np.asarray(weight * entries.counts / (entries.counts + long))
-
-    def _long(self, words: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(K1 * (1 - B + B * words / self.mean) if self.mean else np.full(len(words), K1))
 
 
 class Shelf:

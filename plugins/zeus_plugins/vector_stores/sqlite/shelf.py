@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -350,11 +350,11 @@ def _directions(vectors: Vectors, first: Vectors | None = None) -> Vectors:
         first: directions to which all shall be orthogonal.
     """
     step = max(1, len(vectors) // _SAMPLE)
-    sample: Vectors = vectors[::step][:_SAMPLE]
+    sample: NDArray[np.floating] = vectors[::step][:_SAMPLE]
     if first is not None:
         sample = sample - (sample @ first.T) @ first
     start = np.random.default_rng(0).standard_normal((vectors.shape[1], HEAD)).astype(np.float32)
-    found: NDArray[Any] = np.linalg.qr(start)[0]
+    found: NDArray[np.floating] = np.linalg.qr(start)[0]
     for _ in range(4):
         found = sample.T @ (sample @ found)
         # Together with the first ones: where the sample has no more directions, any come that are orthogonal to these.
