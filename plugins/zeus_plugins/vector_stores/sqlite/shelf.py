@@ -269,7 +269,7 @@ class Shelf:
         start, end = self._headed, len(self)
         if start < end:
             new = self._vectors[start:end]
-            heads = _headed(new, self._directions)
+            heads = _products(new, self._directions)
             self._heads[start:end] = heads
             squares = np.einsum("ij,ij->i", heads, heads)
             self._rests[start:end] = np.sqrt(np.maximum(0.0, 1.0 - squares)) + _ROUNDING
@@ -292,18 +292,12 @@ class _Second:
             room = end + end // 8 + 64
             self.heads, self.rests = _grown(self.heads, start, room), _grown(self.rests, start, room)
         if start < end:
-            self.heads[start:end] = _headed(vectors[start:end], self.directions)
+            self.heads[start:end] = _products(vectors[start:end], self.directions)
             squares = np.einsum("ij,ij->i", self.heads[start:end], self.heads[start:end])
             self.rests[start:end] = (
                 np.sqrt(np.maximum(0.0, first_rests[start:end] ** 2 - squares)) + _ROUNDING
             )
             self._headed = end
-
-
-def _headed(vectors: Vectors, directions: Vectors) -> Vectors:
-    if len(vectors) < _SAMPLE:
-        return np.stack([_product(directions, vector) for vector in vectors])
-    return vectors @ directions.T
 
 
 def _grown(array: NDArray[_T], taken: int, room: int) -> NDArray[_T]:
@@ -330,6 +324,25 @@ def _product(matrix: Vectors, vector: Vectors) -> Vectors:
     return product
 
 
+_TOGETHER: Final = 16
+"""Rows of a product of two matrices that OpenBLAS does not deal out to threads."""
+
+
+def _products(matrix: Vectors, directions: Vectors) -> Vectors:
+    """``matrix @ directions.T`` on one thread."""
+    rows, dimension = matrix.shape
+    whole = rows - rows % _TOGETHER
+    columns = np.ascontiguousarray(directions.T)
+    products = np.empty((rows, len(directions)), np.float32)
+    np.matmul(
+        matrix[:whole].reshape(-1, _TOGETHER, dimension),
+        columns,
+        out=products[:whole].reshape(-1, _TOGETHER, len(directions)),
+    )
+    products[whole:] = matrix[whole:] @ columns
+    return products
+
+
 def _greatest(values: Vectors, count: int) -> NDArray[np.intp]:
     """The places of the ``count`` greatest values and of their equals, the greatest first, of equals the first."""
     least = np.partition(values, len(values) - count)[len(values) - count]
@@ -350,13 +363,43 @@ def _directions(vectors: Vectors, first: Vectors | None = None) -> Vectors:
         first: directions to which all shall be orthogonal.
     """
     step = max(1, len(vectors) // _SAMPLE)
-    sample: NDArray[np.floating] = vectors[::step][:_SAMPLE]
+    sample = vectors[::step][:_SAMPLE]
+    sample = sample[: len(sample) - len(sample) % _TOGETHER]
+    blocks = sample.reshape(-1, _TOGETHER, sample.shape[1])
+    found = np.random.default_rng(0).standard_normal((HEAD, sample.shape[1])).astype(np.float32)
+    for _ in range(_ROUNDS):
+        shares = _products(sample, found).reshape(-1, _TOGETHER, HEAD)
+        found = _orthonormal(np.matmul(shares.transpose(0, 2, 1), blocks).sum(axis=0), first)
+    return found
+
+
+_ROUNDS: Final = 4
+
+
+def _orthonormal(rows: Vectors, first: Vectors | None) -> Vectors:
+    """Orthonormal rows that span what ``rows`` span beside those of ``first``, and any where that is less.
+
+    Gram and Schmidt, each row twice: LAPACK's decomposition of so small a matrix starts threads that wait busily, and
+    takes up to a hundred times as long.
+    """
+    known = 0 if first is None else len(first)
+    dimension = rows.shape[1]
+    found = np.zeros((known + len(rows), dimension))
     if first is not None:
-        sample = sample - (sample @ first.T) @ first
-    start = np.random.default_rng(0).standard_normal((vectors.shape[1], HEAD)).astype(np.float32)
-    found: NDArray[np.floating] = np.linalg.qr(start)[0]
-    for _ in range(4):
-        found = sample.T @ (sample @ found)
-        # Together with the first ones: where the sample has no more directions, any come that are orthogonal to these.
-        found = np.linalg.qr(found if first is None else np.hstack([first.T, found]))[0][:, -HEAD:]
-    return np.ascontiguousarray(found.T, dtype=np.float32)
+        found[:known] = first
+    spare = np.random.default_rng(1)
+    for place, row in enumerate(rows.astype(np.float64), known):
+        length = float(np.linalg.norm(row))
+        while True:
+            left = row / length if length else row
+            for _ in range(2):
+                left = left - (found[:place] @ left) @ found[:place]
+            rest = float(np.linalg.norm(left))
+            if rest > _LITTLE:
+                break
+            row, length = spare.standard_normal(dimension), 1.0
+        found[place] = left / rest
+    return found[known:].astype(np.float32)
+
+
+_LITTLE: Final = 1e-4
