@@ -270,7 +270,9 @@ class Shelf:
         column["words"][start:end] = new.words
         column["valid_from"][start:end] = new.valid_from
         column["valid_until"][start:end] = new.valid_until
-        column["owner"][start:end] = [self._owners.setdefault(each, len(self._owners)) for each in new.owners]
+        for owner in dict.fromkeys(new.owners):
+            self._owners.setdefault(owner, len(self._owners))
+        column["owner"][start:end] = list(map(self._owners.__getitem__, new.owners))
         column["visibility"][start:end] = new.visibilities
         column["memory_type"][start:end] = new.types
         column["there"][start:end] = True

@@ -226,11 +226,11 @@ class _Copy:
             self._begin()  # a database that was restored, or too many empty slots
         values = _values(key)
         kind = np.dtype([("head", ">i2", 2), ("vector", ">f4", self._dimension)])
-        blocks = raw.execute(_READ, {**values, "since": self._changes}, binary=True)
-        for ids, types, visibilities, owners, packed in blocks:
+        blocks = raw.execute(_READ, {**values, "since": self._changes}, binary=True).fetchall()
+        self.shelf.make_room(sum(len(ids) for ids, *_ in blocks))
+        for ids, *columns, packed in blocks:
             vectors = np.frombuffer(packed, kind)["vector"].astype(np.float32)
-            figures = [[number(each) for each in column] for column in (types, visibilities, owners)]
-            self.shelf.add(ids, vectors, figures)
+            self.shelf.add(ids, vectors, [_numbers(column, number) for column in columns])
             self._ids.update(ids)
         if removals != self._removals:
             there = {row[0] for row in raw.execute(_IDS, values)}
@@ -238,6 +238,12 @@ class _Copy:
                 self.shelf.take_away(item_id)
             self._ids &= there
         self._changes, self._removals = changes, removals
+
+
+def _numbers(words: Sequence[str], number: _Number) -> list[int]:
+    """Of many words, of which few are different."""
+    known = {word: number(word) for word in set(words)}
+    return list(map(known.__getitem__, words))
 
 
 def _values(key: _Key) -> dict[str, Any]:

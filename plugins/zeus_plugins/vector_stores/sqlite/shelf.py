@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
@@ -84,21 +85,32 @@ class Shelf:
         """
         start, end = len(self), len(self) + len(ids)
         if end > len(self._vectors):
-            room = max(end, len(self._vectors) * 3 // 2 + 64) if start else end + end // 8 + 64
-            self._vectors = _grown(self._vectors, start, room)
-            self._there = _grown(self._there, start, room)
-            self._figures = [_grown(column, start, room) for column in self._figures]
-            if self._directions is not None:
-                self._heads = _grown(self._heads, start, room)
-                self._rests = _grown(self._rests, start, room)
-        for item_id, slot in zip(ids, range(start, end), strict=True):
-            self.take_away(item_id)
-            self._slots[item_id] = slot
+            self._grow(max(end, len(self._vectors) * 3 // 2 + 64) if start else end + end // 8 + 64)
+        if not self._slots.keys().isdisjoint(ids) or len(set(ids)) < len(ids):
+            for item_id, slot in zip(ids, range(start, end), strict=True):
+                self.take_away(item_id)
+                self._slots[item_id] = slot
+        else:
+            self._slots.update(zip(ids, range(start, end), strict=True))
         self._ids.extend(ids)
         self._vectors[start:end] = vectors
         self._there[start:end] = True
         for column, values in zip(self._figures, figures, strict=True):
             column[start:end] = values
+
+    def make_room(self, count: int) -> None:
+        """Do at once what adding so many would do little by little."""
+        if len(self) + count > len(self._vectors):
+            self._grow(len(self) + count + count // 8 + 64)
+
+    def _grow(self, room: int) -> None:
+        taken = len(self)
+        self._vectors = _grown(self._vectors, taken, room)
+        self._there = _grown(self._there, taken, room)
+        self._figures = [_grown(column, taken, room) for column in self._figures]
+        if self._directions is not None:
+            self._heads = _grown(self._heads, taken, room)
+            self._rests = _grown(self._rests, taken, room)
 
     def take_away(self, item_id: str) -> None:
         """Leave an item out from now on."""
@@ -130,7 +142,7 @@ class Shelf:
 
     def slots(self, ids: Sequence[str]) -> NDArray[np.intp]:
         """Where these items are; -1 where they are not here."""
-        return np.array([self._slots.get(each, -1) for each in ids], np.intp)
+        return np.fromiter(map(self._slots.get, ids, repeat(-1)), np.intp, len(ids))
 
     def at_most(self, query: Vectors) -> Vectors:
         """By slot, what the cosine cannot exceed, however it is rounded."""
