@@ -22,6 +22,7 @@ from zeus_runtime.memory.retrieval.fusion import Corpus, corpus, fusion, lexical
 from zeus_runtime.memory.retrieval.ranking import Ranked, rank
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
+from zeus_runtime.store.word_entries import prepare_words
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -136,6 +137,7 @@ async def fill(url: str, folder: Path, memories: Made) -> None:
     """Write them by ``COPY``, without the gate."""
     database = Database(url, directory=folder)
     await schema.ready(database)
+    await database.run(prepare_words)
     await database.run(PgVectorStore().prepare)
     await database.run(lambda connection: _write(connection, memories))
     await database.close()
@@ -191,7 +193,7 @@ def kept(on: str, name: str, fill_it: Callable[[str], None]) -> Iterator[str]:
     from sqlalchemy import make_url
 
     url = make_url(on).set(database=name).render_as_string(hide_password=False)
-    if not execute(on, f"SELECT FROM pg_database WHERE datname = '{name}'"):
+    if not execute(on, f"SELECT 1 FROM pg_database WHERE datname = '{name}'"):
         execute(on, f"CREATE DATABASE {name}")
         execute(url, "CREATE EXTENSION vector")
         fill_it(url)

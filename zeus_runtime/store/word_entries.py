@@ -45,10 +45,14 @@ AS $${_ENTRIES_OF.format_map(_SEEN)}$$"""
 
 # New words are found in the index at once: before, each search went through all that were not sorted into it yet.
 _AT_ONCE: Final = "ALTER INDEX memory_item_words SET (fastupdate = off)"
+# To note that a memory was used changes its row and no index, if the new version finds room beside the old one.
+_ROOM: Final = "ALTER TABLE memory_item SET (fillfactor = 85)"
 _STATE: Final = """
-SELECT pg_has_role(relowner, 'USAGE'), coalesce('fastupdate=off' = ANY (reloptions), false),
-  to_regprocedure('memory_words_seen(bigint, text[])') IS NOT NULL, row_security_active('memory_item')
-FROM pg_class WHERE oid = to_regclass('memory_item_words')"""
+SELECT pg_has_role(words.relowner, 'USAGE'), coalesce('fastupdate=off' = ANY (words.reloptions), false),
+  coalesce(item.reloptions::text LIKE '%%fillfactor=%%', false),
+  to_regprocedure('memory_words_seen(bigint, text[])') IS NOT NULL, row_security_active(item.oid)
+FROM pg_class AS words, pg_class AS item
+WHERE words.oid = to_regclass('memory_item_words') AND item.oid = to_regclass('memory_item')"""
 
 Way: TypeAlias = Literal["of the place", "by the index", "behind the wall"]
 """How entries are asked for: among the place's rows, by the index of words alone, or by the function."""
@@ -71,9 +75,10 @@ def prepare_words(connection: Connection) -> Way:
         state = connection.exec_driver_sql(_STATE).one_or_none()
     if state is None:
         return "of the place"
-    owned, at_once, there, secured = state
-    if owned and not at_once:
-        _find_new_words_at_once(connection)
+    owned, at_once, room, there, secured = state
+    missing = [each for each, is_set in ((_AT_ONCE, at_once), (_ROOM, room)) if not is_set]
+    if owned and missing:
+        _set(connection, missing)
     if owned and not there:
         connection.exec_driver_sql(_FUNCTION)
     if not secured:
@@ -84,20 +89,21 @@ def prepare_words(connection: Connection) -> Way:
     return "of the place"
 
 
-def _find_new_words_at_once(connection: Connection) -> None:
+def _set(connection: Connection, settings: Sequence[str]) -> None:
     """Where somebody writes all the while, the next one who opens memory will do it."""
     try:
         with connection.begin_nested():
             before = connection.exec_driver_sql("SELECT current_setting('lock_timeout')").scalar_one()
             connection.exec_driver_sql("SET LOCAL lock_timeout = '1s'")
-            connection.exec_driver_sql(_AT_ONCE)
+            for each in settings:
+                connection.exec_driver_sql(each)
             connection.exec_driver_sql(
                 "SELECT set_config('lock_timeout', %(before)s, true)", {"before": before}
             )
     except DBAPIError as error:
         if getattr(error.orig, "sqlstate", None) != _LOCKED:
             raise
-        _log.info("memory_item_words keeps its list of new words for now: its table is in use")
+        _log.info("memory_item and its index of words keep their settings for now: they are in use")
 
 
 _LOCKED: Final = "55P03"
