@@ -1,4 +1,4 @@
-"""How long memory takes with many items: ``python -m benchmarks.memory [--postgres] [ITEMS] [SCOPES]``.
+"""How long memory takes with many items: ``python -m benchmarks.memory [ITEMS] [SCOPES]``.
 
 50,000 made-up sentences, English and Chinese, of so many users, embedded by the bundled table; vectors of queries and
 of new texts are made beforehand, so what is timed is everything else: checks, transaction, both indexes, ranking. The
@@ -339,11 +339,6 @@ async def measure(count: int, scopes: int) -> None:
 
 def main() -> None:
     numbers = [int(each) for each in sys.argv[1:] if each.isdigit()]
-    if "--postgres" in sys.argv:
-        from benchmarks import memory_postgres
-
-        asyncio.run(memory_postgres.measure(numbers[0] if numbers else memory_postgres.ITEMS))
-        return
     for scopes in numbers[1:] or (50, 1):
         asyncio.run(measure(numbers[0] if numbers else ITEMS, scopes))
 

@@ -77,6 +77,10 @@ class AtHand(ABC):
     def at_most(self) -> NDArray[np.float32]:
         """By slot, what the cosine cannot exceed, its rounding included; -inf for what is not within the query."""
 
+    def at_most_of(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
+        """As ``at_most`` of these slots, after it and no higher: what takes less than to compare them is worth it."""
+        return self.cosines(slots)
+
     @abstractmethod
     def cosines(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
         """The cosines themselves; -inf for what is not within the query."""

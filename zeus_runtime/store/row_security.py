@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
+from zeus_runtime.store.prepared import server_driver
+
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
@@ -82,6 +84,14 @@ SELECT set_config('zeus.user_id', %(user)s, true), set_config('zeus.project_id',
   set_config('zeus.role', %(role)s, true), set_config('zeus.upkeep', %(upkeep)s, true)"""
 
 
+def seen(table: str) -> str:
+    """What the policy lets be seen of one of the ``SECURED`` tables, as a condition on its columns.
+
+    For functions of the tables' owner, whom no policy holds back.
+    """
+    return f"({_EVERYTHING} OR {_RULES[table]['SELECT']})"
+
+
 def policies(table: str) -> list[str]:
     """The statements that secure a table; they replace what was there."""
     statements = [f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY"]
@@ -123,4 +133,4 @@ def act_for_upkeep(connection: Connection) -> None:
 
 def _say(connection: Connection, **values: str) -> None:
     if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(_SAY, values)
+        server_driver(connection).execute(_SAY, values)

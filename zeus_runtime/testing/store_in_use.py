@@ -173,7 +173,9 @@ def _by_slots(parts: Sequence[AtHand], ids: Sequence[str]) -> dict[str, float]:
     for part in parts:
         slots = part.slots(ids)
         cosines, bounds = part.cosines(slots[slots >= 0]), part.at_most()[slots[slots >= 0]]
-        assert (bounds >= cosines).all()
+        closer = part.at_most_of(slots[slots >= 0])
+        assert (bounds >= closer).all()
+        assert (closer >= cosines).all()
         here = [each for each, slot in zip(ids, slots, strict=True) if slot >= 0]
         assert {part.ids(0)[slot] for slot in slots if slot >= 0} == set(here)
         within = {each: cosine for each, cosine in zip(here, cosines.tolist(), strict=True) if cosine >= -2}

@@ -63,6 +63,9 @@ class Cosines(AtHand):
     def at_most(self) -> Any:
         return self.values + self._slack
 
+    def at_most_of(self, slots: Any) -> Any:
+        return self.values[slots] + self._slack / 8
+
     def cosines(self, slots: Any) -> Any:
         self.compared += len(slots)
         return self.values[slots]
@@ -140,6 +143,16 @@ def test_of_many_only_those_are_compared_whose_bound_reaches_the_answer() -> Non
     found = best_at_hand([part], [vectors], Links(), Fused(Fusion()), 1)
     assert [each.id for each in found] == ["u77"]
     assert vectors.compared < 200
+
+
+def test_what_the_bounds_leave_gets_a_closer_bound_before_it_is_compared() -> None:
+    choose = np.random.default_rng(4)
+    items = [One(float(cosine), 0.0, 0.7, visible=True) for cosine in choose.uniform(0.2, 0.5, 20_000)]
+    part, vectors = part_of("u", items, 0.6)
+    vectors._slack = np.float32(0.3)
+    (found,) = best_at_hand([part], [vectors], Links(), Fused(Fusion()), 1)
+    assert found.id == f"u{max(range(20_000), key=lambda number: items[number].cosine or 0)}"
+    assert vectors.compared < 4_000
 
 
 def test_vectors_and_items_that_come_later_find_each_other() -> None:

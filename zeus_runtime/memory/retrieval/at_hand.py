@@ -2,12 +2,13 @@
 
 For every item there is an upper bound of its cosine, thus of its final score. The items with the greatest bounds are
 compared whole; the ``top_k``-th best score among them is a threshold, and whoever's bound is below it cannot be in the
-answer. What is left is compared whole too, so the result is what ranking everything would give.
+answer. What is left gets a closer bound, and what is left then is compared whole too, so the result is what ranking
+everything would give. Bounds are float32, a little higher than rounding can make them too low; scores are float64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 from weakref import WeakKeyDictionary
 
@@ -22,11 +23,15 @@ from zeus_runtime.memory.vectors import AtHand
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Bounds = NDArray[np.float32]
     Numbers = NDArray[np.float64]
     Slots = NDArray[np.intp]
 
 _FIRST: Final = 64
 """So many are compared whole before there is a threshold, then four times as many at once, and so on."""
+_ROUNDING: Final = np.float32(1e-5)
+_ROWS: Final = 64
+"""The greatest of many numbers are looked for among the greatest of each so many."""
 
 
 class Links:
@@ -88,27 +93,60 @@ def best_at_hand(
         return []
     possible = there[0].possible if len(there) == 1 else np.concatenate([each.possible for each in there])
     similarities, scores = np.full(len(possible), -np.inf), np.full(len(possible), -np.inf)
-    least, block = -np.inf, _FIRST
-    compared = np.zeros(0, np.intp)
-    while True:
-        rest = np.flatnonzero(possible >= least if least > -np.inf else possible > least)
-        if not len(rest):
-            break
-        if top_k is not None and len(rest) > block:
-            rest = rest[np.argpartition(-possible[rest], block)[:block]]
-        possible[rest] = -np.inf
-        for each in there:
-            here = rest[(rest >= each.start) & (rest < each.end)]
+    compared: list[Slots] = []
+    best: Slots = np.zeros(0, np.intp)
+    next_, block, least = _highest(possible, _FIRST if top_k is not None else len(possible)), _FIRST, -np.inf
+    while len(next_):
+        possible[next_] = -np.inf
+        for each, here in _parted(there, next_):
             similarities[here], scores[here] = each.compared(here, measure)
-        compared = np.concatenate([compared, rest])
-        least, block = kth(scores[compared], top_k), block * 4
-    best = compared[(scores[compared] >= least) & (scores[compared] > -np.inf)]
+        compared.append(next_)
+        known = np.concatenate(compared)
+        least = kth(scores[known], top_k)
+        best = known[(scores[known] >= least) & (scores[known] > -np.inf)]
+        rest = _reaching(possible, least)
+        if len(compared) == 1 and len(rest) > _FIRST:
+            for each, here in _parted(there, rest):
+                possible[here] = each.closer(here, measure)
+            rest = rest[_reaching(possible[rest], least)]
+        block *= 4
+        next_ = rest[_highest(possible[rest], block)]
     return [
         Found(each.id(slot), float(similarities[slot]))
-        for each in there
-        for slot in best.tolist()
-        if each.start <= slot < each.end
+        for each, here in _parted(there, best)
+        for slot in here.tolist()
     ]
+
+
+def _reaching(possible: Bounds, least: float) -> Slots:
+    """The places of all that may score at least so much."""
+    return np.flatnonzero(
+        possible >= np.float32(least) - _ROUNDING if least > -np.inf else possible > -np.inf
+    )
+
+
+def _parted(there: Sequence[_Bounded], slots: Slots) -> Iterator[tuple[_Bounded, Slots]]:
+    for each in there:
+        yield each, slots if len(there) == 1 else slots[(slots >= each.start) & (slots < each.end)]
+
+
+def _highest(possible: Bounds, count: int) -> Slots:
+    """The places of the ``count`` greatest of these numbers or about as many more, in no order; none that is -inf."""
+    width = len(possible) // _ROWS
+    places = (
+        np.flatnonzero(possible > -np.inf)
+        if width < 2 * count
+        else _not_below_columns(possible, width, count)
+    )
+    if len(places) > 2 * count:
+        places = places[np.argpartition(-possible[places], count)[:count]]
+    return places
+
+
+def _not_below_columns(possible: Bounds, width: int, count: int) -> Slots:
+    """All that is not below the ``count``-th greatest of the columns' greatest numbers: no fewer than ``count``."""
+    columns = possible[: _ROWS * width].reshape(_ROWS, width).max(axis=0)
+    return _reaching(possible, float(np.partition(columns, width - count)[width - count]) + float(_ROUNDING))
 
 
 class _Bounded:
@@ -117,18 +155,34 @@ class _Bounded:
     def __init__(self, start: int, part: Part, vectors: AtHand, to: Slots, measure: Measure) -> None:
         self.start, self.end = start, start + len(part.shelf)
         self._part, self._vectors, self._to = part, vectors, to
-        self._base = CONFIDENCE_WEIGHT * part.confidence
-        self._base += SCOPE_WEIGHT * part.priority
-        similarity = measure(np.append(vectors.at_most(), -np.inf)[to], part.lexical)
-        out = similarity < measure.floor
-        out |= ~part.visible
-        similarity *= SIMILARITY_WEIGHT
-        similarity += self._base
-        similarity[out] = -np.inf
-        self.possible = similarity
+        bounds = vectors.at_most()
+        if not len(bounds):
+            bounds = np.full(1, -np.inf, np.float32)
+        cosines = bounds[to]
+        cosines[to < 0] = -np.inf
+        self.possible = self._at_most(cosines, part.lexical, part.confidence, measure)
+        self.possible[~part.visible] = -np.inf
+
+    def _at_most(self, cosines: Bounds, lexical: Numbers, confidence: Numbers, measure: Measure) -> Bounds:
+        """What items can score at most; -inf of what is below the floor in any case."""
+        possible = np.asarray(measure(cosines, lexical.astype(np.float32)), np.float32)
+        out = possible < np.float32(measure.floor) - _ROUNDING
+        possible *= np.float32(SIMILARITY_WEIGHT)
+        possible += np.float32(CONFIDENCE_WEIGHT) * confidence.astype(np.float32)
+        possible += np.float32(SCOPE_WEIGHT * self._part.priority)
+        possible[out] = -np.inf
+        return possible
 
     def id(self, slot: int) -> str:
         return self._part.shelf.id(slot - self.start)
+
+    def closer(self, slots: Slots, measure: Measure) -> Bounds:
+        """A closer bound than that of ``possible``."""
+        own = slots - self.start
+        to = self._to[own]
+        cosines = np.full(len(own), -np.inf, np.float32)
+        cosines[to >= 0] = self._vectors.at_most_of(to[to >= 0])
+        return self._at_most(cosines, self._part.lexical[own], self._part.confidence[own], measure)
 
     def compared(self, slots: Slots, measure: Measure) -> tuple[Numbers, Numbers]:
         """Their similarities and scores, which are -inf below the floor."""
@@ -137,5 +191,6 @@ class _Bounded:
         cosines = np.full(len(own), -np.inf)
         cosines[to >= 0] = self._vectors.cosines(to[to >= 0])
         similarity = measure(cosines, self._part.lexical[own])
-        scores = similarity * SIMILARITY_WEIGHT + self._base[own]
+        scores = similarity * SIMILARITY_WEIGHT
+        scores += CONFIDENCE_WEIGHT * self._part.confidence[own] + SCOPE_WEIGHT * self._part.priority
         return similarity, np.where(similarity >= measure.floor, scores, -np.inf)

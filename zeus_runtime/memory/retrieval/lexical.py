@@ -9,18 +9,17 @@ import math
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from sqlalchemy import bindparam, select
 
 from zeus_runtime.memory.items import MemoryType
 from zeus_runtime.memory.permissions import Reach
-from zeus_runtime.memory.retrieval.fusion import K1
 from zeus_runtime.memory.retrieval.ranking import SCOPE_PRIORITY
 from zeus_runtime.memory.retrieval.shelf import TYPE_NUMBERS, Shelf, View
 from zeus_runtime.store.memory_tables import PLACE
-from zeus_runtime.store.prepared import Prepared
+from zeus_runtime.store.prepared import Prepared, server_driver
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,18 +36,19 @@ _PLACE: Final = Prepared(
         PLACE.c.scope == bindparam("scope"), PLACE.c.scope_id == bindparam("scope_id")
     )
 )
-_PLACES: Final = """
-SELECT scope, scope_id, key, changes FROM memory_place
-WHERE (scope, scope_id) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
+_PLACES: Final = (
+    "SELECT scope, scope_id, key, changes FROM memory_place WHERE (scope, scope_id) IN ({places})"
+)
 
 
 def _places(connection: Connection, reach: Sequence[Reach]) -> dict[tuple[str, str], tuple[int, int]]:
     """The key and count of changes of each place that has a row: one round trip where there are any."""
-    if connection.dialect.name == "postgresql":
-        raw: Any = connection.connection.dbapi_connection
-        wanted = [[part.scope for part in reach], [part.scope_id for part in reach]]
-        return {(scope, of): (key, changes) for scope, of, key, changes in raw.execute(_PLACES, wanted)}
     found: dict[tuple[str, str], tuple[int, int]] = {}
+    if reach and connection.dialect.name == "postgresql":
+        query = _PLACES.format(places=", ".join(["(%s, %s)"] * len(reach)))
+        wanted = [each for part in reach for each in (part.scope, part.scope_id)]
+        rows = server_driver(connection).execute(query, wanted)
+        return {(scope, of): (key, changes) for scope, of, key, changes in rows}
     for part in reach:
         for key, changes in _PLACE.rows(connection, {"scope": part.scope, "scope_id": part.scope_id}):
             found[part.scope, part.scope_id] = (key, changes)
@@ -153,6 +153,6 @@ def _scores(
         weights.append(math.log(1 + (texts - having + 0.5) / (having + 0.5)))
     best = sum(weights)
     return [
-        np.minimum(shelf.lengths(mean).scores(entries, [weight * (K1 + 1) for weight in weights]) / best, 1.0)
+        np.minimum(shelf.lengths(mean).scores(wanted, entries, weights) / best, 1.0)
         for (shelf, _), entries in zip(shelves, known, strict=True)
     ]

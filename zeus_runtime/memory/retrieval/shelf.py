@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, select
 
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES
 from zeus_runtime.memory.permissions import Grant
-from zeus_runtime.memory.retrieval.fusion import K1, B
+from zeus_runtime.memory.retrieval.lengths import Lengths
 from zeus_runtime.memory.retrieval.packed_items import ALWAYS_MS, Columns, packed_items
 from zeus_runtime.memory.retrieval.words import Found, counted, indexed_words, where_all_words, where_words
 from zeus_runtime.store.memory_tables import GONE, ITEM
@@ -130,38 +130,6 @@ def grown(column: NDArray[Any], taken: int, room: int) -> NDArray[Any]:
     new = np.zeros(room, column.dtype)
     new[:taken] = column[:taken]
     return new
-
-
-class Lengths:
-    """What the lengths of a shelf's texts make of BM25, of which so many words are the mean."""
-
-    def __init__(self, words: NDArray[np.float64], mean: float) -> None:
-        self.words, self.mean = words, mean
-        self._whole: NDArray[np.float64] | None = None
-
-    def scores(self, entries: Sequence[Entries], weights: Sequence[float]) -> NDArray[np.float64]:
-        """The sum of what each word adds, by slot.
-
-        Args:
-            entries, weights: of each word.
-        """
-        having = [(each, weight) for each, weight in zip(entries, weights, strict=True) if len(each)]
-        if not having:
-            return np.zeros(len(self.words))
-        slots = np.concatenate([each.slots for each, _ in having])
-        weight = np.repeat([weight for _, weight in having], [len(each) for each, _ in having])
-        if self._whole is None and len(slots) > len(self.words):
-            self._whole = self._long(self.words)
-        long = self._long(self.words[slots]) if self._whole is None else self._whole[slots]
-        if all(each.once for each, _ in having):
-            shares = weight / (1.0 + long)
-        else:
-            counts = np.concatenate([each.counts for each, _ in having])
-            shares = weight * counts / (counts + long)
-        return np.bincount(slots, shares, len(self.words)).astype(np.float64, copy=False)
-
-    def _long(self, words: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray(K1 * (1 - B + B * words / self.mean) if self.mean else np.full(len(words), K1))
 
 
 class Shelf:
@@ -302,7 +270,9 @@ class Shelf:
         column["words"][start:end] = new.words
         column["valid_from"][start:end] = new.valid_from
         column["valid_until"][start:end] = new.valid_until
-        column["owner"][start:end] = [self._owners.setdefault(each, len(self._owners)) for each in new.owners]
+        for owner in dict.fromkeys(new.owners):
+            self._owners.setdefault(owner, len(self._owners))
+        column["owner"][start:end] = list(map(self._owners.__getitem__, new.owners))
         column["visibility"][start:end] = new.visibilities
         column["memory_type"][start:end] = new.types
         column["there"][start:end] = True

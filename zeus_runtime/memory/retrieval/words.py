@@ -69,11 +69,23 @@ def where_words(connection: Connection, place: int, words: Sequence[str], way: W
     if driver is not None:
         return counted([driver.execute(_SQLITE, (term,)).fetchone()[0] or "" for term in terms])
     packed = entries(connection, place, terms, way)
-    found = [packed.get(term, _NOTHING) for term in terms]
-    keys = np.frombuffer(b"".join(keys for keys, _ in found), ">i8").astype(np.int64)
-    counts = np.frombuffer(b"".join(counts for _, counts in found), ">i4").astype(np.float64)
-    ends = list(accumulate(len(keys) // _KEY_BYTES for keys, _ in found))
-    return Found(keys, counts, ends, once=bool((counts == 1).all()))
+    found = [_unpacked(*packed.get(term, (b"", b""))) for term in terms]
+    counts = np.concatenate([counts for _, counts in found])
+    ends = list(accumulate(len(keys) for keys, _ in found))
+    return Found(np.concatenate([keys for keys, _ in found]), counts, ends, once=bool((counts == 1).all()))
+
+
+def _unpacked(packed: bytes, repeated: bytes) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Keys, ascending, and how often a word stands in each."""
+    keys = np.frombuffer(packed, ">i8").astype(np.int64)
+    keys.sort()
+    counts = np.ones(len(keys))
+    often = np.frombuffer(repeated, _OFTEN)
+    counts[np.searchsorted(keys, often["key"])] = often["often"]
+    return keys, counts
+
+
+_OFTEN: Final = np.dtype([("key", ">i8"), ("often", ">i4")])
 
 
 def where_all_words(connection: Connection, place: int) -> dict[str, str] | None:
@@ -106,6 +118,3 @@ _SQLITE_ALL: Final = (
     "SELECT term, group_concat(doc) FROM memory_word WHERE term >= ? AND term < ? GROUP BY term"
 )
 _AFTER: Final = chr(ord("_") + 1)
-
-_NOTHING: Final = (b"", b"")
-_KEY_BYTES: Final = 8

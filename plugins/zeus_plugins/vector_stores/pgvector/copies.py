@@ -31,15 +31,14 @@ _Key: TypeAlias = tuple[str, str, str, Embedding]
 PATIENCE: Final = 2
 """A place's vectors are read at its so manieth question: one question is cheaper asked of the server."""
 _RECOUNT: Final = 256
-_HEADS: Final = 1.5
-"""What a copy takes beside the vectors: heads, ids and room to grow."""
+_HEADS: Final = 1.75
+"""What a copy takes beside the vectors: two heads, ids and room to grow."""
 
 _COUNT: Final = """
 INSERT INTO memory_vector_pg_place AS place (scope, scope_id, changes, removals) VALUES (%s, %s, 1, 0)
 ON CONFLICT (scope, scope_id) DO UPDATE SET changes = place.changes + 1"""
 _COUNTS: Final = """
-SELECT scope, scope_id, changes, removals FROM memory_vector_pg_place
-WHERE (scope, scope_id) IN (SELECT * FROM unnest(%s::text[], %s::text[]))"""
+SELECT scope, scope_id, changes, removals FROM memory_vector_pg_place WHERE (scope, scope_id) IN ({places})"""
 _OF: Final = (
     "FROM memory_vector_pg WHERE scope = %(scope)s AND scope_id = %(scope_id)s AND model = %(model)s"
     " AND dimension = %(dimension)s"
@@ -126,8 +125,11 @@ class Copies:
     def _refresh(self, raw: Any, keys: Sequence[_Key]) -> None:
         if not keys:
             return
-        places = list(zip(*{key[:2] for key in keys}, strict=True))
-        counts = {row[:2]: row[2:] for row in raw.execute(_COUNTS, [list(each) for each in places])}
+        places = {key[:2] for key in keys}
+        query = _COUNTS.format(places=", ".join(["(%s, %s)"] * len(places)))
+        counts = {
+            row[:2]: row[2:] for row in raw.execute(query, [each for place in places for each in place])
+        }
         for key in keys:
             self._copies.move_to_end(key)
             try:
@@ -183,6 +185,7 @@ class _Kept(AtHand):
     def __init__(self, shelf: Shelf, visible: NDArray[np.bool_], query: VectorQuery) -> None:
         self.kept = shelf
         self._shelf, self._visible, self._vector = shelf, visible, query.vector
+        self._bounds = np.zeros(0, np.float32)
 
     def ids(self, start: int) -> Sequence[str]:
         return self._shelf.ids(start)
@@ -191,7 +194,12 @@ class _Kept(AtHand):
         return self._shelf.slots(ids)
 
     def at_most(self) -> NDArray[np.float32]:
-        return np.where(self._visible, self._shelf.at_most(self._vector), np.float32(-np.inf))
+        self._bounds = self._shelf.at_most(self._vector)
+        self._bounds[~self._visible] = -np.inf
+        return self._bounds
+
+    def at_most_of(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
+        return self._shelf.closer(slots, self._bounds[slots], self._vector)
 
     def cosines(self, slots: NDArray[np.intp]) -> NDArray[np.float32]:
         cosines = self._shelf.compared(slots, self._vector)
@@ -218,11 +226,11 @@ class _Copy:
             self._begin()  # a database that was restored, or too many empty slots
         values = _values(key)
         kind = np.dtype([("head", ">i2", 2), ("vector", ">f4", self._dimension)])
-        blocks = raw.execute(_READ, {**values, "since": self._changes}, binary=True)
-        for ids, types, visibilities, owners, packed in blocks:
+        blocks = raw.execute(_READ, {**values, "since": self._changes}, binary=True).fetchall()
+        self.shelf.make_room(sum(len(ids) for ids, *_ in blocks))
+        for ids, *columns, packed in blocks:
             vectors = np.frombuffer(packed, kind)["vector"].astype(np.float32)
-            figures = [[number(each) for each in column] for column in (types, visibilities, owners)]
-            self.shelf.add(ids, vectors, figures)
+            self.shelf.add(ids, vectors, [_numbers(column, number) for column in columns])
             self._ids.update(ids)
         if removals != self._removals:
             there = {row[0] for row in raw.execute(_IDS, values)}
@@ -230,6 +238,12 @@ class _Copy:
                 self.shelf.take_away(item_id)
             self._ids &= there
         self._changes, self._removals = changes, removals
+
+
+def _numbers(words: Sequence[str], number: _Number) -> list[int]:
+    """Of many words, of which few are different."""
+    known = {word: number(word) for word in set(words)}
+    return list(map(known.__getitem__, words))
 
 
 def _values(key: _Key) -> dict[str, Any]:

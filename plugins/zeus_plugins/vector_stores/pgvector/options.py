@@ -29,7 +29,7 @@ class Options:
         int,
         Doc(
             "Megabytes of vectors that a process keeps of what it asks again, and compares itself; 0 leaves all to the "
-            "server. 100,000 vectors of 256 dimensions take 150."
+            "server. 100,000 vectors of 256 dimensions take 175."
         ),
         Minimum(0),
     ] = 256

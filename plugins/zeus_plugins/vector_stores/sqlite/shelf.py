@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
+from itertools import repeat
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
@@ -48,6 +49,7 @@ class Shelf:
         self._heads: Vectors = np.zeros((0, HEAD), np.float32)
         self._rests: Vectors = np.zeros(0, np.float32)
         self._headed = 0
+        self._second: _Second | None = None
         self._skip = 0
         self._masks: dict[object, NDArray[np.bool_]] = {}
 
@@ -57,7 +59,7 @@ class Shelf:
     @property
     def size(self) -> int:
         """Bytes."""
-        return self._vectors.nbytes + self._heads.nbytes
+        return self._vectors.nbytes + self._heads.nbytes + (self._second.heads.nbytes if self._second else 0)
 
     @property
     def there(self) -> NDArray[np.bool_]:
@@ -83,21 +85,32 @@ class Shelf:
         """
         start, end = len(self), len(self) + len(ids)
         if end > len(self._vectors):
-            room = max(end, len(self._vectors) * 3 // 2 + 64) if start else end + end // 8 + 64
-            self._vectors = _grown(self._vectors, start, room)
-            self._there = _grown(self._there, start, room)
-            self._figures = [_grown(column, start, room) for column in self._figures]
-            if self._directions is not None:
-                self._heads = _grown(self._heads, start, room)
-                self._rests = _grown(self._rests, start, room)
-        for item_id, slot in zip(ids, range(start, end), strict=True):
-            self.take_away(item_id)
-            self._slots[item_id] = slot
+            self._grow(max(end, len(self._vectors) * 3 // 2 + 64) if start else end + end // 8 + 64)
+        if not self._slots.keys().isdisjoint(ids) or len(set(ids)) < len(ids):
+            for item_id, slot in zip(ids, range(start, end), strict=True):
+                self.take_away(item_id)
+                self._slots[item_id] = slot
+        else:
+            self._slots.update(zip(ids, range(start, end), strict=True))
         self._ids.extend(ids)
         self._vectors[start:end] = vectors
         self._there[start:end] = True
         for column, values in zip(self._figures, figures, strict=True):
             column[start:end] = values
+
+    def make_room(self, count: int) -> None:
+        """Do at once what adding so many would do little by little."""
+        if len(self) + count > len(self._vectors):
+            self._grow(len(self) + count + count // 8 + 64)
+
+    def _grow(self, room: int) -> None:
+        taken = len(self)
+        self._vectors = _grown(self._vectors, taken, room)
+        self._there = _grown(self._there, taken, room)
+        self._figures = [_grown(column, taken, room) for column in self._figures]
+        if self._directions is not None:
+            self._heads = _grown(self._heads, taken, room)
+            self._rests = _grown(self._rests, taken, room)
 
     def take_away(self, item_id: str) -> None:
         """Leave an item out from now on."""
@@ -129,13 +142,28 @@ class Shelf:
 
     def slots(self, ids: Sequence[str]) -> NDArray[np.intp]:
         """Where these items are; -1 where they are not here."""
-        return np.array([self._slots.get(each, -1) for each in ids], np.intp)
+        return np.fromiter(map(self._slots.get, ids, repeat(-1)), np.intp, len(ids))
 
     def at_most(self, query: Vectors) -> Vectors:
         """By slot, what the cosine cannot exceed, however it is rounded."""
         if len(self) >= _LEAST and self._dimension >= 2 * HEAD:
             return self._bounds(query)
         return np.asarray(_product(self._vectors[: len(self)], query) + np.float32(_ROUNDING))
+
+    def closer(self, slots: NDArray[np.intp], bounds: Vectors, query: Vectors) -> Vectors:
+        """Of these slots, whose ``at_most`` is given, what the cosine cannot exceed by twice as many coordinates."""
+        if self._directions is None or self._dimension < 3 * HEAD or len(slots) > len(self) // _DEAR:
+            return bounds
+        if self._second is None:
+            self._second = _Second(_directions(self._vectors[: len(self)], self._directions))
+        second = self._second
+        second.complete(self._vectors[: len(self)], self._rests)
+        head, more = _product(self._directions, query), _product(second.directions, query)
+        square = float(head @ head)
+        rest = float(np.sqrt(max(0.0, 1.0 - square))) + _ROUNDING
+        left = float(np.sqrt(max(0.0, 1.0 - square - float(more @ more)))) + _ROUNDING
+        inner = bounds - self._rests[slots] * np.float32(rest) + _product(second.heads[slots], more)
+        return np.asarray(np.minimum(bounds, inner + second.rests[slots] * np.float32(left)))
 
     def compared(self, slots: NDArray[np.intp], query: Vectors) -> Vectors:
         """The cosines of these slots."""
@@ -239,9 +267,10 @@ class Shelf:
         assert self._directions is not None
         head = _product(self._directions, query)
         rest = float(np.sqrt(max(0.0, 1.0 - float(head @ head))))
-        return np.asarray(
-            _product(self._heads[: len(self)], head) + self._rests[: len(self)] * np.float32(rest + _ROUNDING)
-        )
+        bounds = self._rests[: len(self)] * np.float32(rest + _ROUNDING)
+        bounds += _product(self._heads[: len(self)], head)
+        bounds += np.float32(_ROUNDING)
+        return bounds
 
     def _complete_heads(self) -> None:
         if self._directions is None:
@@ -252,13 +281,34 @@ class Shelf:
         start, end = self._headed, len(self)
         if start < end:
             new = self._vectors[start:end]
-            if len(new) < _SAMPLE:
-                heads = np.stack([_product(self._directions, vector) for vector in new])
-            else:
-                heads = new @ self._directions.T
+            heads = _products(new, self._directions)
             self._heads[start:end] = heads
             squares = np.einsum("ij,ij->i", heads, heads)
             self._rests[start:end] = np.sqrt(np.maximum(0.0, 1.0 - squares)) + _ROUNDING
+            self._headed = end
+
+
+class _Second:
+    """The second heads of a shelf's vectors, and the lengths of what is left then."""
+
+    def __init__(self, directions: Vectors) -> None:
+        self.directions = directions
+        self.heads: Vectors = np.zeros((0, HEAD), np.float32)
+        self.rests: Vectors = np.zeros(0, np.float32)
+        self._headed = 0
+
+    def complete(self, vectors: Vectors, first_rests: Vectors) -> None:
+        """Bring them up to date with the shelf's vectors and with what the first heads leave."""
+        start, end = self._headed, len(vectors)
+        if end > len(self.heads):
+            room = end + end // 8 + 64
+            self.heads, self.rests = _grown(self.heads, start, room), _grown(self.rests, start, room)
+        if start < end:
+            self.heads[start:end] = _products(vectors[start:end], self.directions)
+            squares = np.einsum("ij,ij->i", self.heads[start:end], self.heads[start:end])
+            self.rests[start:end] = (
+                np.sqrt(np.maximum(0.0, first_rests[start:end] ** 2 - squares)) + _ROUNDING
+            )
             self._headed = end
 
 
@@ -286,6 +336,25 @@ def _product(matrix: Vectors, vector: Vectors) -> Vectors:
     return product
 
 
+_TOGETHER: Final = 16
+"""Rows of a product of two matrices that OpenBLAS does not deal out to threads."""
+
+
+def _products(matrix: Vectors, directions: Vectors) -> Vectors:
+    """``matrix @ directions.T`` on one thread."""
+    rows, dimension = matrix.shape
+    whole = rows - rows % _TOGETHER
+    columns = np.ascontiguousarray(directions.T)
+    products = np.empty((rows, len(directions)), np.float32)
+    np.matmul(
+        matrix[:whole].reshape(-1, _TOGETHER, dimension),
+        columns,
+        out=products[:whole].reshape(-1, _TOGETHER, len(directions)),
+    )
+    products[whole:] = matrix[whole:] @ columns
+    return products
+
+
 def _greatest(values: Vectors, count: int) -> NDArray[np.intp]:
     """The places of the ``count`` greatest values and of their equals, the greatest first, of equals the first."""
     least = np.partition(values, len(values) - count)[len(values) - count]
@@ -297,15 +366,52 @@ def _nearest_first(cosines: Vectors, slots: NDArray[np.intp]) -> NDArray[np.intp
     return np.lexsort((slots, -cosines))
 
 
-def _directions(vectors: Vectors) -> Vectors:
+def _directions(vectors: Vectors, first: Vectors | None = None) -> Vectors:
     """64 orthonormal directions, shape (64, dimension), that hold most of what a sample of the vectors is made of.
 
     Subspace iteration; how good they are decides about the time that is saved, never about the result.
+
+    Args:
+        first: directions to which all shall be orthogonal.
     """
     step = max(1, len(vectors) // _SAMPLE)
     sample = vectors[::step][:_SAMPLE]
-    start = np.random.default_rng(0).standard_normal((vectors.shape[1], HEAD)).astype(np.float32)
-    found = np.linalg.qr(start)[0]
-    for _ in range(4):
-        found = np.linalg.qr(sample.T @ (sample @ found))[0]
-    return np.ascontiguousarray(found.T, dtype=np.float32)
+    sample = sample[: len(sample) - len(sample) % _TOGETHER]
+    blocks = sample.reshape(-1, _TOGETHER, sample.shape[1])
+    found = np.random.default_rng(0).standard_normal((HEAD, sample.shape[1])).astype(np.float32)
+    for _ in range(_ROUNDS):
+        shares = _products(sample, found).reshape(-1, _TOGETHER, HEAD)
+        found = _orthonormal(np.matmul(shares.transpose(0, 2, 1), blocks).sum(axis=0), first)
+    return found
+
+
+_ROUNDS: Final = 4
+
+
+def _orthonormal(rows: Vectors, first: Vectors | None) -> Vectors:
+    """Orthonormal rows that span what ``rows`` span beside those of ``first``, and any where that is less.
+
+    Gram and Schmidt, each row twice: LAPACK's decomposition of so small a matrix starts threads that wait busily, and
+    takes up to a hundred times as long.
+    """
+    known = 0 if first is None else len(first)
+    dimension = rows.shape[1]
+    found = np.zeros((known + len(rows), dimension))
+    if first is not None:
+        found[:known] = first
+    spare = np.random.default_rng(1)
+    for place, row in enumerate(rows.astype(np.float64), known):
+        length = float(np.linalg.norm(row))
+        while True:
+            left = row / length if length else row
+            for _ in range(2):
+                left = left - (found[:place] @ left) @ found[:place]
+            rest = float(np.linalg.norm(left))
+            if rest > _LITTLE:
+                break
+            row, length = spare.standard_normal(dimension), 1.0
+        found[place] = left / rest
+    return found[known:].astype(np.float32)
+
+
+_LITTLE: Final = 1e-4
