@@ -7,7 +7,9 @@ import json
 import types
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, Literal, Union, get_args, get_origin
 
 from zeus_runtime import Agent, ConfigError, ModelRequest, Size, Usage, ZeusError
@@ -167,19 +169,21 @@ def register_middlewares():
 '''
 
 
-def core_keys() -> dict[str, Any]:
+@cache
+def core_keys() -> Mapping[str, Any]:
     """Every leaf of the core's Config as a dotted path, with its default; ``*`` stands for a name of the user's."""
-    return dict(leaves(Config))
+    return MappingProxyType(dict(leaves(Config)))
 
 
-def component_keys() -> dict[str, Any]:
+@cache
+def component_keys() -> Mapping[str, Any]:
     """Every option of every bundled component as ``kind:name.option``, with its default."""
     found: dict[str, Any] = {}
     for registered in discover(environ={}).all():
         options = load_options(registered) if registered.plugin.distribution == OWN_DISTRIBUTION else None
         if options is not None:
             found |= {f"{registered.kind}:{registered.name}.{key}": value for key, value in leaves(options)}
-    return found
+    return MappingProxyType(found)
 
 
 REQUIRED: Final = object()

@@ -7,6 +7,7 @@ policy drops messages all the time; with the URL of a PostgreSQL server each run
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import random
@@ -25,6 +26,7 @@ from typing import Any
 from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, assert_paired, call, calling, events_of, write_agent
+from tests.support.asked_once import ask_once
 from tests.support.databases import SQLITE_URL, database_on, execute, storage
 from tests.support.planning import RULES
 from zeus_runtime import Agent, ModelRequest
@@ -243,7 +245,9 @@ def main() -> None:
         with database_on(server) if server else nullcontext(SQLITE_URL) as url:
             return one_run(folder / name, url, dice, seconds, edits=edits, most_kills=3 if server else 8)
 
+    ask_once()
     warm_up(folder / "warm-up")
+    gc.freeze()
     start = time.monotonic()
     run("measured", random.Random(0), 60.0)
     whole = (time.monotonic() - start) / (4 if server else 1)

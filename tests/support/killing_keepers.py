@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import os
 import random
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.agents import PositionModel, play, shape, write_agent
+from tests.support.asked_once import ask_once
 from tests.support.databases import SQLITE_URL, storage
 from tests.support.killing import HEAVY, HEAVY_ON_A_SERVER
 from zeus_runtime import Agent
@@ -142,6 +144,7 @@ def main() -> None:
     folder, kills, seed, url = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
     for module in (*HEAVY, *(() if url == SQLITE_URL else HEAVY_ON_A_SERVER)):
         import_module(module)
+    ask_once()
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
     ready = folder / "ready"
@@ -149,6 +152,7 @@ def main() -> None:
     # Here and not in a fork, so that what it imports is imported once.
     asyncio.run(make(folder, url))
     before = json.loads(json.dumps(asyncio.run(look(folder, url))))
+    gc.freeze()
     for number in range(kills):
         ready.unlink(missing_ok=True)
         pid = forked(partial(keep_on, folder, url, ready, seed + number))

@@ -1,0 +1,95 @@
+"""What an agent asks of the machine when it is made, asked once in a process of tests, which makes thousands of them.
+
+Which plugins are installed, what the bundled ones register, litellm's table and the statements that make a database's
+tables are the same each time, and were a quarter of the time of such a test. A search path that a test changes is
+looked through anew; so is every plugin of a test's own; a process that a test starts asks all of it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, event
+
+from zeus_runtime.agent import checked
+from zeus_runtime.models import profiles
+from zeus_runtime.models.profile_tables import litellm_table
+from zeus_runtime.plugins import discovery
+from zeus_runtime.plugins.contribution import Contribution, contribution
+from zeus_runtime.plugins.installed import installed_plugins
+from zeus_runtime.plugins.plugin import Plugin
+from zeus_runtime.store import schema
+
+if TYPE_CHECKING:
+    from pluggy import PluginManager
+
+
+def ask_once() -> None:
+    """Let this process remember for as long as it lives."""
+    on_path = cache(lambda *_search_path: installed_plugins())
+    discovery.installed_plugins = lambda: on_path(*_search_path())  # type: ignore[attr-defined]
+    bundled = cache(lambda plugin, module: contribution(discovery._manager(), plugin, module))
+
+    def remembered(manager: PluginManager, plugin: Plugin, module: object) -> Contribution:
+        if isinstance(module, ModuleType) and module.__name__.startswith("zeus_plugins."):
+            found: Contribution = bundled(plugin, module)
+            return found
+        return contribution(manager, plugin, module)
+
+    discovery.contribution = remembered  # type: ignore[attr-defined]
+    checked.litellm_table = profiles.litellm_table = cache(litellm_table)  # type: ignore[attr-defined]
+    schema._create = _made_alike()
+
+
+def _search_path() -> tuple[object, ...]:
+    """What decides which plugins are installed: the folders, when each was changed, and other finders of modules."""
+    return (*sys.path, *map(_changed_ns, sys.path), *map(id, sys.meta_path))
+
+
+def _changed_ns(folder: str) -> int:
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+def _made_alike() -> Callable[[Connection], None]:
+    """``schema._create``, whose statements are composed for the first empty SQLite database and kept for the others."""
+    create, head = schema._create, schema.HEAD
+    kept: list[tuple[str, Any]] = []
+
+    def made(connection: Connection) -> None:
+        if connection.dialect.name != "sqlite" or head != schema.HEAD or not _is_empty(connection):
+            create(connection)
+        elif kept:
+            for statement, parameters in kept:
+                connection.exec_driver_sql(statement, parameters)
+        else:
+            with _statements(connection) as said:
+                create(connection)
+            kept.extend(each for each in said if not each[0].startswith("PRAGMA"))
+
+    return made
+
+
+def _is_empty(connection: Connection) -> bool:
+    return connection.exec_driver_sql("SELECT 1 FROM sqlite_master LIMIT 1").scalar() is None
+
+
+@contextmanager
+def _statements(connection: Connection) -> Iterator[list[tuple[str, Any]]]:
+    """What is executed meanwhile, with its parameters."""
+    said: list[tuple[str, Any]] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
+        said.append((statement, parameters))
+
+    event.listen(connection, "before_cursor_execute", note)
+    yield said
+    event.remove(connection, "before_cursor_execute", note)
