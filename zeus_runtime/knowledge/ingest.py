@@ -23,6 +23,7 @@ from zeus_runtime.knowledge.chunks import Chunk, chunks
 from zeus_runtime.knowledge.convert import MAX_BYTES, VERSION, UnreadableError, convert_file
 from zeus_runtime.knowledge.files import Found, files_of
 from zeus_runtime.knowledge.records import BaseInfo, KnownDocument, NewChunk
+from zeus_runtime.knowledge.word_numbers import WordNumbers
 from zeus_runtime.knowledge.words import packed_words
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ class _Ingest:
         self._embedder = embedder
         self._now_ns = now_ns
         self._progress = progress
+        self._numbers = WordNumbers()
         self._files = (0, 0)
         self._done = Ingested()
         self._sources: dict[str, int] = {}
@@ -336,7 +338,7 @@ class _Ingest:
             rows = np.ascontiguousarray(found, "<f4")
             vectors |= {text: rows[place].tobytes() for place, text in enumerate(part)}
             self._done.embedded += len(part)
-        packed = zip(texts, packed_words(texts), strict=True)
+        packed = zip(texts, packed_words(texts, self._numbers), strict=True)
         return [
             [
                 NewChunk(number, *chunk, length, vectors[text], terms)
