@@ -341,7 +341,7 @@ class _Ingest:
         packed = zip(texts, packed_words(texts, self._numbers), strict=True)
         return [
             [
-                NewChunk(number, *chunk, length, vectors[text], terms)
+                NewChunk(number, length, *chunk, vectors[text], terms)
                 for (number, chunk), (text, (length, terms)) in zip(
                     enumerate(some, first), packed, strict=False
                 )

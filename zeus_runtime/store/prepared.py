@@ -59,6 +59,27 @@ class Prepared:
         else:
             raw.execute(*self._bound(connection.dialect, values))
 
+    def run_many(
+        self, connection: Connection, names: tuple[str, ...], rows: Sequence[Sequence[object]]
+    ) -> None:
+        """Execute a statement that finds nothing once for each row.
+
+        Args:
+            names: of its parameters, in its order; what each row holds.
+
+        Raises:
+            ValueError: the statement's parameters are others, or in another order (SQLite).
+        """
+        raw = sqlite_driver(connection)
+        if raw is None:
+            connection.execute(self._statement, [dict(zip(names, row, strict=True)) for row in rows])
+            return
+        if not self._text:
+            self._compile(connection.dialect)
+        if self._names != names:
+            raise ValueError(f"the statement takes {self._names}, not {names}")
+        raw.executemany(self._text, rows)
+
     def _bound(self, dialect: Dialect, values: Mapping[str, object]) -> tuple[str, list[object]]:
         if not self._text:
             self._compile(dialect)
