@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import numpy as np
@@ -160,7 +161,7 @@ class _Ingest:
             (path, "it is not there; what came from it stays until it is removed from the base")
             for path in absent
         ]
-        there = {str(found.path) for found in files}
+        there = {found.path for found in files}
         kept = [*known.values(), *self._partial.values()]
         gone = [each for each in kept if each.path not in there and each.source not in missing]
         await self._forget(gone)
@@ -187,7 +188,7 @@ class _Ingest:
         """The chunks of what is new or changed among some files: one visit to another thread for all of them."""
         import asyncio
 
-        documents = [known.get(str(found.path)) for found in files]
+        documents = [known.get(found.path) for found in files]
         looked_at = [
             (found, document)
             for found, document in zip(files, documents, strict=True)
@@ -213,11 +214,11 @@ class _Ingest:
         try:
             if found.size_bytes > MAX_BYTES:
                 raise UnreadableError(f"it has more than {MAX_BYTES:,} bytes")
-            data = found.path.read_bytes()
-            digest = hashlib.sha256(data).hexdigest()
+            data = Path(found.path).read_bytes()
+            digest = hashlib.blake2b(data, digest_size=32).hexdigest()
             if self._is_same(known) and known.digest == digest:
                 return known.key, len(data), self._trusted(found)
-            return _Read(found, known, digest, self._cut(found.path.name, data))
+            return _Read(found, known, digest, self._cut(found.name, data))
         except UnreadableError as error:
             return _Unread(found.label, error.message)
         except OSError as error:
@@ -251,7 +252,7 @@ class _Ingest:
         self, connection: Connection, reads: Sequence[_Read], made: Sequence[Sequence[NewChunk]]
     ) -> None:
         old = [each.known.key for each in reads if each.known is not None]
-        old += [self._partial[path].key for each in reads if (path := str(each.found.path)) in self._partial]
+        old += [self._partial[path].key for each in reads if (path := each.found.path) in self._partial]
         records.remove_documents(connection, self._base.key, old)
         rows = [(self._row(each, ready=True), new) for each, new in zip(reads, made, strict=True)]
         records.write_documents(connection, self._base.key, rows)
@@ -280,7 +281,7 @@ class _Ingest:
         if key is not None:
             records.append_chunks(connection, key, new)
             return key
-        begun = self._partial.get(str(read.found.path))
+        begun = self._partial.get(read.found.path)
         if begun is not None:
             records.remove_documents(connection, self._base.key, [begun.key])
         (made,) = records.write_documents(connection, self._base.key, [(self._row(read, ready=False), new)])
@@ -306,7 +307,7 @@ class _Ingest:
         """Embedded text to vector, of what is written already of this file by this model."""
         found: dict[str, bytes] = {}
         width = 4 * self._embedder.dimension
-        for each in (read.known, self._partial.get(str(read.found.path))):
+        for each in (read.known, self._partial.get(read.found.path)):
             if each is not None and records.embedded_by(each.made_with) == records.embedded_by(
                 self._made_with
             ):
@@ -323,7 +324,7 @@ class _Ingest:
         vectors = dict(reused or {})
         if reused is None:
             for read, _ in reads:
-                if read.known is not None or str(read.found.path) in self._partial:
+                if read.known is not None or read.found.path in self._partial:
                     vectors |= await self._reused(read)
         texts = [each.embedded for _, some in reads for each in some]
         unknown = [text for text in dict.fromkeys(texts) if text not in vectors]
@@ -353,7 +354,7 @@ class _Ingest:
         found = read.found
         return {
             "source": self._sources[found.source],
-            "path": str(found.path),
+            "path": found.path,
             "label": found.label,
             "digest": read.digest,
             "made_with": self._made_with,
