@@ -176,13 +176,8 @@ class _Ingest:
     def _begun(self, connection: Connection) -> None:
         model, dimension = self._embedder.model, self._embedder.dimension
         if (self._base.embedding, self._base.dimension) != (model, dimension):
-            records.touched(
-                connection,
-                self._base.key,
-                self._now_ns() // 1_000_000,
-                embedding_model=model,
-                embedding_dimension=dimension,
-            )
+            now_ms = self._now_ns() // 1_000_000
+            records.embed_by(connection, self._base.key, model, dimension, now_ms)
 
     async def _read(self, files: Sequence[Found], known: Mapping[str, KnownDocument]) -> list[_Read]:
         """The chunks of what is new or changed among some files: one visit to another thread for all of them."""
@@ -336,8 +331,11 @@ class _Ingest:
                     f"the embedding model {self._embedder.model} gave vectors of shape {found.shape} for"
                     f" {len(part)} texts of dimension {self._embedder.dimension}"
                 )
-            rows = np.ascontiguousarray(found, "<f4")
-            vectors |= {text: rows[place].tobytes() for place, text in enumerate(part)}
+            rows, width = np.ascontiguousarray(found, "<f4").tobytes(), 4 * self._embedder.dimension
+            vectors |= {
+                text: rows[place : place + width]
+                for text, place in zip(part, range(0, len(rows), width), strict=True)
+            }
             self._done.embedded += len(part)
         packed = zip(texts, packed_words(texts, self._numbers), strict=True)
         return [

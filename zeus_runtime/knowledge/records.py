@@ -142,10 +142,23 @@ def remove_base(connection: Connection, key: int) -> None:
     connection.execute(delete(BASE).where(BASE.c.key == key))
 
 
-def touched(connection: Connection, base: int, now_ms: int, **values: Any) -> None:
+def touched(connection: Connection, base: int, now_ms: int) -> None:
     """Count a change of a base."""
+    _TOUCHED.run(connection, {"base": base, "now": now_ms})
+
+
+_TOUCHED: Final = Prepared(
+    update(BASE)
+    .where(BASE.c.key == bindparam("base"))
+    .values(changes=BASE.c.changes + 1, updated_ms=bindparam("now"))
+)
+
+
+def embed_by(connection: Connection, base: int, model: str, dimension: int, now_ms: int) -> None:
+    """Record the model that embeds a base from now on."""
     statement = update(BASE).where(BASE.c.key == base)
-    connection.execute(statement.values(changes=BASE.c.changes + 1, updated_ms=now_ms, **values))
+    connection.execute(statement.values(embedding_model=model, embedding_dimension=dimension))
+    touched(connection, base, now_ms)
 
 
 def sources(connection: Connection, base: int) -> dict[str, int]:
