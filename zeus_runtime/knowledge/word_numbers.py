@@ -25,6 +25,8 @@ _SPACED: Final = bytes(
 )
 _SPACE: Final = 32
 _NOT_INDEXED: Final = -1
+_KEPT_BYTES: Final = 4_000_000
+_MOST_SLOT_BITS: Final = 18
 _REMEMBERED: Final = 200_000
 _LONG: Final = 16
 """Bytes of a word that is looked up as two integers."""
@@ -45,17 +47,24 @@ class WordNumbers:
     are looked up one by one.
 
     Args:
-        slot_bits: of the table, 2^18 slots by default; 16 bytes each.
+        slot_bits: of the table when it is new: 2^12 slots by default. It grows with the words, so that few are more
+            than the processor's cache holds.
     """
 
-    def __init__(self, slot_bits: int = 18) -> None:
-        self._home = np.uint64(64 - slot_bits)
-        self._home_keys: NDArray[np.uint64] = np.zeros(1 << slot_bits, np.uint64)
-        self._home_numbers: NDArray[np.int64] = np.zeros(1 << slot_bits, np.int64)
+    def __init__(self, slot_bits: int = 12) -> None:
+        # Once a block of this size was freed, glibc keeps as much for later, instead of giving the memory of each array
+        # back to the system and taking it anew, page by page: on virtual machines a page fault is 2 microseconds.
+        np.empty(_KEPT_BYTES, np.uint8)
+        self._table_keys: NDArray[np.uint64] = np.zeros(0, np.uint64)
+        self._table_numbers: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._grow(slot_bits)
         self._numbers = _Remembered(lambda word: _number_or_not(indexed(word)))
 
     def of(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The numbers of all words of all texts, and of each the place of its text; in no order."""
+        """The numbers of all words of all texts, and of each the place of its text; in no order.
+
+        A word that is not indexed has the number -1.
+        """
         ascii_places = [place for place, text in enumerate(texts) if text.isascii()]
         numbers, counts = self._of_ascii([texts[place] for place in ascii_places])
         places = np.repeat(np.array(ascii_places, np.int64), counts)
@@ -68,8 +77,7 @@ class WordNumbers:
             ]
             more = np.array(others, np.int64).reshape(len(others), 2)
             numbers, places = np.concatenate((numbers, more[:, 0])), np.concatenate((places, more[:, 1]))
-        there = numbers != _NOT_INDEXED
-        return numbers[there], places[there]
+        return numbers, places
 
     def _of_ascii(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The numbers of all words in order, and how many words each text has."""
@@ -88,12 +96,12 @@ class WordNumbers:
     ) -> NDArray[np.int64]:
         sizes = ends - starts
         keys = _keys(data, starts, sizes)
-        homes = (keys >> self._home).view(np.int64)
-        numbers = self._home_numbers[homes]
-        away = np.flatnonzero((self._home_keys[homes] != keys) & (sizes <= _LONG))
+        homes = self._homes(keys)
+        numbers = self._table_numbers[homes]
+        away = np.flatnonzero((self._table_keys[homes] != keys) & (sizes <= _LONG))
         if len(away):
             distinct, first, which = np.unique(keys[away], return_index=True, return_inverse=True)
-            found = [
+            late = [
                 self._number_away(key, home, data[start:end])
                 for key, home, start, end in zip(
                     distinct.tolist(),
@@ -103,16 +111,34 @@ class WordNumbers:
                     strict=True,
                 )
             ]
-            numbers[away] = np.array(found, np.int64)[which]
+            numbers[away] = np.array(late, np.int64)[which]
+            if self._used * 2 > len(self._table_keys) and self._slot_bits < _MOST_SLOT_BITS:
+                self._grow(self._slot_bits + 2)
         for place in np.flatnonzero(sizes > _LONG).tolist():
             numbers[place] = self._numbers[data[starts[place] : ends[place]].decode()]
         return numbers
 
     def _number_away(self, key: int, home: int, word: bytes) -> int:
         number = self._numbers[word.decode()]
-        if not self._home_keys[home]:
-            self._home_keys[home], self._home_numbers[home] = key, number
+        if not self._table_keys[home]:
+            self._table_keys[home], self._table_numbers[home] = key, number
+            self._used += 1
         return number
+
+    def _homes(self, keys: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """The slot of each key: its highest bits, which a multiplication mixes best."""
+        return (keys >> np.uint64(64 - self._slot_bits)).view(np.int64)
+
+    def _grow(self, slot_bits: int) -> None:
+        """Make the table one of 2^``slot_bits`` slots, with what it has."""
+        known = np.flatnonzero(self._table_keys)
+        keys, numbers = self._table_keys[known], self._table_numbers[known]
+        self._slot_bits = slot_bits
+        self._table_keys = np.zeros(1 << slot_bits, np.uint64)
+        self._table_numbers = np.zeros(1 << slot_bits, np.int64)
+        homes = self._homes(keys)
+        self._table_keys[homes], self._table_numbers[homes] = keys, numbers
+        self._used = len(known)
 
 
 class _Remembered(dict[str, int]):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -18,18 +18,28 @@ if TYPE_CHECKING:
 
 
 def packed_words(texts: Sequence[str], numbers: WordNumbers) -> list[tuple[int, bytes]]:
-    """How many words each text has, and each of them once, ascending, then how often: four bytes and two for each.
+    """How many words each text has, and each of them once, ascending, then how often: four bytes and two for each."""
+    return [
+        each
+        for start in range(0, len(texts), _AT_ONCE)
+        for each in _packed(texts[start : start + _AT_ONCE], numbers)
+    ]
 
-    Many texts at once, since an array's operations cost more than what they do to the words of one.
-    """
+
+_AT_ONCE: Final = 64
+"""Many, since an array's operations cost more than what they do to the words of one text; not so many that the arrays
+leave the processor's cache, and that memory is taken from the system for each of them anew."""
+
+
+def _packed(texts: Sequence[str], numbers: WordNumbers) -> list[tuple[int, bytes]]:
     words, places = numbers.of(texts)
     keys = places << 32 | words
     keys.sort()
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    keys = keys[np.searchsorted(keys, 0) :]
+    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))) if len(keys) else keys
     distinct = keys[first]
-    counts = np.diff(first, append=len(keys))
     packed = distinct.astype("<u4").tobytes()
-    often = np.minimum(counts, 65_535).astype("<u2").tobytes()
+    often = np.minimum(np.diff(first, append=len(keys)), 65_535).astype("<u2").tobytes()
     edges = np.arange(len(texts) + 1, dtype=np.int64) << 32
     lengths = np.diff(np.searchsorted(keys, edges)).tolist()
     ends = np.searchsorted(distinct, edges).tolist()
