@@ -10,9 +10,10 @@ from zeus_runtime.knowledge.convert import Form
 
 Kind: TypeAlias = Literal["heading", "text", "code", "table"]
 
-_HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*\Z")
+_MARKED: Final = re.compile(r" {0,3}(?:(?P<heading>#{1,6})[ \t]+|(?P<fence>`{3,}|~{3,}))")
+_MARKS: Final = " #`~"
+"""What a heading or a fence begins with."""
 _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)[ \t]*\Z")
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 class Block(NamedTuple):
@@ -75,23 +76,27 @@ def _markdown(lines: list[str]) -> Iterator[Block]:
                 yield _paragraph(lines, paragraph, place)
                 paragraph = None
             continue
-        if line[0] in _MARKS and ((fence := _FENCE.match(line)) or (heading := _HEADING.match(line))):
+        if line[0] in _MARKS and (mark := _MARKED.match(line)):
             if paragraph is not None:
                 yield _paragraph(lines, paragraph, place)
                 paragraph = None
-            if fence:
-                fence_end = _fence_end(lines, place, fence[1])
+            if mark["fence"]:
+                fence_end = _fence_end(lines, place, mark["fence"])
                 yield _block("code", lines, place, fence_end)
-            elif heading:
-                yield Block("heading", line, place + 1, place + 1, len(heading[1]), heading[2])
+            else:
+                title = _title(line[mark.end() :])
+                yield Block("heading", line, place + 1, place + 1, len(mark["heading"]), title)
         elif paragraph is None:
             paragraph = place
     if paragraph is not None:
         yield _paragraph(lines, paragraph, len(lines))
 
 
-_MARKS: Final = " #`~"
-"""What a heading or a fence begins with."""
+def _title(written: str) -> str:
+    """What stands behind a heading's mark, without the marks that close it."""
+    title = written.rstrip(" \t")
+    bare = title.rstrip("#")
+    return bare.rstrip(" \t") if bare.endswith((" ", "\t")) else title
 
 
 def _fence_end(lines: list[str], start: int, fence: str) -> int:
