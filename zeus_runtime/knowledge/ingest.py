@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 BATCH: Final = 256
 """Chunks that are embedded and written together."""
 
+LOGGED: Final = 16_384
+"""Chunks that are written between two checkpoints of SQLite's write-ahead log, which so stays below about 80 MB."""
+
 _HANDFUL_BYTES: Final = 256_000
 """Of files that are read and cut in one visit to another thread, which costs as much as cutting a chunk or two."""
 
@@ -123,6 +126,7 @@ class _Ingest:
         self._now_ns = now_ns
         self._progress = progress
         self._numbers = WordNumbers()
+        self._in_log = 0
         self._files = (0, 0)
         self._done = Ingested()
         self._sources: dict[str, int] = {}
@@ -233,6 +237,7 @@ class _Ingest:
         if small:
             made = await self._made([(each, each.chunks) for each in small])
             await self._database.run(lambda connection: self._put(connection, small, made))
+            await self._logged(sum(map(len, made)))
         for each in reads:
             if len(each.chunks) > BATCH:
                 await self._write_long(each)
@@ -242,6 +247,12 @@ class _Ingest:
                 self._done.added += 1
             else:
                 self._done.changed += 1
+
+    async def _logged(self, chunks: int) -> None:
+        self._in_log += chunks
+        if self._in_log >= LOGGED:
+            await self._database.checkpoint()
+            self._in_log = 0
 
     def _put(
         self, connection: Connection, reads: Sequence[_Read], made: Sequence[Sequence[NewChunk]]
@@ -265,6 +276,7 @@ class _Ingest:
             some = read.chunks[start : start + size]
             (new,) = await self._made([(read, some)], reused, start)
             key = await self._database.run(partial(self._append, read=read, key=key, new=new))
+            await self._logged(len(new))
             start, size = start + len(some), BATCH
             self._tell(self._done.chunks + start, read.found.label)
         assert key is not None

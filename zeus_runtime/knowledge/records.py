@@ -202,10 +202,11 @@ def write_documents(
     if not new:
         return []
     rows = [{"base": base, **values} for values, _ in new]
-    if sqlite_driver(connection) is None:
+    driver = sqlite_driver(connection)
+    if driver is None:
         keys = list(connection.execute(_NEW_DOCUMENTS, rows).scalars())
     else:
-        keys = [_NEW_DOCUMENT.rows(connection, row)[0][0] for row in rows]
+        keys = [_NEW_DOCUMENT.inserted(driver, connection.dialect, row) for row in rows]
     _put_chunks(
         connection,
         [(key, *chunk) for key, (_, chunks) in zip(keys, new, strict=True) for chunk in chunks],
@@ -227,7 +228,7 @@ _NEW_DOCUMENTS: Final = insert(DOCUMENT).returning(DOCUMENT.c.key, sort_by_param
 _NEW_DOCUMENT: Final = Prepared(
     insert(DOCUMENT)
     .values({column.name: bindparam(column.name) for column in DOCUMENT.columns if column.name != "key"})
-    .returning(DOCUMENT.c.key)
+    .inline()
 )
 _CHUNK_COLUMNS: Final = ("document", *NewChunk._fields)
 _NEW_CHUNK: Final = Prepared(insert(CHUNK).values({name: bindparam(name) for name in _CHUNK_COLUMNS}))
