@@ -69,14 +69,13 @@ class WordNumbers:
         numbers, counts = self._of_ascii([texts[place] for place in ascii_places])
         places = np.repeat(np.array(ascii_places, np.int64), counts)
         if len(ascii_places) < len(texts):
-            others = [
-                (self._numbers[word], place)
-                for place, text in enumerate(texts)
-                if not text.isascii()
-                for word in plain_words(text)
-            ]
-            more = np.array(others, np.int64).reshape(len(others), 2)
-            numbers, places = np.concatenate((numbers, more[:, 0])), np.concatenate((places, more[:, 1]))
+            others = [(place, plain_words(text)) for place, text in enumerate(texts) if not text.isascii()]
+            more = [self._numbers[word] for _, words in others for word in words]
+            where = np.repeat([place for place, _ in others], [len(words) for _, words in others])
+            numbers, places = (
+                np.concatenate((numbers, np.array(more, np.int64))),
+                np.concatenate((places, where)),
+            )
         return numbers, places
 
     def _of_ascii(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -112,7 +111,7 @@ class WordNumbers:
                 )
             ]
             numbers[away] = np.array(late, np.int64)[which]
-            if self._used * 2 > len(self._table_keys) and self._slot_bits < _MOST_SLOT_BITS:
+            if self._used * 4 > len(self._table_keys) and self._slot_bits < _MOST_SLOT_BITS:
                 self._grow(self._slot_bits + 2)
         for place in np.flatnonzero(sizes > _LONG).tolist():
             numbers[place] = self._numbers[data[starts[place] : ends[place]].decode()]
