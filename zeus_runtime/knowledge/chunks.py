@@ -108,11 +108,16 @@ def _parted(block: Block, limit: int) -> Iterator[Block]:
     head_tokens = sum(tokens_of(line) + 0.25 for line in head)
     if head_tokens * 2 > limit:
         head, head_tokens = [], 0.0
+    room = limit - head_tokens
     kept: list[str] = []
     first, size = block.first, 0.0
     for number, line in enumerate(lines, block.first):
-        for part in _parts(line, limit - head_tokens):
-            cost = tokens_of(part) + 0.25
+        tokens = tokens_of(line)
+        parts = (
+            [(line, tokens)] if tokens <= room else [(each, tokens_of(each)) for each in _parts(line, room)]
+        )
+        for part, tokens in parts:
+            cost = tokens + 0.25
             if kept and size + cost > limit:
                 yield _part(block, kept, first, number - 1 if part == line else number)
                 again = bool(head) and number > block.first + 1
