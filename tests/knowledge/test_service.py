@@ -153,6 +153,20 @@ async def test_one_long_file_goes_on_in_its_middle(database_url: str, tmp_path: 
         assert found.hits[0].heading == "Part 1000"
 
 
+async def test_the_log_beside_the_database_does_not_grow_with_what_is_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = []
+    for chunks in (BATCH, 100 * BATCH):
+        monkeypatch.setattr("zeus_runtime.knowledge.ingest.LOGGED", chunks)
+        folder = tmp_path / str(chunks)
+        path = write(folder, "long.md", "\n\n".join(f"# Part {n}\n\nsaid" for n in range(8 * BATCH)))
+        async with knowledge("sqlite:///kb.db", folder) as service:
+            await service.add("big", [path])
+            sizes.append((folder / "kb.db-wal").stat().st_size)
+    assert sizes[0] < sizes[1] / 3
+
+
 async def test_a_base_keeps_its_model_and_its_queries_are_embedded_by_it(
     database_url: str, tmp_path: Path, docs: Path
 ) -> None:

@@ -10,9 +10,10 @@ from zeus_runtime.knowledge.convert import Form
 
 Kind: TypeAlias = Literal["heading", "text", "code", "table"]
 
-_HEADING: Final = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)(?:[ \t]+#+)?[ \t]*\Z")
+_MARKED: Final = re.compile(r" {0,3}(?:(?P<heading>#{1,6})[ \t]+|(?P<fence>`{3,}|~{3,}))")
+_MARKS: Final = " #`~"
+"""What a heading or a fence begins with."""
 _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)[ \t]*\Z")
-_FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
 class Block(NamedTuple):
@@ -20,15 +21,16 @@ class Block(NamedTuple):
 
     Args:
         kind: what they are.
-        lines: without line ends.
-        line: the first one's number, from 1.
+        text: the lines, joined by line ends.
+        first, last: their numbers, from 1.
         level: of a heading, 1 to 6; else 0.
         title: of a heading; else empty.
     """
 
     kind: Kind
-    lines: tuple[str, ...]
-    line: int
+    text: str
+    first: int
+    last: int
     level: int = 0
     title: str = ""
 
@@ -50,10 +52,10 @@ def _parted(lines: list[str], *, at_margin_only: bool) -> Iterator[Block]:
     start: int | None = None
     blank = False
     for number, line in enumerate(lines):
-        if not line.strip():
+        if not line or line.isspace():
             blank = True
             continue
-        if start is not None and blank and not (at_margin_only and line[:1] in " \t})]"):
+        if start is not None and blank and not (at_margin_only and line[0] in " \t})]"):
             yield _block("code" if at_margin_only else "text", lines, start, number)
             start = None
         if start is None:
@@ -64,29 +66,37 @@ def _parted(lines: list[str], *, at_margin_only: bool) -> Iterator[Block]:
 
 
 def _markdown(lines: list[str]) -> Iterator[Block]:
-    place = 0
-    while place < len(lines):
-        line = lines[place]
-        if not line.strip():
-            place += 1
+    paragraph: int | None = None
+    fence_end = 0
+    for place, line in enumerate(lines):
+        if place < fence_end:
             continue
-        first = line.lstrip(" ")[:1]
-        if first in "`~" and (fence := _FENCE.match(line)):
-            end = _fence_end(lines, place, fence[1])
-            yield _block("code", lines, place, end)
-        elif first == "#" and (heading := _HEADING.match(line)):
-            end = place + 1
-            yield Block("heading", (line,), place + 1, len(heading[1]), heading[2])
-        else:
-            end = _paragraph_end(lines, place)
-            last = lines[end - 1]
-            if end - place == 2 and _UNDERLINE.match(last) and "|" not in line:
-                level = 1 if "=" in last else 2
-                yield Block("heading", (line, last), place + 1, level, line.strip())
+        if not line or line.isspace():
+            if paragraph is not None:
+                yield _paragraph(lines, paragraph, place)
+                paragraph = None
+            continue
+        if line[0] in _MARKS and (mark := _MARKED.match(line)):
+            if paragraph is not None:
+                yield _paragraph(lines, paragraph, place)
+                paragraph = None
+            if mark["fence"]:
+                fence_end = _fence_end(lines, place, mark["fence"])
+                yield _block("code", lines, place, fence_end)
             else:
-                table = end - place > 1 and all("|" in each for each in lines[place:end])
-                yield _block("table" if table else "text", lines, place, end)
-        place = end
+                title = _title(line[mark.end() :])
+                yield Block("heading", line, place + 1, place + 1, len(mark["heading"]), title)
+        elif paragraph is None:
+            paragraph = place
+    if paragraph is not None:
+        yield _paragraph(lines, paragraph, len(lines))
+
+
+def _title(written: str) -> str:
+    """What stands behind a heading's mark, without the marks that close it."""
+    title = written.rstrip(" \t")
+    bare = title.rstrip("#")
+    return bare.rstrip(" \t") if bare.endswith((" ", "\t")) else title
 
 
 def _fence_end(lines: list[str], start: int, fence: str) -> int:
@@ -97,20 +107,21 @@ def _fence_end(lines: list[str], start: int, fence: str) -> int:
     return len(lines)
 
 
-def _paragraph_end(lines: list[str], start: int) -> int:
-    for place in range(start + 1, len(lines)):
-        line = lines[place]
-        stripped = line.strip()
-        if not stripped:
-            return place
-        if stripped[0] == "#" and _HEADING.match(line):
-            return place
-        if stripped[0] in "`~" and _FENCE.match(line):
-            return place
-    return len(lines)
+def _paragraph(lines: list[str], start: int, end: int) -> Block:
+    """Lines without a blank one as text, table or underlined heading."""
+    line = lines[start]
+    if end - start == 1:
+        return Block("text", line, end, end)
+    text = "\n".join(lines[start:end])
+    if "|" in line:
+        table = all("|" in each for each in lines[start:end])
+        return Block("table" if table else "text", text, start + 1, end)
+    if end - start == 2 and _UNDERLINE.match(lines[end - 1]):
+        return Block("heading", text, start + 1, end, 1 if "=" in lines[end - 1] else 2, line.strip())
+    return Block("text", text, start + 1, end)
 
 
 def _block(kind: Kind, lines: list[str], start: int, end: int) -> Block:
     while end > start and not lines[end - 1].strip():
         end -= 1
-    return Block(kind, tuple(lines[start:end]), start + 1)
+    return Block(kind, "\n".join(lines[start:end]), start + 1, end)

@@ -33,14 +33,6 @@ class Chunk(NamedTuple):
         return f"{self.heading}\n{self.content}" if self.heading else self.content
 
 
-class _Piece(NamedTuple):
-    text: str
-    tokens: float
-    first: int
-    last: int
-    prose: bool
-
-
 def tokens_of(text: str) -> float:
     """About how many tokens a text has: its UTF-8 bytes by four, within 5 % for Chinese and most prose."""
     return (len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))) / 4
@@ -62,76 +54,83 @@ def chunks(
     """
     found: list[Chunk] = []
     trail: list[tuple[int, str]] = []
+    heading = ""
     for page in document.pages:
-        pending: list[_Piece] = []
+        pending: list[Block] = []
         size = 0.0
         for block in blocks(page.text, document.form):
             if block.kind == "heading":
-                found += _closed(pending, trail, page.number)
-                pending, size = [], 0.0
+                if pending:
+                    found.append(_closed(pending, heading, page.number))
+                    pending, size = [], 0.0
                 while trail and trail[-1][0] >= block.level:
                     trail.pop()
                 trail.append((block.level, block.title))
+                heading = _path(trail)
                 continue
-            for piece in _pieces(block, chunk_tokens):
-                if pending and size + piece.tokens > chunk_tokens:
-                    found += _closed(pending, trail, page.number)
-                    pending = _overlap(pending, min(overlap_tokens, chunk_tokens - piece.tokens))
-                    size = sum(each.tokens for each in pending)
+            tokens = tokens_of(block.text)
+            if tokens > chunk_tokens:
+                pieces = [(piece, tokens_of(piece.text)) for piece in _parted(block, chunk_tokens)]
+            else:
+                pieces = [(block, tokens)]
+            for piece, tokens in pieces:
+                if pending and size + tokens > chunk_tokens:
+                    found.append(_closed(pending, heading, page.number))
+                    pending = _overlap(pending, min(overlap_tokens, chunk_tokens - tokens))
+                    size = sum(tokens_of(each.text) for each in pending)
                 pending.append(piece)
-                size += piece.tokens
-        found += _closed(pending, trail, page.number)
+                size += tokens
+        if pending:
+            found.append(_closed(pending, heading, page.number))
     if not found and trail:
-        found.append(Chunk("", "line 1", _path(trail)))
+        found.append(Chunk("", "line 1", heading))
     return found
 
 
-def _closed(pending: Sequence[_Piece], trail: Sequence[tuple[int, str]], page: int | None) -> Iterator[Chunk]:
-    if not pending:
-        return
+def _closed(pending: Sequence[Block], heading: str, page: int | None) -> Chunk:
     first, last = pending[0].first, pending[-1].last
     lines = f"line {first}" if first == last else f"lines {first}-{last}"
-    yield Chunk(
-        _path(trail),
+    return Chunk(
+        heading,
         lines if page is None else f"page {page}, {lines}",
-        "\n\n".join(each.text for each in pending),
+        "\n\n".join([each.text for each in pending]),
     )
 
 
 def _path(trail: Iterable[tuple[int, str]]) -> str:
-    path = " > ".join(title for _, title in trail if title)
+    path = " > ".join([title for _, title in trail if title])
     return path if len(path) <= _HEADING_CHARACTERS else "… " + path[2 - _HEADING_CHARACTERS :]
 
 
-def _pieces(block: Block, limit: int) -> Iterator[_Piece]:
-    text = "\n".join(block.lines)
-    tokens = tokens_of(text)
-    if tokens <= limit:
-        yield _Piece(text, tokens, block.line, block.line + len(block.lines) - 1, block.kind == "text")
-        return
-    head = list(block.lines[:2]) if block.kind == "table" and _is_rule(block.lines) else []
+def _parted(block: Block, limit: int) -> Iterator[Block]:
+    lines = block.text.split("\n")
+    head = lines[:2] if block.kind == "table" and _is_rule(lines) else []
     head_tokens = sum(tokens_of(line) + 0.25 for line in head)
     if head_tokens * 2 > limit:
         head, head_tokens = [], 0.0
+    room = limit - head_tokens
     kept: list[str] = []
-    first, size = block.line, 0.0
-    for number, line in enumerate(block.lines, block.line):
-        for part in _parts(line, limit - head_tokens):
-            cost = tokens_of(part) + 0.25
+    first, size = block.first, 0.0
+    for number, line in enumerate(lines, block.first):
+        tokens = tokens_of(line)
+        parts = (
+            [(line, tokens)] if tokens <= room else [(each, tokens_of(each)) for each in _parts(line, room)]
+        )
+        for part, tokens in parts:
+            cost = tokens + 0.25
             if kept and size + cost > limit:
-                yield _piece(kept, first, number - 1 if part == line else number, block)
-                again = bool(head) and number > block.line + 1
+                yield _part(block, kept, first, number - 1 if part == line else number)
+                again = bool(head) and number > block.first + 1
                 kept, size = (list(head), head_tokens) if again else ([], 0.0)
                 first = number
             kept.append(part)
             size += cost
     if kept:
-        yield _piece(kept, first, block.line + len(block.lines) - 1, block)
+        yield _part(block, kept, first, block.last)
 
 
-def _piece(lines: Sequence[str], first: int, last: int, block: Block) -> _Piece:
-    text = "\n".join(lines)
-    return _Piece(text, tokens_of(text), first, max(first, last), block.kind == "text")
+def _part(block: Block, lines: Sequence[str], first: int, last: int) -> Block:
+    return Block(block.kind, "\n".join(lines), first, max(first, last))
 
 
 def _is_rule(lines: Sequence[str]) -> bool:
@@ -156,20 +155,18 @@ def _parts(line: str, limit: float) -> Iterator[str]:
         yield line
 
 
-def _overlap(pending: Sequence[_Piece], limit: float) -> list[_Piece]:
+def _overlap(pending: Sequence[Block], limit: float) -> list[Block]:
     """The end of what was closed, if it is prose: whole lines or sentences, at most ``limit`` tokens."""
     last = pending[-1]
-    if not last.prose or limit < 1:
+    if last.kind != "text" or limit < 1:
         return []
-    if last.tokens <= limit:
+    tokens = tokens_of(last.text)
+    if tokens <= limit:
         return [last] if len(pending) > 1 else []
-    tail = last.text[-int(len(last.text) * limit / last.tokens) :]
+    tail = last.text[-int(len(last.text) * limit / tokens) :]
     cut = min(
         (place for end in ("\n", ". ", "。", "! ", "? ") if (place := tail.find(end) + len(end)) >= len(end)),
         default=tail.find(" ") + 1,
     )
     text = tail[cut:].strip()
-    if not text:
-        return []
-    first = last.last - text.count("\n")
-    return [_Piece(text, tokens_of(text), first, last.last, prose=True)]
+    return [Block("text", text, last.last - text.count("\n"), last.last)] if text else []

@@ -98,14 +98,12 @@ def convert_file(name: str, data: bytes) -> Converted:
 def _plain(data: bytes) -> str:
     if b"\0" in data[:8_192] and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise UnreadableError("it is no text")
-    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8"
     try:
-        text = data.decode(encoding)
+        text = data.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
-        raise UnreadableError(
-            f"it is not {encoding.removesuffix('-sig').upper()} (byte {error.start:,})"
-        ) from None
-    return text.replace("\r\n", "\n").replace("\r", "\n")
+        raise UnreadableError(f"it is not {encoding.upper()} (byte {error.start:,})") from None
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 def _pdf(data: bytes) -> Converted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,11 +26,13 @@ class Found:
 
     Args:
         path: absolute.
+        name: its last part.
         label: what citations call it: the path below the folder that was added, with the folder's name.
         source: the path that was added.
     """
 
-    path: Path
+    path: str
+    name: str
     label: str
     source: str
     size_bytes: int
@@ -37,36 +40,47 @@ class Found:
 
 
 def files_of(sources: Sequence[str]) -> Iterator[Found]:
-    """Every file of the sources, sorted, each once; hidden ones, caches and links are left out."""
-    seen: set[Path] = set()
+    """Every file of the sources, sorted, each once; hidden ones, caches and links are left out.
+
+    Args:
+        sources: absolute paths.
+    """
+    seen: set[str] = set()
     for source in sources:
-        root = Path(source)
-        for path in _below(root):
-            if path in seen:
-                continue
-            seen.add(path)
-            try:
-                state = path.stat()
-            except OSError:
-                continue
-            if stat.S_ISREG(state.st_mode):
-                label = path.name if path == root else f"{root.name}/{path.relative_to(root).as_posix()}"
-                yield Found(path, label, source, state.st_size, state.st_mtime_ns)
+        for found in _of(source):
+            if found.path not in seen:
+                seen.add(found.path)
+                yield found
 
 
-def _below(root: Path) -> Iterator[Path]:
-    if not root.is_dir():
-        yield root
+def _of(source: str) -> Iterator[Found]:
+    root = Path(source)
+    if root.is_dir():
+        yield from _below(source, source, root.name)
         return
+    with suppress(OSError):
+        state = root.stat()
+        if stat.S_ISREG(state.st_mode):
+            yield Found(source, root.name, root.name, source, state.st_size, state.st_mtime_ns)
+
+
+def _below(folder: str, source: str, label: str) -> Iterator[Found]:
     try:
-        with os.scandir(root) as scanned:
+        with os.scandir(folder) as scanned:
             entries = sorted(scanned, key=lambda each: each.name)
     except OSError:
         return
     for entry in entries:
-        if entry.name.startswith(".") or entry.name in _SKIPPED or entry.is_symlink():
+        name = entry.name
+        if name.startswith(".") or name in _SKIPPED or entry.is_symlink():
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from _below(root / entry.name)
-        elif Path(entry.name).suffix.lower() not in KNOWN_BINARY:
-            yield root / entry.name
+            yield from _below(entry.path, source, f"{label}/{name}")
+            continue
+        _, dot, suffix = name.rpartition(".")
+        if dot + suffix.lower() in KNOWN_BINARY:
+            continue
+        with suppress(OSError):
+            state = entry.stat(follow_symlinks=False)
+            if stat.S_ISREG(state.st_mode):
+                yield Found(entry.path, name, f"{label}/{name}", source, state.st_size, state.st_mtime_ns)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 import numpy as np
@@ -23,6 +24,7 @@ from zeus_runtime.knowledge.chunks import Chunk, chunks
 from zeus_runtime.knowledge.convert import MAX_BYTES, VERSION, UnreadableError, convert_file
 from zeus_runtime.knowledge.files import Found, files_of
 from zeus_runtime.knowledge.records import BaseInfo, KnownDocument, NewChunk
+from zeus_runtime.knowledge.word_numbers import WordNumbers
 from zeus_runtime.knowledge.words import packed_words
 
 if TYPE_CHECKING:
@@ -33,6 +35,9 @@ if TYPE_CHECKING:
 
 BATCH: Final = 256
 """Chunks that are embedded and written together."""
+
+LOGGED: Final = 16_384
+"""Chunks that are written between two checkpoints of SQLite's write-ahead log, which so stays below about 80 MB."""
 
 _HANDFUL_BYTES: Final = 256_000
 """Of files that are read and cut in one visit to another thread, which costs as much as cutting a chunk or two."""
@@ -120,6 +125,8 @@ class _Ingest:
         self._embedder = embedder
         self._now_ns = now_ns
         self._progress = progress
+        self._numbers = WordNumbers()
+        self._in_log = 0
         self._files = (0, 0)
         self._done = Ingested()
         self._sources: dict[str, int] = {}
@@ -158,7 +165,7 @@ class _Ingest:
             (path, "it is not there; what came from it stays until it is removed from the base")
             for path in absent
         ]
-        there = {str(found.path) for found in files}
+        there = {found.path for found in files}
         kept = [*known.values(), *self._partial.values()]
         gone = [each for each in kept if each.path not in there and each.source not in missing]
         await self._forget(gone)
@@ -173,19 +180,14 @@ class _Ingest:
     def _begun(self, connection: Connection) -> None:
         model, dimension = self._embedder.model, self._embedder.dimension
         if (self._base.embedding, self._base.dimension) != (model, dimension):
-            records.touched(
-                connection,
-                self._base.key,
-                self._now_ns() // 1_000_000,
-                embedding_model=model,
-                embedding_dimension=dimension,
-            )
+            now_ms = self._now_ns() // 1_000_000
+            records.embed_by(connection, self._base.key, model, dimension, now_ms)
 
     async def _read(self, files: Sequence[Found], known: Mapping[str, KnownDocument]) -> list[_Read]:
         """The chunks of what is new or changed among some files: one visit to another thread for all of them."""
         import asyncio
 
-        documents = [known.get(str(found.path)) for found in files]
+        documents = [known.get(found.path) for found in files]
         looked_at = [
             (found, document)
             for found, document in zip(files, documents, strict=True)
@@ -211,11 +213,11 @@ class _Ingest:
         try:
             if found.size_bytes > MAX_BYTES:
                 raise UnreadableError(f"it has more than {MAX_BYTES:,} bytes")
-            data = found.path.read_bytes()
-            digest = hashlib.sha256(data).hexdigest()
+            data = Path(found.path).read_bytes()
+            digest = hashlib.blake2b(data, digest_size=32).hexdigest()
             if self._is_same(known) and known.digest == digest:
                 return known.key, len(data), self._trusted(found)
-            return _Read(found, known, digest, self._cut(found.path.name, data))
+            return _Read(found, known, digest, self._cut(found.name, data))
         except UnreadableError as error:
             return _Unread(found.label, error.message)
         except OSError as error:
@@ -235,6 +237,7 @@ class _Ingest:
         if small:
             made = await self._made([(each, each.chunks) for each in small])
             await self._database.run(lambda connection: self._put(connection, small, made))
+            await self._logged(sum(map(len, made)))
         for each in reads:
             if len(each.chunks) > BATCH:
                 await self._write_long(each)
@@ -245,11 +248,17 @@ class _Ingest:
             else:
                 self._done.changed += 1
 
+    async def _logged(self, chunks: int) -> None:
+        self._in_log += chunks
+        if self._in_log >= LOGGED:
+            await self._database.checkpoint()
+            self._in_log = 0
+
     def _put(
         self, connection: Connection, reads: Sequence[_Read], made: Sequence[Sequence[NewChunk]]
     ) -> None:
         old = [each.known.key for each in reads if each.known is not None]
-        old += [self._partial[path].key for each in reads if (path := str(each.found.path)) in self._partial]
+        old += [self._partial[path].key for each in reads if (path := each.found.path) in self._partial]
         records.remove_documents(connection, self._base.key, old)
         rows = [(self._row(each, ready=True), new) for each, new in zip(reads, made, strict=True)]
         records.write_documents(connection, self._base.key, rows)
@@ -267,6 +276,7 @@ class _Ingest:
             some = read.chunks[start : start + size]
             (new,) = await self._made([(read, some)], reused, start)
             key = await self._database.run(partial(self._append, read=read, key=key, new=new))
+            await self._logged(len(new))
             start, size = start + len(some), BATCH
             self._tell(self._done.chunks + start, read.found.label)
         assert key is not None
@@ -278,7 +288,7 @@ class _Ingest:
         if key is not None:
             records.append_chunks(connection, key, new)
             return key
-        begun = self._partial.get(str(read.found.path))
+        begun = self._partial.get(read.found.path)
         if begun is not None:
             records.remove_documents(connection, self._base.key, [begun.key])
         (made,) = records.write_documents(connection, self._base.key, [(self._row(read, ready=False), new)])
@@ -304,7 +314,7 @@ class _Ingest:
         """Embedded text to vector, of what is written already of this file by this model."""
         found: dict[str, bytes] = {}
         width = 4 * self._embedder.dimension
-        for each in (read.known, self._partial.get(str(read.found.path))):
+        for each in (read.known, self._partial.get(read.found.path)):
             if each is not None and records.embedded_by(each.made_with) == records.embedded_by(
                 self._made_with
             ):
@@ -321,7 +331,7 @@ class _Ingest:
         vectors = dict(reused or {})
         if reused is None:
             for read, _ in reads:
-                if read.known is not None or str(read.found.path) in self._partial:
+                if read.known is not None or read.found.path in self._partial:
                     vectors |= await self._reused(read)
         texts = [each.embedded for _, some in reads for each in some]
         unknown = [text for text in dict.fromkeys(texts) if text not in vectors]
@@ -333,13 +343,16 @@ class _Ingest:
                     f"the embedding model {self._embedder.model} gave vectors of shape {found.shape} for"
                     f" {len(part)} texts of dimension {self._embedder.dimension}"
                 )
-            rows = np.ascontiguousarray(found, "<f4")
-            vectors |= {text: rows[place].tobytes() for place, text in enumerate(part)}
+            rows, width = np.ascontiguousarray(found, "<f4").tobytes(), 4 * self._embedder.dimension
+            vectors |= {
+                text: rows[place : place + width]
+                for text, place in zip(part, range(0, len(rows), width), strict=True)
+            }
             self._done.embedded += len(part)
-        packed = zip(texts, packed_words(texts), strict=True)
+        packed = zip(texts, packed_words(texts, self._numbers), strict=True)
         return [
             [
-                NewChunk(number, *chunk, length, vectors[text], terms)
+                NewChunk(number, length, *chunk, vectors[text], terms)
                 for (number, chunk), (text, (length, terms)) in zip(
                     enumerate(some, first), packed, strict=False
                 )
@@ -351,7 +364,7 @@ class _Ingest:
         found = read.found
         return {
             "source": self._sources[found.source],
-            "path": str(found.path),
+            "path": found.path,
             "label": found.label,
             "digest": read.digest,
             "made_with": self._made_with,

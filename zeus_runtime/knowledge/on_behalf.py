@@ -37,6 +37,10 @@ class OnBehalf:
         """Like ``run``, for work of a few rows."""
         return await self.database.write(self._acting(work))
 
+    async def checkpoint(self) -> None:
+        """What ``Database.checkpoint`` does."""
+        await self.database.checkpoint()
+
     def _acting(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
         caller = self.caller
 

@@ -9,11 +9,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from sqlalchemy import and_, delete, func, insert, or_, select, update
+from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.store.knowledge_tables import BASE, CHUNK, DOCUMENT, SOURCE
+from zeus_runtime.store.prepared import Prepared, sqlite_driver
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -70,10 +71,10 @@ class NewChunk(NamedTuple):
     """A chunk to be written."""
 
     number: int
+    words: int
     heading: str
     position: str
     content: str
-    words: int
     vector: bytes
     terms: bytes
 
@@ -141,10 +142,23 @@ def remove_base(connection: Connection, key: int) -> None:
     connection.execute(delete(BASE).where(BASE.c.key == key))
 
 
-def touched(connection: Connection, base: int, now_ms: int, **values: Any) -> None:
+def touched(connection: Connection, base: int, now_ms: int) -> None:
     """Count a change of a base."""
+    _TOUCHED.run(connection, {"base": base, "now": now_ms})
+
+
+_TOUCHED: Final = Prepared(
+    update(BASE)
+    .where(BASE.c.key == bindparam("base"))
+    .values(changes=BASE.c.changes + 1, updated_ms=bindparam("now"))
+)
+
+
+def embed_by(connection: Connection, base: int, model: str, dimension: int, now_ms: int) -> None:
+    """Record the model that embeds a base from now on."""
     statement = update(BASE).where(BASE.c.key == base)
-    connection.execute(statement.values(changes=BASE.c.changes + 1, updated_ms=now_ms, **values))
+    connection.execute(statement.values(embedding_model=model, embedding_dimension=dimension))
+    touched(connection, base, now_ms)
 
 
 def sources(connection: Connection, base: int) -> dict[str, int]:
@@ -184,32 +198,39 @@ def vectors_of(connection: Connection, document: int) -> dict[str, bytes]:
 def write_documents(
     connection: Connection, base: int, new: Sequence[tuple[Mapping[str, Any], Sequence[NewChunk]]]
 ) -> list[int]:
-    """New documents, each with its first chunks: two statements for all of them. Their keys, in order."""
+    """New documents, each with its first chunks. Their keys, in order."""
     if not new:
         return []
-    statement = insert(DOCUMENT).returning(DOCUMENT.c.key, sort_by_parameter_order=True)
-    keys = list(connection.execute(statement, [{"base": base, **values} for values, _ in new]).scalars())
+    rows = [{"base": base, **values} for values, _ in new]
+    if sqlite_driver(connection) is None:
+        keys = list(connection.execute(_NEW_DOCUMENTS, rows).scalars())
+    else:
+        keys = [_NEW_DOCUMENT.inserted(connection, row) for row in rows]
     _put_chunks(
         connection,
-        [(key, chunk) for key, (_, chunks) in zip(keys, new, strict=True) for chunk in chunks],
+        [(key, *chunk) for key, (_, chunks) in zip(keys, new, strict=True) for chunk in chunks],
     )
     return keys
 
 
 def append_chunks(connection: Connection, document: int, new: Sequence[NewChunk]) -> None:
     """Further chunks of a document that is being written."""
-    _put_chunks(connection, [(document, chunk) for chunk in new])
+    _put_chunks(connection, [(document, *chunk) for chunk in new])
 
 
-def _put_chunks(connection: Connection, new: Sequence[tuple[int, NewChunk]]) -> None:
-    if new:
-        connection.execute(
-            _NEW_CHUNK, [dict(zip(_CHUNK_COLUMNS, (key, *chunk), strict=True)) for key, chunk in new]
-        )
+def _put_chunks(connection: Connection, rows: Sequence[tuple[object, ...]]) -> None:
+    if rows:
+        _NEW_CHUNK.run_many(connection, _CHUNK_COLUMNS, rows)
 
 
+_NEW_DOCUMENTS: Final = insert(DOCUMENT).returning(DOCUMENT.c.key, sort_by_parameter_order=True)
+_NEW_DOCUMENT: Final = Prepared(
+    insert(DOCUMENT)
+    .values({column.name: bindparam(column.name) for column in DOCUMENT.columns if column.name != "key"})
+    .inline()
+)
 _CHUNK_COLUMNS: Final = ("document", *NewChunk._fields)
-_NEW_CHUNK: Final = insert(CHUNK)
+_NEW_CHUNK: Final = Prepared(insert(CHUNK).values({name: bindparam(name) for name in _CHUNK_COLUMNS}))
 
 
 def finish_document(connection: Connection, document: int, count: int) -> None:

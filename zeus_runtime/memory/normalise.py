@@ -11,8 +11,9 @@ _VISIBLE_SPACE: Final = "\t\n\r\v\f\x1c\x1d\x1e\x1f\x85"
 _SELECTORS: Final = ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF), (0x180B, 0x180F))
 _FILLERS: Final = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800")
 _LINE_END = re.compile("\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-_BLANK = re.compile(r"[^\S\n]+")
-_EDGE = re.compile(r" ?\n ?")
+# What is one space, or a line end without spaces beside it, is left alone: most are, and a replacement takes time.
+_BLANK = re.compile(r"[^\S\n]{2,}|[^\S\n ]")
+_EDGE = re.compile(r" \n ?|\n ")
 _LINES = re.compile(r"\n{3,}")
 _WORD = re.compile(r"\w+")
 _END: Final = " .!。…;,、؟"
@@ -37,11 +38,17 @@ def normalise(text: str) -> str:
 
 def _once(text: str) -> str:
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", "".join(each for each in text if not _unseen(each)))
+        text = unicodedata.normalize("NFKC", _seen(text))
     elif not text.isprintable():
-        text = "".join(each for each in text if not _unseen(each))
+        text = _seen(text)
     text = _BLANK.sub(" ", _LINE_END.sub("\n", text))
     return _LINES.sub("\n\n", _EDGE.sub("\n", text)).strip()
+
+
+def _seen(text: str) -> str:
+    """``text`` without what cannot be seen; each of its characters is judged once."""
+    unseen = {ord(each): None for each in set(text) if _unseen(each)}
+    return text.translate(unseen) if unseen else text
 
 
 @cache

@@ -57,17 +57,47 @@ class Prepared:
         """Execute a statement that finds nothing."""
         self._executed(connection, values)
 
-    def _executed(self, connection: Connection, values: Mapping[str, object]) -> Any:
-        known = self._compiled.get(connection.dialect.name)
-        if known is None:
-            known = self._compiled[connection.dialect.name] = _compile(self._statement, connection.dialect)
+    def inserted(self, connection: Connection, values: Mapping[str, object]) -> int:
+        """Execute an INSERT of one row (SQLite): a third quicker than RETURNING.
+
+        Returns:
+            the row's key.
+        """
+        key: int = self._executed(connection, values).lastrowid
+        return key
+
+    def run_many(
+        self, connection: Connection, names: tuple[str, ...], rows: Sequence[Sequence[object]]
+    ) -> None:
+        """Execute a statement that finds nothing once for each row.
+
+        Args:
+            names: of its parameters, in its order; what each row holds.
+
+        Raises:
+            ValueError: the statement's parameters are others, or in another order (SQLite).
+        """
         raw = sqlite_driver(connection)
         if raw is None:
-            return server_driver(connection).execute(known.text, {**known.given, **values})
-        given = known.given
-        return raw.execute(
-            known.text, [values[name] if name in values else given[name] for name in known.names]
-        )
+            connection.execute(self._statement, [dict(zip(names, row, strict=True)) for row in rows])
+            return
+        compiled = self._in(connection.dialect)
+        if compiled.names != names:
+            raise ValueError(f"the statement takes {compiled.names}, not {names}")
+        raw.executemany(compiled.text, rows)
+
+    def _executed(self, connection: Connection, values: Mapping[str, object]) -> Any:
+        compiled = self._in(connection.dialect)
+        raw = sqlite_driver(connection)
+        if raw is None:
+            return server_driver(connection).execute(compiled.text, {**compiled.given, **values})
+        return raw.execute(compiled.text, compiled.in_order(values))
+
+    def _in(self, dialect: Dialect) -> _Compiled:
+        known = self._compiled.get(dialect.name)
+        if known is None:
+            known = self._compiled[dialect.name] = _compile(self._statement, dialect)
+        return known
 
 
 class _Compiled(NamedTuple):
@@ -76,6 +106,10 @@ class _Compiled(NamedTuple):
     text: str
     names: tuple[str, ...]
     given: dict[str, Any]
+
+    def in_order(self, values: Mapping[str, object]) -> list[object]:
+        """The values of its parameters."""
+        return [values[name] if name in values else self.given[name] for name in self.names]
 
 
 def _compile(statement: Statement, dialect: Dialect) -> _Compiled:

@@ -49,8 +49,17 @@ def query_tokens(query: str) -> list[str]:
 
 def search_tokens(text: str) -> list[str]:
     """The words of ``text`` as an index has them: folded, without plural s and stop words, each CJK character alone."""
-    found = _TOKEN.findall(normalise(text).casefold())
-    return [_singular(token) for token in found if token not in _STOP]
+    return [_singular(word) for word in plain_words(text) if word not in _STOP]
+
+
+def plain_words(text: str) -> list[str]:
+    """The words of ``text``, folded: what ``search_tokens`` makes tokens of, one word at a time (``indexed``)."""
+    return _TOKEN.findall(normalise(text).casefold())
+
+
+def indexed(word: str) -> str | None:
+    """The token of one of ``plain_words``; None for a stop word."""
+    return None if word in _STOP else _singular(word)
 
 
 def _singular(token: str) -> str:
