@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from psycopg.errors import InsufficientPrivilege
 
 from tests.support.knowledge import knowledge, write
-from tests.support.least_rights import as_agent
+from tests.support.least_rights import acting, as_agent
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import ROLES, Caller
 
@@ -31,16 +30,6 @@ async def filled(postgres_url: str, tmp_path: Path) -> AsyncIterator[str]:
                 await service.add("own", [text])
                 await service.add(f"shared-by-{user}", [text], project=True)
         yield restricted
-
-
-@contextmanager
-def acting(url: str, user: str = "", project: str = "", role: str = "") -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(url) as connection:
-        for name, value in (("user_id", user), ("project_id", project), ("role", role)):
-            if value:
-                connection.execute("SELECT set_config(%s, %s, true)", [f"zeus.{name}", value])
-        yield connection
-        connection.rollback()
 
 
 def names(connection: psycopg.Connection[Any]) -> set[tuple[str, str]]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ from psycopg.errors import InsufficientPrivilege
 from zeus_plugins.vector_stores.pgvector.store import PgVectorStore
 
 from tests.support.databases import execute
-from tests.support.least_rights import as_agent
+from tests.support.least_rights import acting, as_agent
 from tests.support.memory import service
 from zeus_runtime.memory.items import ROLES, VISIBILITIES, Caller, MemorySettings
 from zeus_runtime.memory.permissions import may
@@ -55,16 +53,6 @@ async def filled(postgres_url: str, tmp_path: Path) -> Any:
     )
     with as_agent(postgres_url) as restricted:
         yield restricted, items
-
-
-@contextmanager
-def acting(url: str, user: str = "", project: str = "", role: str = "") -> Iterator[psycopg.Connection[Any]]:
-    with psycopg.connect(url) as connection:
-        for name, value in (("user_id", user), ("project_id", project), ("role", role)):
-            if value:
-                connection.execute("SELECT set_config(%s, %s, true)", [f"zeus.{name}", value])
-        yield connection
-        connection.rollback()
 
 
 def ids(connection: psycopg.Connection[Any], table: str = "memory_item", column: str = "id") -> set[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
+import psycopg
 from sqlalchemy import make_url
 
 from tests.support.databases import execute
@@ -28,3 +30,14 @@ def as_agent(url: str) -> Iterator[str]:
         yield make_url(url).set(username=role, password=password).render_as_string(hide_password=False)
     finally:
         execute(url, f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+@contextmanager
+def acting(url: str, user: str = "", project: str = "", role: str = "") -> Iterator[psycopg.Connection[Any]]:
+    """SQL of one's own on behalf of somebody, who may be nobody; it is rolled back."""
+    with psycopg.connect(url) as connection:
+        for name, value in (("user_id", user), ("project_id", project), ("role", role)):
+            if value:
+                connection.execute("SELECT set_config(%s, %s, true)", [f"zeus.{name}", value])
+        yield connection
+        connection.rollback()

@@ -53,6 +53,22 @@ def files_of(sources: Sequence[str]) -> Iterator[Found]:
                 yield found
 
 
+_HANDFUL_BYTES: Final = 256_000
+"""Of files that are read and cut in one visit to another thread, which costs as much as cutting a chunk or two."""
+
+
+def handfuls(files: Sequence[Found], *, at_most: int) -> Iterator[Sequence[Found]]:
+    """The files in order, small ones together."""
+    start, size = 0, 0
+    for place, found in enumerate(files):
+        if place > start and (size + found.size_bytes > _HANDFUL_BYTES or place - start >= at_most):
+            yield files[start:place]
+            start, size = place, 0
+        size += found.size_bytes
+    if start < len(files):
+        yield files[start:]
+
+
 def _of(source: str) -> Iterator[Found]:
     root = Path(source)
     if root.is_dir():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -22,7 +22,7 @@ from zeus_runtime.errors import ZeusError
 from zeus_runtime.knowledge import records
 from zeus_runtime.knowledge.chunks import Chunk, chunks
 from zeus_runtime.knowledge.convert import MAX_BYTES, VERSION, UnreadableError, convert_file
-from zeus_runtime.knowledge.files import Found, files_of
+from zeus_runtime.knowledge.files import Found, files_of, handfuls
 from zeus_runtime.knowledge.records import BaseInfo, KnownDocument, NewChunk
 from zeus_runtime.knowledge.word_numbers import WordNumbers
 from zeus_runtime.knowledge.words import packed_words
@@ -38,9 +38,6 @@ BATCH: Final = 256
 
 LOGGED: Final = 16_384
 """Chunks that are written between two checkpoints of SQLite's write-ahead log, which so stays below about 80 MB."""
-
-_HANDFUL_BYTES: Final = 256_000
-"""Of files that are read and cut in one visit to another thread, which costs as much as cutting a chunk or two."""
 
 _FRESH_NS: Final = 2_000_000_000
 """A file changed so shortly before it was read may change again within one tick of the file system's clock."""
@@ -148,7 +145,7 @@ class _Ingest:
         files = await asyncio.to_thread(lambda: list(files_of(list(self._sources))))
         waiting: list[_Read] = []
         number = 0
-        for some in _handfuls(files):
+        for some in handfuls(files, at_most=BATCH):
             self._files = (number, len(files))
             self._tell(self._done.chunks, some[0].label)
             waiting += await self._read(some, known)
@@ -381,18 +378,6 @@ class _Ingest:
 
 def _absent(paths: Sequence[str]) -> list[str]:
     return [path for path in paths if not os.path.lexists(path)]
-
-
-def _handfuls(files: Sequence[Found]) -> Iterator[Sequence[Found]]:
-    """The files in order, small ones together."""
-    start, size = 0, 0
-    for place, found in enumerate(files):
-        if place > start and (size + found.size_bytes > _HANDFUL_BYTES or place - start >= BATCH):
-            yield files[start:place]
-            start, size = place, 0
-        size += found.size_bytes
-    if start < len(files):
-        yield files[start:]
 
 
 def _batch(reads: Sequence[_Read]) -> int:
