@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 WORKERS ?= auto
 comma := ,
 # Compiled once here, so that commands start fast also where PYTHONDONTWRITEBYTECODE is set.
-COMPILE = $(BIN)/python -m compileall -q zeus_runtime plugins/zeus_plugins
+COMPILE = $(BIN)/python -m compileall -q zeus_runtime plugins/zeus_plugins tests/support
 
 .PHONY: demo test check style fix schema golden bench clean
 

@@ -243,6 +243,12 @@ class Seen:
         return found
 
 
+@pytest.fixture(scope="module")
+def seen_before() -> dict[str, Seen]:
+    """What was seen of a config: ``{}`` is what most conditions are compared with."""
+    return {}
+
+
 def seen(zeus: Zeus, folder: Path, config: Config) -> Seen:
     whole = {"version": 1, "model": {"watching": {}}, "plugins": {"files": ["watching.py"]}, **config}
     (folder / "zeus.yaml").write_text(json.dumps(whole))
@@ -263,13 +269,24 @@ def test_every_category_of_the_mode_table_has_its_condition_here() -> None:
     assert {*MODE_TABLE} == EVERY
 
 
+@pytest.mark.xdist_group("conditions")
 @pytest.mark.parametrize("condition", CONDITIONS, ids=lambda each: f"{each.category}-{each.component}")
 def test_a_category_is_on_by_its_condition_and_off_without_it(
-    zeus: Zeus, folder: Path, condition: Condition, monkeypatch: pytest.MonkeyPatch
+    zeus: Zeus,
+    folder: Path,
+    condition: Condition,
+    seen_before: dict[str, Seen],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    def once(config: Config, environ: Mapping[str, str]) -> Seen:
+        key = json.dumps([config, dict(environ)])
+        if key not in seen_before:
+            seen_before[key] = seen(zeus, folder, config)
+        return seen_before[key]
+
     if condition.needs and shutil.which(condition.needs) is None:
         pytest.skip(f"needs {condition.needs}")
-    on = seen(zeus, folder, condition.on)
+    on = once(condition.on, {})
     stock = on.stock(condition.category, condition.component)
     assert condition.tool in on.given
     assert stock["enabled"] is True
@@ -281,7 +298,7 @@ def test_a_category_is_on_by_its_condition_and_off_without_it(
         with monkeypatch.context() as patched:
             for name, value in off.environ.items():
                 patched.setenv(name, value)
-            without = seen(zeus, folder, off.config)
+            without = once(off.config, off.environ)
         stock = without.stock(condition.category, condition.component)
         assert condition.tool not in without.given or condition.category in ("browser", "desktop"), off.config
         assert stock["enabled"] is False, off.config

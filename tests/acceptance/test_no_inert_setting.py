@@ -1274,6 +1274,12 @@ def _no_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.fixture(scope="module")
+def seen_without() -> dict[tuple[See, str], Any]:
+    """What was seen without a key: the keys of one config that are looked at alike need it once."""
+    return {}
+
+
 @pytest.mark.parametrize(
     "flip",
     [
@@ -1283,13 +1289,17 @@ def _no_waits(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         for flip in FLIPS
     ],
 )
-async def test_a_key_set_to_something_else_changes_what_can_be_seen(flip: Flip, tmp_path: Path) -> None:
+async def test_a_key_set_to_something_else_changes_what_can_be_seen(
+    flip: Flip, tmp_path: Path, seen_without: dict[tuple[See, str], Any]
+) -> None:
     defaults = {**core_keys(), **component_keys(), "extends": None}
     assert flip.value != defaults[flip.key], "the test sets the key to what it is anyway"
     given = {"version": 1, "model": "gpt-4o", **flip.given}
-    seen_before = await flip.see(Scene(tmp_path / "before", given))
+    without = (flip.see, json.dumps(given, sort_keys=True))
+    if without not in seen_without:
+        seen_without[without] = await flip.see(Scene(tmp_path / "before", given))
     seen_after = await flip.see(Scene(tmp_path / "after", with_key(given, flip.key, flip.value)))
-    assert (seen_before, seen_after) == (flip.before, flip.after)
+    assert (seen_without[without], seen_after) == (flip.before, flip.after)
     assert flip.before != flip.after
 
 

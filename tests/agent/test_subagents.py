@@ -383,7 +383,7 @@ async def test_a_resumed_parent_takes_its_child_up_and_repeats_nothing(folder: P
             assert isinstance(events[-1], RunCompleted), events[-1]
             assert_paired(await living.history(session))
             assert len(await (await living._open()).log.children(session)) == 1
-    assert effects(folder) == sorted(5 * ["w0", "w1", "w2"]), "no finished call was made again"
+        assert effects(here) == ["w0", "w1", "w2"], "no finished call was made again"
 
 
 async def test_a_finished_child_whose_parent_lost_the_result_is_not_asked_again(folder: Path) -> None:

@@ -75,6 +75,7 @@ class Answering:
 
 
 TOOLS = '''
+from pathlib import Path
 from zeus_runtime import Component, Tool, ToolResult, hookimpl, tool
 
 @tool(access="read")
@@ -88,12 +89,12 @@ async def echo(text: str) -> str:
 
 @tool(access="write")
 async def record(text: str) -> str:
-    """Write a line to the file of effects.
+    """Write a line to the file of effects, which is beside this one.
 
     Args:
         text: the line.
     """
-    with open("effects.txt", "a") as file:
+    with Path(__file__).with_name("effects.txt").open("a") as file:
         file.write(text + "\\n")
     return f"recorded: {text}"
 

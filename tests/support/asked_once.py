@@ -1,8 +1,9 @@
 """What an agent asks of the machine when it is made, asked once in a process of tests, which makes thousands of them.
 
-Which plugins are installed, what the bundled ones register, litellm's table and the statements that make a database's
-tables are the same each time, and were a quarter of the time of such a test. A search path that a test changes is
-looked through anew; so is every plugin of a test's own; a process that a test starts asks all of it.
+Which plugins are installed, what the bundled ones register, litellm's table, the tokens of the prompt's texts and the
+statements that make a database's tables are the same each time, and were a quarter of the time of such a test. A
+search path that a test changes is looked through anew; so is every plugin of a test's own; a process that a test
+starts asks all of it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, event
 
 from zeus_runtime.agent import checked
+from zeus_runtime.context.tokens import choice
+from zeus_runtime.context.tokens.encodings import exact
 from zeus_runtime.models import profiles
 from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plugins import discovery
@@ -44,6 +47,7 @@ def ask_once() -> None:
 
     discovery.contribution = remembered  # type: ignore[attr-defined]
     checked.litellm_table = profiles.litellm_table = cache(litellm_table)  # type: ignore[attr-defined]
+    choice.exact = _counted_once()  # type: ignore[attr-defined]
     schema._create = _made_alike()
 
 
@@ -57,6 +61,17 @@ def _changed_ns(folder: str) -> int:
         return Path(folder).stat().st_mtime_ns
     except OSError:
         return 0
+
+
+def _counted_once() -> Callable[[str], Callable[[str], int]]:
+    """``exact``, whose counts of the latest texts are kept: prompts and tools are those of the agent before."""
+    kept = cache(lambda encoding: lru_cache(2_000)(exact(encoding)))
+
+    def counted(encoding: str) -> Callable[[str], int]:
+        exact(encoding)  # raises if there is no such encoding now
+        return kept(encoding)
+
+    return counted
 
 
 def _made_alike() -> Callable[[Connection], None]:
