@@ -212,10 +212,7 @@ class Shelf:
         if connection.dialect.name == "postgresql":
             self._append_columns(packed_items(connection, place))
             return
-        query = select(*_COLUMNS).where(
-            ITEM.c.place == place, ITEM.c.status == "active", ITEM.c.trust != "quarantined"
-        )
-        self._append([tuple(row) for row in connection.execute(query.order_by(ITEM.c.key))])
+        self._append(_FOUND.rows(connection, {"place": place}))
         if self._taken <= _SMALL:
             self._unread, self._unread_of = where_all_words(connection, place), self._taken
 
@@ -238,7 +235,7 @@ class Shelf:
             for view in self._views.values():
                 view.take_away(slot, self._figures["words"][slot])
 
-    def _append(self, rows: Sequence[tuple[Any, ...]]) -> None:
+    def _append(self, rows: Sequence[Sequence[Any]]) -> None:
         if not rows:
             return
         keys, ids, confidences, words, froms, untils, owners, visibilities, types = zip(*rows, strict=True)
@@ -251,8 +248,8 @@ class Shelf:
                 [_ALWAYS[0] if time is None else time for time in froms],
                 [_ALWAYS[1] if time is None else time for time in untils],
                 owners,
-                [_VISIBILITY[each] for each in visibilities],
-                [TYPE_NUMBERS[each] for each in types],
+                list(map(_VISIBILITY.__getitem__, visibilities)),
+                list(map(TYPE_NUMBERS.__getitem__, types)),
             )
         )
 
@@ -378,6 +375,11 @@ class Shelf:
         return slots, own[slots] == keys if self._taken else np.zeros(len(keys), np.bool_)
 
 
+_FOUND: Final = Prepared(
+    select(*_COLUMNS)
+    .where(ITEM.c.place == bindparam("place"), ITEM.c.status == "active", ITEM.c.trust != "quarantined")
+    .order_by(ITEM.c.key)
+)
 _CHANGED: Final = Prepared(
     select(*_COLUMNS, ITEM.c.status, ITEM.c.trust, ITEM.c.content)
     .where(ITEM.c.place == bindparam("place"), ITEM.c.changed > bindparam("since"))

@@ -133,7 +133,7 @@ class Copies:
         for key in keys:
             self._copies.move_to_end(key)
             try:
-                self._copies[key].refresh(raw, key, counts.get(key[:2], (0, 0)), self._numbers.of)
+                self._copies[key].refresh(raw, key, counts.get(key[:2], (0, 0)), self._numbers)
             except BaseException:
                 del self._copies[key]  # half of what changed may be in it
                 raise
@@ -218,7 +218,7 @@ class _Copy:
         self._ids: set[str] = set()
         self._changes, self._removals = -1, 0
 
-    def refresh(self, raw: Any, key: _Key, counts: tuple[int, int], number: _Number) -> None:
+    def refresh(self, raw: Any, key: _Key, counts: tuple[int, int], numbers: Numbers) -> None:
         changes, removals = counts
         if changes == self._changes:
             return
@@ -230,7 +230,7 @@ class _Copy:
         self.shelf.make_room(sum(len(ids) for ids, *_ in blocks))
         for ids, *columns, packed in blocks:
             vectors = np.frombuffer(packed, kind)["vector"].astype(np.float32)
-            self.shelf.add(ids, vectors, [_numbers(column, number) for column in columns])
+            self.shelf.add(ids, vectors, [numbers.of_all(column) for column in columns])
             self._ids.update(ids)
         if removals != self._removals:
             there = {row[0] for row in raw.execute(_IDS, values)}
@@ -238,12 +238,6 @@ class _Copy:
                 self.shelf.take_away(item_id)
             self._ids &= there
         self._changes, self._removals = changes, removals
-
-
-def _numbers(words: Sequence[str], number: _Number) -> list[int]:
-    """Of many words, of which few are different."""
-    known = {word: number(word) for word in set(words)}
-    return list(map(known.__getitem__, words))
 
 
 def _values(key: _Key) -> dict[str, Any]:
@@ -254,9 +248,3 @@ def _values(key: _Key) -> dict[str, Any]:
 def places_of(entries: Sequence[Entry]) -> list[Place]:
     """Where the items of the entries are."""
     return [(entry.item.scope, entry.item.scope_id) for entry in entries]
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    _Number = Callable[[str], int]

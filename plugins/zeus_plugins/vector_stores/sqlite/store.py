@@ -129,13 +129,13 @@ class SqliteVectorStore(VectorStore):
         if self._written_in is not None and self._written_in is connection.get_transaction():
             # What this transaction wrote may be rolled back: it is seen, and not kept.
             copy = _Copy(part, embedding)
-            copy.refresh(connection, self._numbers.of)
+            copy.refresh(connection, self._numbers)
             return copy
         if key in self._fresh and key in self._copies and self._same_state(connection):
             return self._copies[key]
         copy = self._copies.pop(key) if key in self._copies else _Copy(part, embedding)
         before = copy.shelf.size
-        copy.refresh(connection, self._numbers.of)
+        copy.refresh(connection, self._numbers)
         self._copies[key] = copy
         if copy.shelf.size > before:
             self._make_room()
@@ -177,7 +177,7 @@ class _Copy:
         self._last = 0
         self._gone = 0
 
-    def refresh(self, connection: Connection, number: _Number) -> None:
+    def refresh(self, connection: Connection, numbers: Numbers) -> None:
         row = _execute(connection, "SELECT MIN(number), MAX(number) FROM memory_vector_gone").fetchone()
         first, last = row[0] or 1, row[1] or 0
         if self._last == 0 or not first - 1 <= self._gone <= last or self.shelf.is_worn:
@@ -187,7 +187,7 @@ class _Copy:
         if rows:
             seqs, ids, types, visibilities, owners, blobs = zip(*rows, strict=True)
             vectors = np.frombuffer(b"".join(blobs), "<f4").reshape(len(rows), self._dimension)
-            figures = [[number(each) for each in column] for column in (types, visibilities, owners)]
+            figures = [numbers.of_all(column) for column in (types, visibilities, owners)]
             self.shelf.add(ids, vectors.astype(np.float32, copy=False), figures)
             self._seqs.update(zip(ids, seqs, strict=True))
             self._last = seqs[-1]
@@ -198,12 +198,6 @@ class _Copy:
                 if self._seqs.get(item_id) == seq:
                     self.shelf.take_away(item_id)
                     del self._seqs[item_id]
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    _Number = Callable[[str], int]
 
 
 def create(_options: None, _build: Build) -> SqliteVectorStore:

@@ -26,6 +26,11 @@ class Numbers:
         """The number of ``word``, which it keeps from now on."""
         return self._numbers.setdefault(word, len(self._numbers))
 
+    def of_all(self, words: Sequence[str]) -> list[int]:
+        """The number of each of many words, of which few are different."""
+        known = {word: self.of(word) for word in set(words)}
+        return list(map(known.__getitem__, words))
+
 
 def covered(
     figures: Sequence[NDArray[np.integer]], part: Reach, query: VectorQuery, numbers: Numbers
