@@ -55,6 +55,17 @@ def test_the_owner_makes_it_and_others_use_it(url: str) -> None:
     assert execute(url, AT_ONCE) == [(True,)]
 
 
+def test_an_older_versions_function_goes_when_this_ones_is_made(url: str) -> None:
+    execute(
+        url,
+        "CREATE FUNCTION memory_items_with(wanted bigint, terms text[]) RETURNS bigint"
+        " LANGUAGE sql AS 'SELECT wanted'",
+    )
+    with connected(url) as connection, connection.begin():
+        prepare_words(connection)
+    assert execute(url, "SELECT to_regprocedure('memory_items_with(bigint, text[])') IS NULL") == [(True,)]
+
+
 def test_tables_in_use_are_left_for_the_next_one(url: str) -> None:
     with connected(url) as writing, connected(url) as opening:
         # As a transaction that saves a memory holds it.

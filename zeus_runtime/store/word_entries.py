@@ -54,6 +54,9 @@ SELECT pg_has_role(words.relowner, 'USAGE'), coalesce('fastupdate=off' = ANY (wo
 FROM pg_class AS words, pg_class AS item
 WHERE words.oid = to_regclass('memory_item_words') AND item.oid = to_regclass('memory_item')"""
 
+# An older version's, which told everybody's keys.
+_NO_LONGER: Final = "DROP FUNCTION IF EXISTS memory_items_with(bigint, text[])"
+
 Way: TypeAlias = Literal["of the place", "by the index", "behind the wall"]
 """How entries are asked for: among the place's rows, by the index of words alone, or by the function."""
 _ENTRIES: Final[Mapping[Way, str]] = {
@@ -81,6 +84,7 @@ def prepare_words(connection: Connection) -> Way:
         _set(connection, missing)
     if owned and not there:
         connection.exec_driver_sql(_FUNCTION)
+        connection.exec_driver_sql(_NO_LONGER)
     if not secured:
         return "by the index"
     if owned or there:
