@@ -2,12 +2,13 @@
 
 Which plugins are installed, what the bundled ones register, litellm's table, the tokens of the prompt's texts and the
 statements that make a database's tables are the same each time, and were a quarter of the time of such a test. A
-search path that a test changes is looked through anew; so is every plugin of a test's own; a process that a test
-starts asks all of it.
+search path that a test changes is looked through anew, a changed import system asked anew; so is every plugin of a
+test's own; a process that a test starts asks all of it.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -46,7 +47,8 @@ def ask_once() -> None:
         return contribution(manager, plugin, module)
 
     discovery.contribution = remembered  # type: ignore[attr-defined]
-    checked.litellm_table = profiles.litellm_table = cache(litellm_table)  # type: ignore[attr-defined]
+    table = cache(lambda _find_spec: litellm_table())
+    checked.litellm_table = profiles.litellm_table = lambda: table(importlib.util.find_spec)  # type: ignore[attr-defined]
     choice.exact = _counted_once()  # type: ignore[attr-defined]
     schema._create = _made_alike()
 
