@@ -80,7 +80,7 @@ def until_it_waits(engine: Engine) -> None:
     """Until somebody's CREATE INDEX waits for a transaction."""
     waiting = text(
         "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%CREATE INDEX CONCURRENTLY%'"
-        " AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()"
+        " AND datname = current_database() AND wait_event_type = 'Lock' AND pid <> pg_backend_pid()"
     )
     with engine.connect() as connection:
         while not connection.execute(waiting).scalar():
@@ -136,7 +136,8 @@ def test_what_a_killed_process_left_is_made_anew(engine: Engine) -> None:
             other.execute(
                 text(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                    " WHERE query LIKE '%CREATE INDEX CONCURRENTLY%' AND pid <> pg_backend_pid()"
+                    " WHERE query LIKE '%CREATE INDEX CONCURRENTLY%' AND datname = current_database()"
+                    " AND pid <> pg_backend_pid()"
                 )
             )
         making.join()
