@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import secrets
+
 import pytest
 from sqlalchemy import Connection, create_engine, text
+from sqlalchemy.exc import ProgrammingError
 
 from tests.support.databases import execute
 from tests.support.least_rights import as_agent
@@ -55,15 +58,56 @@ def test_the_owner_makes_it_and_others_use_it(url: str) -> None:
     assert execute(url, AT_ONCE) == [(True,)]
 
 
-def test_an_older_versions_function_goes_when_this_ones_is_made(url: str) -> None:
+def test_what_another_version_made_is_made_anew_and_what_an_older_one_made_goes(url: str) -> None:
     execute(
         url,
         "CREATE FUNCTION memory_items_with(wanted bigint, terms text[]) RETURNS bigint"
         " LANGUAGE sql AS 'SELECT wanted'",
+        "CREATE FUNCTION memory_words_seen(wanted bigint, terms text[])"
+        " RETURNS TABLE (term text, keys bytea, repeated bytea) LANGUAGE sql AS"
+        " $$SELECT 'told', ''::bytea, ''::bytea$$",
     )
+    with as_agent(url) as restricted:
+        with connected(restricted) as connection, connection.begin():
+            assert prepare_words(connection) == "of the place", "it is another version's"
+        with connected(url) as connection, connection.begin():
+            prepare_words(connection)
+        with connected(restricted) as connection, connection.begin():
+            assert prepare_words(connection) == "behind the wall"
+            assert entries(connection, 1, ["1_word"], "behind the wall") == {}
+    assert execute(url, "SELECT to_regprocedure('memory_items_with(bigint, text[])') IS NULL") == [(True,)]
+
+
+def test_who_may_not_read_the_memories_may_not_ask_the_function(url: str) -> None:
     with connected(url) as connection, connection.begin():
         prepare_words(connection)
-    assert execute(url, "SELECT to_regprocedure('memory_items_with(bigint, text[])') IS NULL") == [(True,)]
+    role = f"zeus_stranger_{secrets.token_hex(4)}"
+    execute(url, f"CREATE ROLE {role} LOGIN", f"GRANT USAGE ON SCHEMA public TO {role}")
+    try:
+        with connected(url) as connection:
+            connection.exec_driver_sql(f"SET ROLE {role}")
+            with pytest.raises(ProgrammingError, match="permission denied for function"):
+                connection.exec_driver_sql("SELECT * FROM memory_words_seen(1, ARRAY['1_word'])")
+    finally:
+        execute(url, f"DROP OWNED BY {role}", f"DROP ROLE {role}")
+
+
+def test_a_callers_own_tables_and_functions_are_not_asked_with_the_owners_rights(url: str) -> None:
+    with connected(url) as connection, connection.begin():
+        prepare_words(connection)
+    with as_agent(url) as restricted, connected(restricted) as connection, connection.begin():
+        connection.exec_driver_sql(
+            "CREATE FUNCTION pg_temp.evil() RETURNS text LANGUAGE plpgsql AS"
+            " $$BEGIN RAISE EXCEPTION 'it runs as somebody else'; END$$"
+        )
+        connection.exec_driver_sql(
+            "CREATE TEMP VIEW memory_item AS SELECT 1::bigint AS key, 1::bigint AS place, pg_temp.evil() AS scope,"
+            " 'ann'::text AS scope_id, 'ann'::text AS created_by, 'members'::text AS visibility,"
+            " $$'1_word':1$$::tsvector AS words, 1 AS word_count"
+        )
+        connection.exec_driver_sql("GRANT SELECT ON memory_item TO PUBLIC")
+        connection.exec_driver_sql("SET LOCAL zeus.user_id = 'ann'")
+        assert entries(connection, 1, ["1_word"], "behind the wall") == {}
 
 
 def test_tables_in_use_are_left_for_the_next_one(url: str) -> None:

@@ -16,6 +16,8 @@ GRANTS = (
     "GRANT USAGE ON SCHEMA public TO {role}",
     "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}",
     "GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}",
+    "DO $$ BEGIN IF to_regprocedure('memory_words_seen(bigint, text[])') IS NOT NULL THEN"
+    " GRANT EXECUTE ON FUNCTION memory_words_seen(bigint, text[]) TO {role}; END IF; END $$",
 )
 
 

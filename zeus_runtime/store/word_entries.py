@@ -7,12 +7,14 @@ index, and gives those items alone whose rows the one it is asked for may see.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from sqlalchemy.exc import DBAPIError
 
+from zeus_runtime.store.prepared import server_driver
 from zeus_runtime.store.row_security import seen
 
 if TYPE_CHECKING:
@@ -38,24 +40,43 @@ takes the server as long again.
 """
 _OF_ALL: Final = {"terms": "%(terms)s::text[]", "place": "%(place)s", "within": "", "rule": ""}
 _SEEN: Final = {"terms": "terms", "place": "wanted", "within": "", "rule": f" AND {seen('memory_item')}"}
+_NAME: Final = "memory_words_seen(bigint, text[])"
 _FUNCTION: Final = f"""
 CREATE OR REPLACE FUNCTION memory_words_seen(wanted bigint, terms text[])
-RETURNS TABLE (term text, keys bytea, repeated bytea) LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT
+RETURNS TABLE (term text, keys bytea, repeated bytea) LANGUAGE sql STABLE SECURITY DEFINER
+SET search_path = pg_catalog, {{schema}}, pg_temp
 AS $${_ENTRIES_OF.format_map(_SEEN)}$$"""
+"""With the rights of the tables' owner, so it reads no table but theirs: temporary ones of its caller come last."""
+_VERSION: Final = hashlib.sha256(_FUNCTION.encode()).hexdigest()[:16]
+"""Noted beside the function: one that another version of Zeus made, with another policy in it, is made anew."""
+_MAKING: Final = (
+    _FUNCTION,
+    f"COMMENT ON FUNCTION {_NAME} IS 'zeus {_VERSION}'",
+    f"ALTER FUNCTION {_NAME} OWNER TO {{owner}}",
+    f"REVOKE ALL ON FUNCTION {_NAME} FROM PUBLIC",
+    # An older version's, which told everybody's keys.
+    "DROP FUNCTION IF EXISTS memory_items_with(bigint, text[])",
+)
+_WITHOUT: Final = f"""
+SELECT DISTINCT CASE WHEN given.grantee = 0 THEN 'PUBLIC' ELSE quote_ident(pg_get_userbyid(given.grantee)) END
+FROM pg_class, aclexplode(relacl) AS given
+WHERE oid = to_regclass('memory_item') AND given.privilege_type = 'SELECT'
+  AND CASE WHEN given.grantee = 0 THEN NOT has_function_privilege('public', '{_NAME}', 'EXECUTE')
+    ELSE NOT has_function_privilege(given.grantee, '{_NAME}', 'EXECUTE') END"""
+"""Who may read the table and not ask the function."""
 
 # New words are found in the index at once: before, each search went through all that were not sorted into it yet.
 _AT_ONCE: Final = "ALTER INDEX memory_item_words SET (fastupdate = off)"
 # To note that a memory was used changes its row and no index, if the new version finds room beside the old one.
 _ROOM: Final = "ALTER TABLE memory_item SET (fillfactor = 85)"
-_STATE: Final = """
+_STATE: Final = f"""
 SELECT pg_has_role(words.relowner, 'USAGE'), coalesce('fastupdate=off' = ANY (words.reloptions), false),
   coalesce(item.reloptions::text LIKE '%%fillfactor=%%', false),
-  to_regprocedure('memory_words_seen(bigint, text[])') IS NOT NULL, row_security_active(item.oid)
+  coalesce(obj_description(to_regprocedure('{_NAME}'), 'pg_proc') = 'zeus {_VERSION}', false),
+  coalesce(has_function_privilege(to_regprocedure('{_NAME}'), 'EXECUTE'), false), row_security_active(item.oid),
+  item.relnamespace::regnamespace::text, quote_ident(pg_get_userbyid(item.relowner))
 FROM pg_class AS words, pg_class AS item
 WHERE words.oid = to_regclass('memory_item_words') AND item.oid = to_regclass('memory_item')"""
-
-# An older version's, which told everybody's keys.
-_NO_LONGER: Final = "DROP FUNCTION IF EXISTS memory_items_with(bigint, text[])"
 
 Way: TypeAlias = Literal["of the place", "by the index", "behind the wall"]
 """How entries are asked for: among the place's rows, by the index of words alone, or by the function."""
@@ -78,19 +99,26 @@ def prepare_words(connection: Connection) -> Way:
         state = connection.exec_driver_sql(_STATE).one_or_none()
     if state is None:
         return "of the place"
-    owned, at_once, room, there, secured = state
+    owned, at_once, room, current, allowed, secured, schema, owner = state
     missing = [each for each, is_set in ((_AT_ONCE, at_once), (_ROOM, room)) if not is_set]
     if owned and missing:
         _set(connection, missing)
-    if owned and not there:
-        connection.exec_driver_sql(_FUNCTION)
-        connection.exec_driver_sql(_NO_LONGER)
+    if owned:
+        _provide(connection, schema, owner, is_made=current)
     if not secured:
         return "by the index"
-    if owned or there:
+    if owned or (current and allowed):
         return "behind the wall"
     _log.warning("searches by words read whole places: run `zeus db upgrade` as the owner of the tables")
     return "of the place"
+
+
+def _provide(connection: Connection, schema: str, owner: str, *, is_made: bool) -> None:
+    """Have the function as this version makes it, for those who may read the table."""
+    for each in () if is_made else _MAKING:
+        connection.exec_driver_sql(each.replace("{schema}", schema).replace("{owner}", owner))
+    for role in connection.exec_driver_sql(_WITHOUT).scalars().all():
+        connection.exec_driver_sql(f"GRANT EXECUTE ON FUNCTION {_NAME} TO {role}")
 
 
 def _set(connection: Connection, settings: Sequence[str]) -> None:
@@ -120,6 +148,7 @@ def entries(
 
     The first are big-endian int8, the others pairs of such a key and an int4. A term that stands nowhere is left out.
     """
-    raw: Any = connection.connection.dbapi_connection
-    rows = raw.execute(_ENTRIES[way], {"place": place, "terms": list(terms)}, binary=True)
+    rows = server_driver(connection).execute(
+        _ENTRIES[way], {"place": place, "terms": list(terms)}, binary=True
+    )
     return {term: (keys, repeated or b"") for term, keys, repeated in rows}
