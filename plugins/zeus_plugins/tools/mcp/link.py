@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _LONGEST_WAIT_SECONDS: Final = 60.0
 _STEADY_SECONDS: Final = 300.0
 """A server that was up for so long has not been restarted in a row."""
+_SURE_SECONDS: Final = 5.0
 _CLOSING_SECONDS: Final = 10.0
 
 
@@ -87,6 +88,7 @@ class Link:
         self._closing = asyncio.Event()
         self._gone = False
         self._stale = False
+        self._doubted = False
         self._failures = 0
         self._log: ErrorLog | None = None
         self._auth: Any = None
@@ -155,6 +157,9 @@ class Link:
             answer = await client.call_tool(name, dict(arguments), progress_callback=tell_progress)
         except Exception as error:  # noqa: BLE001 - whatever a server does is its tool's result
             return self._failed(error, "Whether the call took effect is unknown.")
+        except asyncio.CancelledError:
+            self._wake(doubted=True)
+            raise
         finally:
             self._calls.remove(run)
         self._failures = 0
@@ -218,13 +223,14 @@ class Link:
         self._tell("mcp_unauthorized", str(error))
         self._wake(gone=True)
 
-    def _wake(self, *, gone: bool = False, stale: bool = False) -> None:
+    def _wake(self, *, gone: bool = False, stale: bool = False, doubted: bool = False) -> None:
         if gone and self.state == "connected":
             # Calls from now on wait for what comes, not for this connection's slow end.
             self._client = None
             self._set("connecting", "its process ended")
         self._gone = self._gone or gone
         self._stale = self._stale or stale
+        self._doubted = self._doubted or doubted
         self._woken.set()
 
     def _set(self, state: ConnectionState, why: str = "", offer: Offer | None = None) -> None:
@@ -246,7 +252,7 @@ class Link:
         while not self._closing.is_set():
             self._set("connecting", self.why)
             begun = asyncio.get_running_loop().time()
-            self._gone = self._stale = False
+            self._gone = self._stale = self._doubted = False
             self._woken.clear()
             failure: BaseException | None = None
             with anyio.CancelScope() as self._scope:
@@ -296,9 +302,22 @@ class Link:
             while not self._ended:
                 await self._woken.wait()
                 self._woken.clear()
+                if self._doubted and not self._ended:
+                    self._doubted = False
+                    await self._make_sure(client)
                 if self._stale and not self._ended:
                     self._stale = False
                     await self._refresh(client)
+
+    async def _make_sure(self, client: Client) -> None:
+        """Whether the one stream of SSE still comes, after a call that did not end: nothing else tells of its loss."""
+        if self.server.spec.type != "sse":
+            return
+        try:
+            async with asyncio.timeout(_SURE_SECONDS):
+                await client.list_tools()
+        except Exception:  # noqa: BLE001 - no answer in whatever way
+            self._wake(gone=True)
 
     @property
     def _ended(self) -> bool:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import stat
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,63 @@ async def test_a_server_of_sse_that_is_silent_longer_than_a_call_may_take_is_sti
     assert results(events) == ["5"]
     assert results(later) == ["9"]
     assert not [event for event in later if isinstance(event, Notice)]
+
+
+async def test_a_stream_of_sse_that_died_without_a_word_is_begun_anew_after_a_call_that_did_not_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zeus_plugins.tools.mcp.link._SURE_SECONDS", 0.2)
+    async with serving(sse=True) as served, silenced(served.url) as (url, silence):
+        server = {"type": "sse", "url": url, "timeout_seconds": 1}
+        model = script(
+            *(each for n in range(8) for each in (calling(call("far__add", str(n), left=n, right=1)), "done"))
+        )
+        async with agent(tmp_path, model, server) as running:
+            events = await play(running, "go")
+            assert results(events) == ["1"]
+            silence()
+            found = ""
+            for _ in range(6):
+                events = await play(running, "go", events[-1].session)  # type: ignore[union-attr]
+                found = results(events)[0]
+                if found.isdigit():
+                    break
+                assert "did not finish" in found or "not connected" in found
+    assert found.isdigit()
+
+
+@asynccontextmanager
+async def silenced(url: str) -> AsyncIterator[tuple[str, Callable[[], None]]]:
+    """The address of something between, as a load balancer is, and what makes it drop what comes on all connections it
+    has without closing them."""
+    host, port = url.split("/")[2].split(":")
+    dead: set[asyncio.StreamWriter] = set()
+    open_now: set[asyncio.StreamWriter] = set()
+    passing: set[asyncio.Task[None]] = set()
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while data := await reader.read(65_536):
+                if writer not in dead:
+                    writer.write(data)
+                    await writer.drain()
+
+    async def between(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        far_reader, far_writer = await asyncio.open_connection(host, int(port))
+        open_now.update((writer, far_writer))
+        for pair in ((reader, far_writer), (far_reader, writer)):
+            passing.add(asyncio.create_task(pass_on(*pair)))
+
+    listening = await asyncio.start_server(between, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/sse", lambda: dead.update(open_now)
+    finally:
+        listening.close()
+        for task in passing:
+            task.cancel()
+        for writer in open_now:
+            writer.close()
+        await asyncio.gather(*passing, return_exceptions=True)
 
 
 async def test_a_server_that_was_started_anew_is_connected_to_again(tmp_path: Path) -> None:
