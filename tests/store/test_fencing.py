@@ -148,7 +148,6 @@ async def test_whoever_had_a_deleted_session_cannot_write_into_the_one_that_has_
             assert new.key == gone.key, "SQLite gives it again"
         give_new_back = await database.claim("session_2")
         await log.append(new, 1, "b.1", '"from b"')
-        assert stale.epoch("session_1") == database.epoch("session_2") == 1
         for work in (
             late.append(gone, 2, "a.2", '"from a"', step=StepEntry(1, 1, "{}", texts={"d": "t"})),
             late.append_edits(gone, 1, 1, ['{"handle": "/large_tool_results/x"}']),
@@ -165,21 +164,45 @@ async def test_whoever_had_a_deleted_session_cannot_write_into_the_one_that_has_
         give_new_back()
 
 
+async def test_whoever_had_a_deleted_session_cannot_write_into_the_one_that_has_its_name_now(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with (
+        log_of(database_url, tmp_path) as (stale, late),
+        log_of(database_url, tmp_path) as (database, log),
+    ):
+        gone = await late.open("session_1", agent="a")
+        give_back = await stale.claim("session_1")
+        await late.append(gone, 1, "a.1", '"from a"')
+        held = stale.epoch("session_1")
+        await log.delete(await log.find("session_1"))
+        # The lock is lost and its holder lives on.
+        give_back()
+        stale._held["session_1"] = held
+        new = await log.open("session_1", agent="a")
+        give_new_back = await database.claim("session_1")
+        await log.append(new, 1, "b.1", '"from b"')
+        with pytest.raises(LogConflictError):
+            await late.append(gone, 2, "a.2", '"from a"')
+        assert [each.payload for each in await log.read(new)] == ['"from b"']
+        give_new_back()
+
+
 async def test_every_claim_raises_the_epoch_and_a_reader_raises_none(
     tmp_path: Path, database_url: str
 ) -> None:
     async with log_of(database_url, tmp_path) as (database, log):
         thread = await log.open("session_1", agent="a")
-        epochs = []
+        epochs: list[int] = []
         for _ in range(3):
             give_back = await database.claim("session_1")
             assert database.epoch("session_1") is None
             await log.steps(thread, last=True)
             await log.read(thread)
-            epochs.append(database.epoch("session_1"))
+            epochs.append(database.epoch("session_1") or 0)
             give_back()
             await log.read(thread)
-        assert epochs == [1, 2, 3]
+        assert epochs == list(range(epochs[0], epochs[0] + 3))
         await log.append(thread, 1, "x.1", "{}")
 
 

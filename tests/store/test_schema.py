@@ -352,3 +352,21 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
         assert await database.run(lambda connection: connection.execute(query).all()) == noted
     finally:
         await database.close()
+
+
+async def test_the_statements_that_tests_repeat_make_what_composing_them_makes(tmp_path: Path) -> None:
+    """``tests.support.asked_once`` keeps the statements of the first database for the others."""
+    made = []
+    for number, create in enumerate((schema._create, schema._create, schema._create.composing)):  # type: ignore[attr-defined]
+        database = Database(f"sqlite:///{number}.db", directory=tmp_path)
+        await database.run(create)
+        made.append(
+            await database.run(
+                lambda connection: connection.exec_driver_sql(
+                    "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY 1, 2"
+                ).all()
+            )
+        )
+        await database.close()
+    assert len(made[0]) > 20
+    assert made[0] == made[1] == made[2]

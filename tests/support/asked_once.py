@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, lru_cache
-from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +35,11 @@ if TYPE_CHECKING:
 
 def ask_once() -> None:
     """Let this process remember for as long as it lives."""
-    on_path = cache(lambda *_search_path: installed_plugins())
-    discovery.installed_plugins = lambda: on_path(*_search_path())  # type: ignore[attr-defined]
+    at_first = _search_path()
+    installed = cache(installed_plugins)
+    discovery.installed_plugins = lambda: (  # type: ignore[attr-defined]
+        installed() if _search_path() == at_first else installed_plugins()
+    )
     bundled = cache(lambda plugin, module: contribution(discovery._manager(), plugin, module))
 
     def remembered(manager: PluginManager, plugin: Plugin, module: object) -> Contribution:
@@ -54,15 +56,8 @@ def ask_once() -> None:
 
 
 def _search_path() -> tuple[object, ...]:
-    """What decides which plugins are installed: the folders, when each was changed, and other finders of modules."""
-    return (*sys.path, *map(_changed_ns, sys.path), *map(id, sys.meta_path))
-
-
-def _changed_ns(folder: str) -> int:
-    try:
-        return Path(folder).stat().st_mtime_ns
-    except OSError:
-        return 0
+    """What decides which plugins are installed: the folders that are looked through, and other finders of modules."""
+    return (*sys.path, *map(id, sys.meta_path))
 
 
 def _counted_once() -> Callable[[str], Callable[[str], int]]:
@@ -92,6 +87,7 @@ def _made_alike() -> Callable[[Connection], None]:
                 create(connection)
             kept.extend(each for each in said if not each[0].startswith("PRAGMA"))
 
+    made.composing = create  # type: ignore[attr-defined]
     return made
 
 

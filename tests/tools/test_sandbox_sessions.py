@@ -87,6 +87,15 @@ def test_a_sandbox_of_an_event_loop_that_ended_holds_nobody_up(tmp_path: Path) -
     assert asyncio.run(again()) == b"x"
 
 
+async def test_closing_an_old_sandbox_leaves_the_one_that_was_made_since(tmp_path: Path) -> None:
+    backend = folder_sandboxes(Counting(), tmp_path, keep_days=None)
+    old = await backend.create("s1")
+    await backend.remove("s1")
+    new = await backend.create("s1")
+    await old.close()
+    assert await backend.create("s1") is new
+
+
 def test_nothing_is_opened_where_nothing_can_be_contained(tmp_path: Path) -> None:
     backend = folder_sandboxes(
         Counting(SandboxUnavailableError("no kernel for it")), tmp_path, keep_days=None

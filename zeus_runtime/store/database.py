@@ -165,8 +165,6 @@ class Database:
             return await self._transactions.run(work)
         except DBAPIError as error:
             raise self._explained(error) from error
-        except sqlite3.Error as error:
-            raise self._failed(error) from error
 
     async def write(self, work: Callable[[Connection], T]) -> T:
         """Like ``run``, for work of a few rows: without a thread where the database is a free SQLite file."""
@@ -251,8 +249,12 @@ def _backend(url: str) -> str:
 
 
 def _transact(connection: Connection, work: Callable[[Connection], T]) -> T:
+    """Run ``work``, whose errors are SQLAlchemy's also where it speaks to SQLite's driver itself."""
     with connection.begin():
-        return work(connection)
+        try:
+            return work(connection)
+        except sqlite3.Error as error:
+            raise DBAPIError.instance(None, None, error, sqlite3.Error, dialect=connection.dialect) from error
 
 
 def _prepare_sqlite(connection: object, _record: object) -> None:

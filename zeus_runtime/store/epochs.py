@@ -142,7 +142,7 @@ def _in_epoch(table: Table) -> Insert:
     """An insert that inserts nothing unless the thread is in the given epoch, and keeps it there until it is committed.
 
     SQLite has one writer at a time; on a server the row is locked against whoever would raise the epoch meanwhile.
-    The session counts too: SQLite gives a deleted thread's key to the next one, whose epochs begin anew.
+    The session counts too: SQLite gives a deleted thread's key to the next one.
     """
     names = [column.name for column in table.columns]
     values = {name: bindparam(name, type_=table.c[name].type) for name in names}

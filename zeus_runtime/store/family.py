@@ -10,6 +10,7 @@ from sqlalchemy import Connection, func, insert, select
 from zeus_runtime.store.epochs import owning
 from zeus_runtime.store.tables import ParentRow, ThreadRow
 from zeus_runtime.store.thread_log import TITLE_CHARACTERS, Thread
+from zeus_runtime.store.threads import first_epoch
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
@@ -44,7 +45,7 @@ async def open_child(
             return None
         row = {"session": session, "agent": agent, "created_ms": now, "updated_ms": now}
         text = title[:TITLE_CHARACTERS].replace("\0", "\u2400")
-        connection.execute(insert(_thread), {**row, "title": text, "epoch": 0})
+        connection.execute(insert(_thread), {**row, "title": text, "epoch": first_epoch()})
         key = connection.execute(find).scalar_one()
         link = {"thread": key, "parent": parent.key, "run_id": run_id, "place": place}
         connection.execute(insert(_parent), {**link, "agent": agent, "created_ms": now})

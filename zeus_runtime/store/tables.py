@@ -11,7 +11,7 @@ from zeus_runtime.store.packed import Packed
 
 
 class ThreadRow(SQLModel, table=True):
-    """A session: one thread of messages. ``epoch`` counts how often it was taken by a process that runs it."""
+    """A session: one thread of messages. ``epoch`` is raised each time a process that runs it takes it."""
 
     __tablename__ = "thread"
 

@@ -20,7 +20,7 @@ from zeus_runtime.store.packing import drop_rows
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import ArchiveRow, TextRow, ThreadRow
 from zeus_runtime.store.threads import Thread as Thread
-from zeus_runtime.store.threads import here, key_of
+from zeus_runtime.store.threads import first_epoch, here, key_of
 
 _thread = ThreadRow.__table__  # type: ignore[attr-defined]
 _text = TextRow.__table__  # type: ignore[attr-defined]
@@ -96,6 +96,7 @@ class ThreadLog:
                     created_ms=now,
                     updated_ms=now,
                     title=_storable(title[:TITLE_CHARACTERS]),
+                    epoch=first_epoch(),
                 )
                 connection.execute(row)
                 key = connection.execute(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, and_, select
@@ -19,6 +20,11 @@ class Thread:
 
     key: int
     session: str
+
+
+def first_epoch() -> int:
+    """Of a new thread: one that no thread of before had, which may have had its session's name and key."""
+    return secrets.randbelow(2**30)
 
 
 def here(thread: Thread) -> ColumnElement[bool]:

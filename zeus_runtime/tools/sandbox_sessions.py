@@ -97,7 +97,7 @@ class SandboxSessions:
                 if not opened:
                     await self._folders.remove_older(spare=session)
                 folder = self._folders.at(session)
-                opened[session] = _TakingTurns(folder, lambda: opened.pop(session, None))
+                opened[session] = _TakingTurns(folder, lambda box: _forget(opened, session, box))
             return opened[session]
 
     async def remove(self, session: str) -> None:
@@ -121,6 +121,12 @@ class SandboxSessions:
         return self._open
 
 
+def _forget(opened: dict[str, _TakingTurns], session: str, box: _TakingTurns) -> None:
+    """That ``box`` is open, and not another one that was made for its session since."""
+    if opened.get(session) is box:
+        del opened[session]
+
+
 class _TakingTurns:
     """One session's sandbox: while a program works on its files nothing else does.
 
@@ -129,7 +135,7 @@ class _TakingTurns:
         forget: called when it is closed.
     """
 
-    def __init__(self, folder: SessionFolder, forget: Callable[[], object]) -> None:
+    def __init__(self, folder: SessionFolder, forget: Callable[[_TakingTurns], object]) -> None:
         import asyncio
 
         self._folder = folder
@@ -160,4 +166,4 @@ class _TakingTurns:
 
     async def close(self) -> None:
         async with self._turn:
-            self._forget()
+            self._forget(self)

@@ -10,12 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.memory.retrieval.at_hand import Links, best_at_hand
+from zeus_runtime.memory.retrieval.at_hand import Links, _highest, best_at_hand
 from zeus_runtime.memory.retrieval.fusion import Fusion
 from zeus_runtime.memory.retrieval.lexical import Part
 from zeus_runtime.memory.retrieval.search import BareCosine, Fused, Measure
 from zeus_runtime.memory.retrieval.shelf import Shelf
 from zeus_runtime.memory.vectors import AtHand
+
+
+def test_the_highest_are_found_where_all_bounds_are_the_same() -> None:
+    below = np.nextafter(np.float32(0.25), np.float32(0))
+    for bound in (below, np.float32(0.25), np.float32(0.1), np.float32(1.0)):
+        assert len(_highest(np.full(8_960, bound, np.float32), 64)) >= 64
 
 
 class Items:

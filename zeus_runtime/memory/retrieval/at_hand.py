@@ -146,7 +146,8 @@ def _highest(possible: Bounds, count: int) -> Slots:
 def _not_below_columns(possible: Bounds, width: int, count: int) -> Slots:
     """All that is not below the ``count``-th greatest of the columns' greatest numbers: no fewer than ``count``."""
     columns = possible[: _ROWS * width].reshape(_ROWS, width).max(axis=0)
-    return _reaching(possible, float(np.partition(columns, width - count)[width - count]) + float(_ROUNDING))
+    least = np.partition(columns, width - count)[width - count]
+    return np.flatnonzero((possible >= least) & (possible > -np.inf))
 
 
 class _Bounded:
