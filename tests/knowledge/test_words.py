@@ -22,7 +22,7 @@ def test_the_words_are_those_of_memory(text: str) -> None:
     assert word_numbers(text).tolist() == [crc32(each.encode()) for each in search_tokens(text)]
 
 
-SAID = st.text("ab Cs\x00_-1'\n船", max_size=40) | st.text("ab ", max_size=90)
+SAID = st.text("ab Cs\x00\x0e\x1b\x1c\x7f_-1'\n船", max_size=40) | st.text("ab ", max_size=90)
 """Words in ASCII and not, and long ones."""
 
 

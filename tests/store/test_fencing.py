@@ -18,14 +18,16 @@ from sqlalchemy import text
 
 from tests.support.databases import execute
 from zeus_runtime.errors import UsageError
+from zeus_runtime.store.claims import LogConflictError
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.thread_log import LogConflictError, StepEntry, ThreadLog
+from zeus_runtime.store.thread_log import StepEntry, ThreadLog
 
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.thread_log import LogConflictError, StepEntry, ThreadLog
+from zeus_runtime.store.thread_log import StepEntry, ThreadLog
+from zeus_runtime.store.claims import LogConflictError
 
 async def main(url):
     database = Database(url, directory=Path.cwd())

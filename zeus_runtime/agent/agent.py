@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.outfit import Outfit
     from zeus_runtime.config.model import Mode, Retention
     from zeus_runtime.models.interface import Model
-    from zeus_runtime.store.thread_log import SessionInfo, Thread, ThreadLog
+    from zeus_runtime.store.listing import SessionInfo
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools import Connection, Tool, Toolset
     from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
 

@@ -14,7 +14,8 @@ from zeus_runtime.tools.approval import ApprovalPending, Decision
 from zeus_runtime.tools.clock import all_standing_still
 
 if TYPE_CHECKING:
-    from zeus_runtime.store.thread_log import Thread, ThreadLog
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools.approval import (
         ApprovalChannel,
         ApprovalRequest,

@@ -27,7 +27,8 @@ from zeus_runtime.tools import WorkspaceFiles
 if TYPE_CHECKING:
     from zeus_runtime.agent.plan import Plan
     from zeus_runtime.models.interface import ModelPiece, ModelRequest
-    from zeus_runtime.store.thread_log import Thread, ThreadLog
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools import Toolset
 
 _SESSION: Final = "backtest"

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, ToolMessage
 
     from zeus_runtime.context.tokens import Counter
-    from zeus_runtime.store.thread_log import LogEntry, StepEntry, Thread, ThreadLog
+    from zeus_runtime.store.thread_log import LogEntry, StepEntry, ThreadLog
+    from zeus_runtime.store.threads import Thread
 
 _NOTHING = Pin("", "unreadable or set aside", 0)
 """What stands for an edit that keeps its number and changes nothing."""

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from zeus_runtime.context import View
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.database import Database
-    from zeus_runtime.store.thread_log import Thread, ThreadLog
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools.clock import Clock
 
 

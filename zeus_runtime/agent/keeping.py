@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from zeus_runtime.config.model import Retention
-    from zeus_runtime.store.thread_log import LogEntry, Thread, ThreadLog
+    from zeus_runtime.store.thread_log import LogEntry, ThreadLog
+    from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools import WorkspaceFiles
 
 _log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from zeus_runtime.tools.attached import ROUTE as ATTACHED_ROUTE
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from zeus_runtime.store.thread_log import Thread
+    from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools import WorkspaceFiles
 
 _log = logging.getLogger(__name__)

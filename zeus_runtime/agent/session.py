@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from zeus_runtime.context.archive import Archive
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.snapshots import Reason
-    from zeus_runtime.store.thread_log import StepEntry, Thread, ThreadLog
+    from zeus_runtime.store.thread_log import StepEntry, ThreadLog
+    from zeus_runtime.store.threads import Thread
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,8 @@ from zeus_runtime.store.tables import AllowedRow, ApprovalRow, ParentRow, Thread
 from zeus_runtime.tools.approval import Decision, PendingApproval
 
 if TYPE_CHECKING:
-    from zeus_runtime.store.thread_log import Thread, ThreadLog
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools.approval import ApprovalRequest, AskMode
 
 _thread = ThreadRow.__table__  # type: ignore[attr-defined]

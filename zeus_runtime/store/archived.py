@@ -12,7 +12,8 @@ from zeus_runtime.store.packing import drop_rows, pack_rows, unpack_rows
 from zeus_runtime.store.tables import ArchiveRow
 
 if TYPE_CHECKING:
-    from zeus_runtime.store.thread_log import Thread, ThreadLog
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Thread
 
 _archive = ArchiveRow.__table__  # type: ignore[attr-defined]
 

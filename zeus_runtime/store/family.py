@@ -9,8 +9,8 @@ from sqlalchemy import Connection, func, insert, select
 
 from zeus_runtime.store.epochs import owning
 from zeus_runtime.store.tables import ParentRow, ThreadRow
-from zeus_runtime.store.thread_log import TITLE_CHARACTERS, Thread
-from zeus_runtime.store.threads import first_epoch
+from zeus_runtime.store.thread_log import TITLE_CHARACTERS
+from zeus_runtime.store.threads import Thread, first_epoch
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog

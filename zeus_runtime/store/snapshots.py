@@ -12,7 +12,8 @@ from zeus_runtime.store.epochs import owning, reading
 from zeus_runtime.store.tables import EditRow, MessageRow, SnapshotRow
 
 if TYPE_CHECKING:
-    from zeus_runtime.store.thread_log import Thread, ThreadLog
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Thread
 
 _message = MessageRow.__table__  # type: ignore[attr-defined]
 _edit = EditRow.__table__  # type: ignore[attr-defined]

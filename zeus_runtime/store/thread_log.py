@@ -10,17 +10,14 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store import schema
-from zeus_runtime.store.claims import LogConflictError as LogConflictError
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.epochs import EDIT, MESSAGE, STEP, Fence, appending, owning, put, reading
 from zeus_runtime.store.handles import note_files
-from zeus_runtime.store.listing import SessionInfo as SessionInfo
-from zeus_runtime.store.listing import children, list_sessions, one_session
+from zeus_runtime.store.listing import SessionInfo, children, list_sessions, one_session
 from zeus_runtime.store.packing import drop_rows
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import ArchiveRow, TextRow, ThreadRow
-from zeus_runtime.store.threads import Thread as Thread
-from zeus_runtime.store.threads import first_epoch, here, key_of
+from zeus_runtime.store.threads import Thread, first_epoch, here, key_of
 
 _thread = ThreadRow.__table__  # type: ignore[attr-defined]
 _text = TextRow.__table__  # type: ignore[attr-defined]
@@ -174,14 +171,6 @@ class ThreadLog:
         return await reading(
             self.database, thread, lambda connection: [LogEntry(*row) for row in connection.execute(query)]
         )
-
-    async def append_edit(self, thread: Thread, number: int, at_seq: int, payload: str) -> None:
-        """Write the ``number``-th edit of the thread's view.
-
-        Raises:
-            LogConflictError: another process wrote it.
-        """
-        await self.append_edits(thread, number, at_seq, [payload])
 
     async def read_edits(self, thread: Thread) -> Sequence[str]:
         """The edits' payloads, in the order of admission."""

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from zeus_runtime.context.ledger import Step
     from zeus_runtime.context.recordings import Recording
     from zeus_runtime.models.interface import ToolSchema
-    from zeus_runtime.store.thread_log import Thread, ThreadLog
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Thread
 
 T = TypeVar("T")
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.sessions.stored import Stored
-    from zeus_runtime.store.thread_log import SessionInfo, ThreadLog
+    from zeus_runtime.store.listing import SessionInfo
+    from zeus_runtime.store.thread_log import ThreadLog
 
 
 @click.command("list")
