@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from functools import cache, lru_cache
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -35,11 +36,9 @@ if TYPE_CHECKING:
 
 def ask_once() -> None:
     """Let this process remember for as long as it lives."""
-    at_first = _search_path()
-    installed = cache(installed_plugins)
-    discovery.installed_plugins = lambda: (  # type: ignore[attr-defined]
-        installed() if _search_path() == at_first else installed_plugins()
-    )
+    on_path = cache(lambda *_search_path: installed_plugins())
+    at_first = frozenset(sys.path)
+    discovery.installed_plugins = lambda: on_path(*_search_path(at_first))  # type: ignore[attr-defined]
     bundled = cache(lambda plugin, module: contribution(discovery._manager(), plugin, module))
 
     def remembered(manager: PluginManager, plugin: Plugin, module: object) -> Contribution:
@@ -55,9 +54,16 @@ def ask_once() -> None:
     schema._create = _made_alike()
 
 
-def _search_path() -> tuple[object, ...]:
-    """What decides which plugins are installed: the folders that are looked through, and other finders of modules."""
-    return (*sys.path, *map(id, sys.meta_path))
+def _search_path(at_first: Set[str]) -> tuple[object, ...]:
+    """What decides which plugins are installed: the folders, what is in those that came later, other finders."""
+    own = [_distributions(folder) for folder in sys.path if folder not in at_first]
+    return (*sys.path, *own, *map(id, sys.meta_path))
+
+
+def _distributions(folder: str) -> tuple[tuple[str, int, int], ...]:
+    """What the distributions in a folder say of their plugins, as far as a look at the files tells."""
+    said = sorted(Path(folder).glob("*.dist-info/entry_points.txt"))
+    return tuple((str(each), (stat := each.stat()).st_mtime_ns, stat.st_size) for each in said)
 
 
 def _counted_once() -> Callable[[str], Callable[[str], int]]:
