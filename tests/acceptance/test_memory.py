@@ -168,9 +168,19 @@ QUERIES = (
     "gibberish qwx",
 )
 UNTOLD = {
-    *("created_ms", "updated_ms", "at_ms", "last_used_ms", "since_ms", "taken_ms", "words", "duration_ms"),
+    *(
+        "created_ms",
+        "updated_ms",
+        "at_ms",
+        "last_used_ms",
+        "since_ms",
+        "taken_ms",
+        "words",
+        "duration_ms",
+        "epoch",
+    ),
 }
-"""What two runs of one story may differ in: times, and the lexical index's own form."""
+"""What two runs of one story may differ in: times, the lexical index's own form, and where a thread's epochs begin."""
 
 
 class Clock(datetime):
