@@ -275,7 +275,7 @@ class Operations:
     ) -> MemoryItem | None:
         """Write the item's next version; None if there is none that the caller may edit."""
 
-        def work(connection: Connection) -> tuple[MemoryItem, MemoryItem] | None:
+        def work(connection: Connection) -> MemoryItem | None:
             found = _held(connection, item_id, caller, "edit")
             if found is None:
                 return None
@@ -295,14 +295,13 @@ class Operations:
                 self._vectors.remove(connection, [item.id])
                 if kept is not None:
                     self._vectors.put(connection, [Entry(item, kept.embedding, kept.vector)])
-            return old, item
+            return item
 
-        done = await self.database.write(work, caller)
-        if done is None:
+        item = await self.database.write(work, caller)
+        if item is None:
             return None
-        _, item = done
         if not self._vectors.transactional:
-            await self.database.run(lambda connection: self._vectors.remove(connection, [item.id]))
+            await self.database.run(lambda connection: self._vectors.remove(connection, [item_id]))
             if embedded is not None and item.status == "active" and item.trust != "quarantined":
                 await self.put_vectors([(item, embedded)])
                 item = replace(item, embedding=embedded.embedding)

@@ -13,24 +13,12 @@ from zeus_plugins.checkpointers.sqlite.saver import SqliteSaver
 
 from tests.support.agents import PositionModel, call, calling, play, write_agent
 from tests.support.databases import SQLITE_URL
+from tests.support.logs import log_of
 from zeus_runtime import Agent, ModelRequest
 from zeus_runtime.events import RunFailed
 from zeus_runtime.store.claims import EPOCH, LogConflictError
-from zeus_runtime.store.database import Database
-from zeus_runtime.store.thread_log import ThreadLog
 
 SESSION = "session_1"
-
-
-@asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[tuple[Database, ThreadLog]]:
-    database = Database(SQLITE_URL, directory=folder)
-    try:
-        log = ThreadLog(database)
-        await log.create_tables()
-        yield database, log
-    finally:
-        await database.close()
 
 
 @asynccontextmanager
@@ -72,7 +60,7 @@ async def write_all(saver: SqliteSaver, epoch: int | None) -> list[str]:
 
 
 async def test_a_checkpoint_is_written_in_the_epoch_of_its_claim_or_not_at_all(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (database, log), saver_of(tmp_path) as saver:
+    async with log_of(SQLITE_URL, tmp_path) as (database, log), saver_of(tmp_path) as saver:
         thread = await log.open(SESSION, agent="a")
         give_back = await database.claim(SESSION)
         await log.append(thread, 1, "a.1", "{}")
@@ -89,7 +77,7 @@ async def test_a_checkpoint_is_written_in_the_epoch_of_its_claim_or_not_at_all(t
 
 
 async def test_without_a_claim_nothing_is_refused(tmp_path: Path) -> None:
-    async with opened(tmp_path), saver_of(tmp_path) as saver:
+    async with log_of(SQLITE_URL, tmp_path), saver_of(tmp_path) as saver:
         assert await write_all(saver, None) == ["written"] * 3
 
 

@@ -6,7 +6,7 @@ of a place holds its row (``lock_place``), so that looking for neighbours and in
 
 from __future__ import annotations
 
-from zeus_runtime.memory.records.columns import digest, from_ms, to_ms
+from zeus_runtime.memory.records.columns import from_ms, to_ms
 from zeus_runtime.memory.records.histories import (
     Action,
     Change,
@@ -31,7 +31,6 @@ from zeus_runtime.memory.records.reading import (
     exists,
     figures,
     find,
-    item_of,
     items,
     listed,
     searched,
@@ -41,7 +40,6 @@ from zeus_runtime.memory.records.transactions import begin_read, begin_write, lo
 from zeus_runtime.memory.records.within import reach_filter
 from zeus_runtime.memory.records.word_index import rebuild_words
 from zeus_runtime.memory.records.writing import (
-    GONE_KEPT,
     mark_used,
     new_version,
     remove,
@@ -53,7 +51,6 @@ from zeus_runtime.memory.records.writing import (
 __all__ = [
     "Action",
     "Change",
-    "GONE_KEPT",
     "Place",
     "alike",
     "as_json",
@@ -62,16 +59,14 @@ __all__ = [
     "by_ids",
     "changed",
     "count",
-    "digest",
     "embedded",
     "embedded_ids",
     "exists",
-    "figures",
     "extractions",
+    "figures",
     "find",
     "from_ms",
     "history",
-    "item_of",
     "items",
     "listed",
     "lock",
