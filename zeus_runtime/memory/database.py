@@ -56,11 +56,14 @@ class MemoryDatabase:
         """Now, as exact as the database keeps it."""
         return records.from_ms(records.to_ms(self._now()))
 
-    async def read(self, work: Callable[[Connection], T], caller: Caller | None = None) -> T:
+    async def read(
+        self, work: Callable[[Connection], T], caller: Caller | None = None, *, at_hand: bool = False
+    ) -> T:
         """Run ``work`` on one state of the database.
 
         Args:
             caller: on whose behalf; the database may show nobody's rows without one (``store.row_security``).
+            at_hand: what it looks at is in memory, and little: no thread is worth it.
         """
 
         def transaction(connection: Connection) -> T:
@@ -68,17 +71,21 @@ class MemoryDatabase:
             _act_for(connection, caller)
             return work(connection)
 
-        return await self._database.run(transaction)
+        return await (self._database.compute if at_hand else self._database.run)(transaction)
 
-    async def write(self, work: Callable[[Connection], T], caller: Caller) -> T:
-        """Run ``work`` on behalf of ``caller`` in one transaction that may write."""
+    async def write(self, work: Callable[[Connection], T], caller: Caller, *, at_hand: bool = False) -> T:
+        """Run ``work`` on behalf of ``caller`` in one transaction that may write.
+
+        Args:
+            at_hand: as for ``read``.
+        """
 
         def transaction(connection: Connection) -> T:
             records.begin_write(connection)
             _act_for(connection, caller)
             return work(connection)
 
-        return await self._written(transaction)
+        return await self._written(transaction, at_hand=at_hand)
 
     async def keep_up(self, work: Callable[[Connection], T]) -> T:
         """Run ``work``, which concerns everybody's rows, in one transaction."""
@@ -90,8 +97,8 @@ class MemoryDatabase:
 
         return await self._written(transaction)
 
-    async def _written(self, transaction: Callable[[Connection], T]) -> T:
-        result = await self._database.run(transaction)
+    async def _written(self, transaction: Callable[[Connection], T], *, at_hand: bool = False) -> T:
+        result = await (self._database.compute if at_hand else self._database.run)(transaction)
         self._writes += 1
         if self._writes % _WRITES_BETWEEN_CHECKPOINTS == 0:
             await self._database.checkpoint()

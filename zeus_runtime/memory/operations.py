@@ -21,11 +21,10 @@ from zeus_runtime.memory.database import MemoryDatabase
 from zeus_runtime.memory.embedding import Embedded
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
 from zeus_runtime.memory.permissions import Operation, Reach, may, reach
-from zeus_runtime.memory.retrieval.at_hand import Links
-from zeus_runtime.memory.retrieval.lexical import Lexicon
 from zeus_runtime.memory.retrieval.ranked_search import ranked_search
 from zeus_runtime.memory.retrieval.ranking import Ranked
 from zeus_runtime.memory.retrieval.search import Measure
+from zeus_runtime.memory.retrieval.search_index import SearchIndex
 from zeus_runtime.memory.vectors import Entry, VectorStore
 from zeus_runtime.store.memory_tables import ITEM
 from zeus_runtime.store.word_entries import prepare_words
@@ -80,17 +79,16 @@ class Operations:
         derived: Sequence[Derived] = (),
     ) -> None:
         self.database: Final = MemoryDatabase(database, now)
+        self._index = SearchIndex(vectors)
         self._vectors = vectors
         self._settings = settings
         self._derived = derived
-        self._lexicon = Lexicon()
-        self._links = Links()
 
     async def open(self) -> None:
         """Make what is not there yet, and bring vectors kept elsewhere in line with the rows."""
 
         def prepare(connection: Connection) -> None:
-            self._lexicon.way = prepare_words(connection)
+            self._index.lexicon.way = prepare_words(connection)
             self._vectors.prepare(connection)
 
         await self.database.open(prepare)
@@ -166,10 +164,13 @@ class Operations:
                     self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
             return Written(decision, stored, removed)
 
-        written = await self.database.write(work, caller)
+        written = await self.database.write(work, caller, at_hand=self._is_at_hand(caller, item.scope))
         if not self._vectors.transactional:
             written = await self._follow(written, embedded)
         return written
+
+    def _is_at_hand(self, caller: Caller, scope: Scope | None) -> bool:
+        return self._index.is_at_hand(reach(caller, "read", scope), caller.user_id)
 
     def _at_once(self, embedded: Embedded | None) -> Embedding | None:
         """What the row says of its vector: that of a store of its own is written later and said then."""
@@ -198,6 +199,7 @@ class Operations:
                 trust=passed.trust,
             ),
             caller,
+            at_hand=self._is_at_hand(caller, scope),
         )
 
     async def extractions(self, caller: Caller) -> int:
@@ -219,8 +221,7 @@ class Operations:
     ) -> list[Neighbour]:
         return neighbours(
             connection,
-            self._lexicon,
-            self._vectors,
+            self._index,
             caller,
             scope,
             content,
@@ -245,9 +246,7 @@ class Operations:
         return await self.database.read(
             lambda connection: ranked_search(
                 connection,
-                self._lexicon,
-                self._links,
-                self._vectors,
+                self._index,
                 caller,
                 query,
                 embedded,
@@ -258,6 +257,7 @@ class Operations:
                 scope=scope,
             ),
             caller,
+            at_hand=self._is_at_hand(caller, scope),
         )
 
     async def find(self, caller: Caller, item_id: str, operation: Operation) -> MemoryItem | None:

@@ -173,6 +173,13 @@ class Database:
         except DBAPIError as error:
             raise self._explained(error) from error
 
+    async def compute(self, work: Callable[[Connection], T]) -> T:
+        """Like ``write``, for work that also uses what only one thread may: never beside what others run."""
+        try:
+            return await self._transactions.compute(work)
+        except DBAPIError as error:
+            raise self._explained(error) from error
+
     async def checkpoint(self) -> None:
         """Move the write-ahead log into the database (SQLite; nothing elsewhere); the worker waits for the disk."""
         if self.file is not None:

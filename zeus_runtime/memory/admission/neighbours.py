@@ -10,13 +10,13 @@ from zeus_runtime.memory.admission.gate import Neighbour
 from zeus_runtime.memory.items import Caller, MemorySettings, Scope
 from zeus_runtime.memory.permissions import may, reach
 from zeus_runtime.memory.retrieval.words import indexed_words
-from zeus_runtime.memory.vectors import VectorQuery, VectorStore
+from zeus_runtime.memory.vectors import VectorQuery
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from zeus_runtime.memory.embedding import Embedded
-    from zeus_runtime.memory.retrieval.lexical import Lexicon
+    from zeus_runtime.memory.retrieval.search_index import SearchIndex
 
 _MOST: Final = 3
 """By words, and so many by vector: of the labelled pairs, among 650 texts, more find no further one."""
@@ -24,8 +24,7 @@ _MOST: Final = 3
 
 def neighbours(
     connection: Connection,
-    lexicon: Lexicon,
-    vectors: VectorStore,
+    index: SearchIndex,
     caller: Caller,
     scope: Scope,
     content: str,
@@ -46,7 +45,7 @@ def neighbours(
     if place is not None:
         known = {(part.scope, part.scope_id): (place.key, place.changes) for part in parts}
     words = indexed_words(content)
-    found = lexicon.find(connection, words, parts, caller.user_id, now_ms=now_ms, known=known)
+    found = index.lexicon.find(connection, words, parts, caller.user_id, now_ms=now_ms, known=known)
     lexical: dict[str, float] = {}
     for part in found:
         slots = part.best_by_words(settings.related_words, _MOST)
@@ -56,14 +55,14 @@ def neighbours(
     if embedded is not None:
         least = settings.related_from(embedded.calibration)
         query = VectorQuery(embedded.vector, embedded.embedding, parts, caller.user_id, at_least=least)
-        cosines = dict(islice(vectors.nearest(connection, query), _MOST))
+        cosines = dict(islice(index.vectors.nearest(connection, query), _MOST))
     near = lexical.keys() | cosines.keys()
     items = {
         item.id: (item, same)
         for item, same in records.alike(connection, content, near, parts, caller.user_id)
     }
     if query is not None and (unknown := items.keys() - cosines.keys()):
-        cosines |= vectors.cosines(connection, query, unknown)
+        cosines |= index.vectors.cosines(connection, query, unknown)
     for part in found:
         for item_id in items.keys() - lexical.keys():
             slot = part.shelf.slot(item_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import text
 
@@ -20,9 +20,14 @@ def begin_write(connection: Connection) -> None:
     """
     raw = sqlite_driver(connection)
     if raw is not None:
-        raw.execute("PRAGMA secure_delete=ON")
+        if _SECURED not in connection.info:
+            raw.execute("PRAGMA secure_delete=ON")
+            connection.info[_SECURED] = True
         if not raw.in_transaction:
             raw.execute("BEGIN IMMEDIATE")
+
+
+_SECURED: Final = "zeus memory: what is deleted is overwritten"
 
 
 def begin_read(connection: Connection) -> None:

@@ -91,6 +91,7 @@ class Lexicon:
     def __init__(self) -> None:
         self.way: Way = "of the place"
         self._shelves: OrderedDict[tuple[str, str, str], Shelf] = OrderedDict()
+        self._items = 0
 
     def find(
         self,
@@ -127,14 +128,22 @@ class Lexicon:
             parts.append(Part(shelf, wanted, share, SCOPE_PRIORITY[part.scope]))
         return parts
 
+    def kept(self, parts: Sequence[Reach], user_id: str) -> int | None:
+        """How many items of these places are in memory; None if one of the places was not asked for yet."""
+        shelves = [self._shelves.get((part.scope, part.scope_id, user_id)) for part in parts]
+        return None if None in shelves else sum(len(shelf) for shelf in shelves if shelf is not None)
+
     def _shelf(self, connection: Connection, part: Reach, user_id: str, now: tuple[int, int] | None) -> Shelf:
         # A project's rows may differ by who asks (row-level security), so each member has a copy.
         key = (part.scope, part.scope_id, user_id)
-        shelf = self._shelves.pop(key) if key in self._shelves else Shelf(self.way)
+        known = self._shelves.pop(key, None)
+        shelf = Shelf(self.way) if known is None else known
+        self._items -= len(shelf)
         shelf.refresh(connection, now)
+        self._items += len(shelf)
         self._shelves[key] = shelf
-        while len(self._shelves) > 1 and sum(map(len, self._shelves.values())) > _ITEMS_KEPT:
-            self._shelves.popitem(last=False)
+        while len(self._shelves) > 1 and self._items > _ITEMS_KEPT:
+            self._items -= len(self._shelves.popitem(last=False)[1])
         return shelf
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from zeus_runtime.memory import records
 from zeus_runtime.memory.items import Caller, MemoryType, Scope
 from zeus_runtime.memory.permissions import reach
-from zeus_runtime.memory.retrieval.at_hand import Links, best_at_hand
-from zeus_runtime.memory.retrieval.lexical import Lexicon
+from zeus_runtime.memory.retrieval.at_hand import best_at_hand
 from zeus_runtime.memory.retrieval.ranking import Ranked, rank
 from zeus_runtime.memory.retrieval.search import BareCosine, Measure, best
+from zeus_runtime.memory.retrieval.search_index import SearchIndex
 from zeus_runtime.memory.retrieval.words import asked_words
 from zeus_runtime.memory.vectors import VectorQuery, VectorStore
 
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 
 def ranked_search(
     connection: Connection,
-    lexicon: Lexicon,
-    links: Links,
-    vectors: VectorStore,
+    index: SearchIndex,
     caller: Caller,
     query: str,
     embedded: Embedded | None,
@@ -44,18 +42,20 @@ def ranked_search(
     """
     parts = reach(caller, "read", scope)
     words = [] if isinstance(measure, BareCosine) else asked_words(query)
-    found = lexicon.find(connection, words, parts, caller.user_id, now_ms=now_ms, memory_type=memory_type)
+    found = index.lexicon.find(
+        connection, words, parts, caller.user_id, now_ms=now_ms, memory_type=memory_type
+    )
     asked, at_hand = None, None
     if embedded is not None:
         about = VectorQuery(
             embedded.vector, embedded.embedding, parts, caller.user_id, memory_type=memory_type
         )
-        at_hand = vectors.at_hand(connection, about)
-        asked = _Asked(vectors, connection, about)
+        at_hand = index.vectors.at_hand(connection, about)
+        asked = _Asked(index.vectors, connection, about)
     if at_hand is None:
         similar = dict(best(found, asked, measure, top_k))
     else:
-        similar = dict(best_at_hand(found, at_hand, links, measure, top_k))
+        similar = dict(best_at_hand(found, at_hand, index.links, measure, top_k))
     items = records.by_ids(connection, similar.keys(), parts, caller.user_id)
     return rank(((item, similar[item.id]) for item in items.values()), top_k)
 
