@@ -66,8 +66,10 @@ class Database:
         def connect(timeout_seconds: float) -> Connection:
             options = {"timeout": timeout_seconds, "check_same_thread": False}
             engine = create_engine(target, connect_args=options, poolclass=NullPool)
-            event.listen(engine, "connect", _prepare_sqlite)
-            return retry_while_locked(engine.connect)
+            # The event loop's connection waits for nobody: who finds the database locked asks the worker.
+            tries = _TRIES if timeout_seconds else 0
+            event.listen(engine, "connect", lambda raw, _record: _prepare_sqlite(raw, tries))
+            return retry_while_locked(engine.connect, tries=tries)
 
         self._transactions = Transactions(
             connect, _transact, Connection.close, inline=True, shared=self.file is None
@@ -264,17 +266,21 @@ def _transact(connection: Connection, work: Callable[[Connection], T]) -> T:
             raise DBAPIError.instance(None, None, error, sqlite3.Error, dialect=connection.dialect) from error
 
 
-def _prepare_sqlite(connection: object, _record: object) -> None:
-    execute = connection.execute  # type: ignore[attr-defined]
+_TRIES: Final = 200
+"""Of a connection that may wait, a twentieth of a second apart: setting WAL heeds no busy timeout."""
 
+
+def _prepare_sqlite(connection: sqlite3.Connection, tries: int) -> None:
     def prepare() -> None:
-        execute("PRAGMA auto_vacuum=INCREMENTAL")
-        execute("PRAGMA journal_mode=WAL")
-        execute("PRAGMA synchronous=NORMAL")
-        execute("PRAGMA wal_autocheckpoint=0")
-        execute("PRAGMA foreign_keys=ON")
+        if not connection.execute("PRAGMA page_count").fetchone()[0]:
+            # Only where the database is made now: it takes the lock for writing, and later it changes nothing.
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute("PRAGMA wal_autocheckpoint=0")
+        connection.execute("PRAGMA foreign_keys=ON")
 
-    retry_while_locked(prepare)
+    retry_while_locked(prepare, tries=tries)
 
 
 def _compact(connection: Connection) -> None:

@@ -312,13 +312,23 @@ def _connect(file: Path | str, timeout_seconds: float) -> sqlite3.Connection:
     connection = sqlite3.connect(file, timeout=timeout_seconds, check_same_thread=False)
 
     def prepare() -> None:
-        connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        if not connection.execute("PRAGMA page_count").fetchone()[0]:
+            # Only of a database that is made now: it takes the lock for writing, and later it changes nothing.
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
         connection.execute("PRAGMA wal_autocheckpoint=0")
         connection.executescript(_SCHEMA)
 
-    retry_while_locked(prepare)
+    try:
+        if timeout_seconds:
+            retry_while_locked(prepare)
+        else:
+            # The event loop's connection waits for nobody: who finds the database locked asks the worker.
+            prepare()
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
