@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import IntegrityError
 
 from tests.support.databases import execute
 from tests.support.extracting import vectors_of
@@ -336,6 +337,53 @@ async def test_ranking_is_brute_force_s_on_a_hundred_queries(tmp_path: Path, dat
         found_any += bool(found)
     assert found_any > 60
     await memory.check()
+    await memory.aclose()
+
+
+async def found_by(memory: MemoryService, query: str) -> dict[str, float]:
+    return {each.item.id: each.similarity for each in await memory.search_memories(query, k=50)}
+
+
+async def test_who_saves_finds_what_others_find(tmp_path: Path) -> None:
+    """What a process saved it knows without reading it; what another saved in between, it reads."""
+    choose = random.Random(3)
+    one, other = service(tmp_path), service(tmp_path)
+    for turn in range(40):
+        what, where = choose.choice(WORDS[:24]), choose.choice(("Rome", "Oslo", "Lima"))
+        saved = await choose.choice((one, one, other)).add_explicit_memory(
+            f"The {what} number {turn % 7} is in {where}"
+        )
+        if turn % 9 == 8 and saved.item is not None:
+            await other.delete_memory(saved.item.id)
+        query = f"{what} number {turn % 7} {where}"
+        assert await found_by(one, query) == pytest.approx(await found_by(other, query))
+        if turn % 10 == 9:
+            new = service(tmp_path)
+            assert await found_by(one, query) == pytest.approx(await found_by(new, query))
+            await new.aclose()
+    await one.aclose()
+    await other.aclose()
+
+
+async def test_what_could_not_be_committed_is_not_found_and_hides_nothing(tmp_path: Path) -> None:
+    memory = service(tmp_path)
+    await memory.add_explicit_memory("The piano is in the kitchen")
+    assert len(await memory.search_memories("piano kitchen")) == 1
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as other:
+        other.execute(
+            "CREATE TABLE wrong (item TEXT REFERENCES memory_place(key) DEFERRABLE INITIALLY DEFERRED)"
+        )
+        other.execute("CREATE TRIGGER t AFTER INSERT ON memory_item BEGIN INSERT INTO wrong VALUES (-1); END")
+        other.commit()
+        with pytest.raises(IntegrityError, match="FOREIGN KEY"):
+            await memory.add_explicit_memory("The bicycle is in the garden")
+        other.execute("DROP TRIGGER t")
+        other.commit()
+    another = service(tmp_path)
+    await another.add_explicit_memory("The guitar is in the attic")
+    await another.aclose()
+    found = [each.item.content for each in await memory.search_memories("bicycle garden guitar attic")]
+    assert found == ["The guitar is in the attic"]
     await memory.aclose()
 
 

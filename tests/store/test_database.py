@@ -30,3 +30,30 @@ async def test_an_error_of_the_driver_itself_is_explained_as_one_of_sqlalchemys_
         with pytest.raises(IntegrityError, match="UNIQUE"):
             await transact(twice)
     await database.close()
+
+
+async def test_what_could_not_be_committed_is_gone_and_holds_up_nobody(tmp_path: Path) -> None:
+    """SQLite leaves a transaction open whose commit it refuses; the next one would have been part of it."""
+
+    def write(connection: Connection, value: int) -> None:
+        connection.execute(text("INSERT INTO child VALUES (:value)"), {"value": value})
+
+    database = Database("sqlite:///a.db", directory=tmp_path)
+    another = Database("sqlite:///a.db", directory=tmp_path)
+    tables = (
+        "CREATE TABLE parent (id INTEGER PRIMARY KEY)",
+        "CREATE TABLE child (of INTEGER REFERENCES parent (id) DEFERRABLE INITIALLY DEFERRED)",
+        "INSERT INTO parent VALUES (1)",
+    )
+    await database.run(lambda connection: [connection.execute(text(each)) for each in tables])
+    for transact in (database.run, database.write, database.compute):
+        with pytest.raises(IntegrityError, match="FOREIGN KEY"):
+            await transact(lambda connection: write(connection, 2))
+        await another.write(lambda connection: write(connection, 1))
+        await transact(lambda connection: write(connection, 1))
+    found = await database.run(
+        lambda connection: connection.execute(text("SELECT of FROM child")).scalars().all()
+    )
+    assert found == [1] * 6
+    await another.close()
+    await database.close()

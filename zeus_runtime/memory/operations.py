@@ -140,6 +140,7 @@ class Operations:
             )
             if isinstance(decision, Rejected | Duplicate):
                 return Written(decision)
+            before = (place.key, place.changes)
             place = records.changed(connection, place)
             replaced = decision.all if isinstance(decision, Superseded) else ()
             for each in replaced:
@@ -154,7 +155,7 @@ class Operations:
                 records.record(connection, "superseded", caller.user_id, item.created_at, old)
             removed = tuple(each.id for each in replaced)
             stored = replace(item, embedding=self._at_once(embedded))
-            records.write(connection, stored, place)
+            key = records.write(connection, stored, place)
             records.record(connection, "stored", caller.user_id, item.created_at, stored)
             if not explicit:
                 records.record_extraction(connection, session, item.created_at, since)
@@ -162,9 +163,15 @@ class Operations:
                 self._vectors.remove(connection, removed)
                 if embedded is not None:
                     self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
+            if key is not None and stored.trust != "quarantined":
+                self._index.lexicon.follow(caller.user_id, before, removed, key, stored)
             return Written(decision, stored, removed)
 
-        written = await self.database.write(work, caller, at_hand=self._is_at_hand(caller, item.scope))
+        try:
+            written = await self.database.write(work, caller, at_hand=self._is_at_hand(caller, item.scope))
+        except BaseException:
+            self._index.lexicon.doubt()
+            raise
         if not self._vectors.transactional:
             written = await self._follow(written, embedded)
         return written

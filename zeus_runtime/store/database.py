@@ -16,6 +16,7 @@ from sqlalchemy.pool import NullPool
 
 from zeus_runtime.errors import MissingError, RunError, UsageError
 from zeus_runtime.store.claims import claim
+from zeus_runtime.store.prepared import sqlite_driver
 from zeus_runtime.store.transactions import Transactions, retry_while_locked
 
 if TYPE_CHECKING:
@@ -259,11 +260,24 @@ def _backend(url: str) -> str:
 
 def _transact(connection: Connection, work: Callable[[Connection], T]) -> T:
     """Run ``work``, whose errors are SQLAlchemy's also where it speaks to SQLite's driver itself."""
-    with connection.begin():
-        try:
-            return work(connection)
-        except sqlite3.Error as error:
-            raise DBAPIError.instance(None, None, error, sqlite3.Error, dialect=connection.dialect) from error
+    try:
+        with connection.begin():
+            try:
+                return work(connection)
+            except sqlite3.Error as error:
+                raise DBAPIError.instance(
+                    None, None, error, sqlite3.Error, dialect=connection.dialect
+                ) from error
+    except BaseException:
+        _end(connection)
+        raise
+
+
+def _end(connection: Connection) -> None:
+    """A commit that SQLite refuses leaves the transaction open, which SQLAlchemy takes for ended."""
+    raw = sqlite_driver(connection)
+    if raw is not None and raw.in_transaction:
+        raw.rollback()
 
 
 _TRIES: Final = 200

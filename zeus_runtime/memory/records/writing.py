@@ -29,9 +29,17 @@ _SAME: Final = frozenset(
 )
 
 
-def write(connection: Connection, item: MemoryItem, place: Place) -> None:
-    """Insert ``item``, as of the place's last change."""
-    _INSERT_ITEM.run(connection, values(item, place, connection.dialect.name))
+def write(connection: Connection, item: MemoryItem, place: Place) -> int | None:
+    """Insert ``item``, as of the place's last change.
+
+    Returns:
+        its key, where the database tells without being asked (SQLite).
+    """
+    row = values(item, place, connection.dialect.name)
+    if connection.dialect.name == "sqlite":
+        return _INSERT_ITEM.inserted(connection, row)
+    _INSERT_ITEM.run(connection, row)
+    return None
 
 
 def rewrite(connection: Connection, item: MemoryItem, place: Place) -> None:

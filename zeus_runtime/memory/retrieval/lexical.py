@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from sqlalchemy import bindparam, select
 
-from zeus_runtime.memory.items import MemoryType
+from zeus_runtime.memory.items import MemoryItem, MemoryType
 from zeus_runtime.memory.permissions import Reach
 from zeus_runtime.memory.retrieval.ranking import SCOPE_PRIORITY
 from zeus_runtime.memory.retrieval.shelf import TYPE_NUMBERS, Shelf, View
@@ -92,6 +92,7 @@ class Lexicon:
         self.way: Way = "of the place"
         self._shelves: OrderedDict[tuple[str, str, str], Shelf] = OrderedDict()
         self._items = 0
+        self._doubted = False
 
     def find(
         self,
@@ -112,6 +113,9 @@ class Lexicon:
             now_ms: what is not valid yet or no more is left out.
             known: key and count of changes of every place of the reach that has a row, if that was read already.
         """
+        if self._doubted:
+            self._doubted, self._items = False, 0
+            self._shelves.clear()
         places = _places(connection, reach) if known is None else known
         shelves = [
             self._shelf(connection, part, user_id, places.get((part.scope, part.scope_id))) for part in reach
@@ -127,6 +131,20 @@ class Lexicon:
                 wanted = wanted & (shelf.figure("memory_type") == TYPE_NUMBERS[memory_type])
             parts.append(Part(shelf, wanted, share, SCOPE_PRIORITY[part.scope]))
         return parts
+
+    def follow(
+        self, whose: str, before: tuple[int, int], gone: Iterable[str], key: int, item: MemoryItem
+    ) -> None:
+        """Take in what ``whose`` transaction writes to the item's place (``Shelf.follow``), if it was asked for."""
+        shelf = self._shelves.get((item.scope, item.scope_id, whose))
+        if shelf is not None:
+            self._items -= len(shelf)
+            shelf.follow(before, gone, key, item)
+            self._items += len(shelf)
+
+    def doubt(self) -> None:
+        """Read everything anew: what was followed may not have been committed. For any thread."""
+        self._doubted = True
 
     def kept(self, parts: Sequence[Reach], user_id: str) -> int | None:
         """How many items of these places are in memory; None if one of the places was not asked for yet."""

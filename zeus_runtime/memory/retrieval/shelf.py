@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from sqlalchemy import bindparam, select
 
-from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES
+from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, MemoryItem
 from zeus_runtime.memory.permissions import Grant
+from zeus_runtime.memory.records.columns import ms_or_none
 from zeus_runtime.memory.retrieval.lengths import Lengths
 from zeus_runtime.memory.retrieval.packed_items import ALWAYS_MS, Columns, packed_items
 from zeus_runtime.memory.retrieval.words import Found, counted, indexed_words, where_all_words, where_words
@@ -226,6 +227,25 @@ class Shelf:
         self._append([row[: len(_COLUMNS)] for row in found])
         self._add_entries(first, [row[-1] for row in found])
 
+    def follow(self, before: tuple[int, int], gone: Iterable[str], key: int, item: MemoryItem) -> None:
+        """Take in, without reading it, the change that this process writes in the transaction at hand.
+
+        If that is rolled back, the shelf is of no use any more.
+
+        Args:
+            before: the place's key and its count of changes before this one; nothing is done if they are others here.
+            gone: ids of what can be found no more.
+            key: of the item that can be found now.
+        """
+        if before != (self._place, self._changes):
+            return
+        for slot in [self._slots[each] for each in gone if each in self._slots]:
+            self._take_away(int(self._figures["key"][slot]))
+        first = self._taken
+        self._append([_row(key, item)])
+        self._add_entries(first, [item.content])
+        self._changes += 1
+
     def _take_away(self, key: int) -> None:
         item_id = self._by_key.pop(key, None)
         if item_id is not None:
@@ -373,6 +393,21 @@ class Shelf:
         own = self.figure("key")
         slots = np.minimum(np.searchsorted(own, keys), max(0, self._taken - 1))
         return slots, own[slots] == keys if self._taken else np.zeros(len(keys), np.bool_)
+
+
+def _row(key: int, item: MemoryItem) -> Sequence[Any]:
+    """What ``_COLUMNS`` hold of the item."""
+    return (
+        key,
+        item.id,
+        item.confidence,
+        len(indexed_words(item.content)),
+        ms_or_none(item.valid_from),
+        ms_or_none(item.valid_until),
+        item.created_by,
+        item.visibility,
+        item.memory_type,
+    )
 
 
 _FOUND: Final = Prepared(

@@ -40,6 +40,10 @@ _READ: Final = (
     " WHERE scope = ? AND scope_id = ? AND model = ? AND dimension = ? AND seq > ? ORDER BY seq"
 )
 _GONE: Final = "SELECT number, id, seq FROM memory_vector_gone WHERE number > ? ORDER BY number"
+_GONE_RANGE: Final = (
+    "SELECT (SELECT MIN(number) FROM memory_vector_gone), (SELECT MAX(number) FROM memory_vector_gone)"
+)
+"""Both at once would read the whole table."""
 _GONE_KEPT: Final = 10_000
 _PARAMETERS: Final = 500
 _BYTES_KEPT: Final = 1_000_000_000
@@ -178,7 +182,7 @@ class _Copy:
         self._gone = 0
 
     def refresh(self, connection: Connection, numbers: Numbers) -> None:
-        row = _execute(connection, "SELECT MIN(number), MAX(number) FROM memory_vector_gone").fetchone()
+        row = _execute(connection, _GONE_RANGE).fetchone()
         first, last = row[0] or 1, row[1] or 0
         if self._last == 0 or not first - 1 <= self._gone <= last or self.shelf.is_worn:
             self._begin()
