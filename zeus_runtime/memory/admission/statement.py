@@ -143,8 +143,12 @@ def _tokens(text: str) -> list[_Token]:
 
 
 def _plain(text: str, start: int, end: int) -> list[_Token]:
-    found = (_ASCII_TOKEN if text.isascii() else _TOKEN).finditer(text, start, end)
-    return [_Token(raw := match[0], raw.lower(), match.start(), None) for match in found]
+    tokens: list[_Token] = []
+    for raw in (_ASCII_TOKEN if text.isascii() else _TOKEN).findall(text, start, end):
+        start = text.index(raw, start)
+        tokens.append(_Token(raw, raw.lower(), start, None))
+        start += len(raw)
+    return tokens
 
 
 def _verb(tokens: list[_Token]) -> int:
@@ -304,7 +308,7 @@ def _content(text: str, tokens: list[_Token], verb: int, *, characters: bool) ->
 def _told(text: str) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
     """What the text tells as gone, from the telling word on, and the words that tell what was before."""
     low = lowered(text)
-    if not any(map(low.__contains__, TOLD)):
+    if not any(map(low.__contains__, _TOLD_IN_ASCII if text.isascii() else TOLD)):
         return [], []
     gone = [
         (match.start(), match.start("gone"), match.end("gone"))
@@ -314,6 +318,9 @@ def _told(text: str) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]
     return gone, [match.span() for match in FORMER.matches(text, low)]
 
 
+_TOLD_IN_ASCII: Final = tuple(
+    sign for sign in TOLD if sign.isascii() and not any(other in sign for other in TOLD if other != sign)
+)
 _FULL_STOPS: Final = frozenset(".!?。\n")
 
 
