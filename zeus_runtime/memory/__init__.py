@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
-    from zeus_runtime.memory.admission.changed import Change as Change
     from zeus_runtime.memory.admission.changed import compare as compare
     from zeus_runtime.memory.admission.gate import Decision as Decision
     from zeus_runtime.memory.admission.gate import Duplicate as Duplicate
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.admission.gate import validate as validate
     from zeus_runtime.memory.admission.sensitive import injection_rule as injection_rule
     from zeus_runtime.memory.admission.sensitive import secret_rule as secret_rule
+    from zeus_runtime.memory.admission.verdict import Change as Change
     from zeus_runtime.memory.embedding import Calibration as Calibration
     from zeus_runtime.memory.embedding import Embedder as Embedder
     from zeus_runtime.memory.embedding import EmbeddingUnavailableError as EmbeddingUnavailableError
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _ROOMS = {
     "Calibration": "embedding",
     "Caller": "items",
-    "Change": "admission.changed",
+    "Change": "admission.verdict",
     "Decision": "admission.gate",
     "Duplicate": "admission.gate",
     "Embedder": "embedding",

@@ -98,6 +98,11 @@ class MemoryItem:
             if time is not None and time.utcoffset() != timedelta(0):
                 raise ValueError(f"{name} is not in UTC: {time.isoformat()}")
 
+    @property
+    def is_searchable(self) -> bool:
+        """Whether words and vectors find it and prompts show it: it is active and not quarantined."""
+        return self.status == "active" and self.trust != "quarantined"
+
 
 _TIMES: Final = ("created_at", "updated_at", "last_used_at", "valid_from", "valid_until")
 

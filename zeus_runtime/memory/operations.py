@@ -163,7 +163,7 @@ class Operations:
                 self._vectors.remove(connection, removed)
                 if embedded is not None:
                     self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
-            if key is not None and stored.trust != "quarantined":
+            if key is not None and stored.is_searchable:
                 self._index.lexicon.follow(caller.user_id, before, removed, key, stored)
             return Written(decision, stored, removed)
 
@@ -290,8 +290,7 @@ class Operations:
             place = records.changed(connection, place)
             now = self.database.time()
             item = records.new_version(old, now, **{"embedding": None, **changes})
-            searched = item.status == "active" and item.trust != "quarantined"
-            kept = embedded if searched else None
+            kept = embedded if item.is_searchable else None
             item = replace(item, embedding=self._at_once(kept))
             records.rewrite(connection, item, place)
             action: records.Action = "updated"
@@ -309,7 +308,7 @@ class Operations:
             return None
         if not self._vectors.transactional:
             await self.database.run(lambda connection: self._vectors.remove(connection, [item_id]))
-            if embedded is not None and item.status == "active" and item.trust != "quarantined":
+            if embedded is not None and item.is_searchable:
                 await self.put_vectors([(item, embedded)])
                 item = replace(item, embedding=embedded.embedding)
         return item

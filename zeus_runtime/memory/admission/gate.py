@@ -248,7 +248,7 @@ def decide(
             f"{settings.extraction_window_hours:g} hours, which is the limit: go on without saving, "
             "or save it when the user asks for it.",
         )
-    known = [each for each in neighbours if _counts(each.item)] if trust != "quarantined" else []
+    known = [each for each in neighbours if each.item.is_searchable] if trust != "quarantined" else []
     decisions = _compared(content, sorted(known, key=_place), settings, calibration, trust, subject)
     changes = [each for each in decisions if isinstance(each, Superseded)]
     if not changes:
@@ -286,10 +286,6 @@ def _compared(
                 return [decision]
             decisions.append(decision)
     return decisions
-
-
-def _counts(item: MemoryItem) -> bool:
-    return item.status == "active" and item.trust != "quarantined"
 
 
 def _place(neighbour: Neighbour) -> tuple[float, float, str]:

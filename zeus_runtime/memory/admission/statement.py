@@ -8,9 +8,9 @@ from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.memory.admission.values import Value, values
+from zeus_runtime.memory.admission.word_forms import BREAKS, Form, form_of, stem, turning
 from zeus_runtime.memory.admission.wording import (
     COPULAS,
-    DENYING,
     DETERMINERS,
     EMPTY,
     FORMER,
@@ -19,15 +19,11 @@ from zeus_runtime.memory.admission.wording import (
     MANY,
     NEGATORS,
     PREPOSITIONS,
-    SAME,
     SUBJECTS,
     TOLD,
-    TURNING,
     ZH_COMPOUND,
-    ZH_EMPTY,
     ZH_EVENT,
     ZH_MANY,
-    ZH_NEGATORS,
     ZH_PREDICATE,
     ZH_SAME,
     ZH_SUBJECTS,
@@ -94,8 +90,6 @@ _TOKEN: Final = re.compile(
 _ASCII_TOKEN: Final = re.compile(r"[a-zA-Z0-9]\w*(?:['.+#/&-]\w+)*[+#]*|[,.;:!?\n$%<>=]", re.ASCII)
 """The same for texts in ASCII, in half the time."""
 _CHARACTER: Final = re.compile(f"[{CJK}]")
-_BREAKS: Final = frozenset(",.;:!?。、\n")
-_CLAUSE: Final = frozenset({"but", "and", "while", "whereas", "但", "而"})
 
 
 class _Token(NamedTuple):
@@ -120,7 +114,7 @@ def state(text: str) -> Statement:
     return Statement(
         text=text,
         words=words,
-        raw=tuple(token.low for token in tokens if token.low not in _BREAKS),
+        raw=tuple(token.low for token in tokens if token.low not in BREAKS),
         event=ZH_EVENT.search(text) is not None if chinese else past,
         many=_many(text, tokens, verb, chinese=chinese),
         past=past,
@@ -173,7 +167,7 @@ def _verb(tokens: list[_Token]) -> int:
             (before.value and not label)
             or before.low in _BEFORE_NOUNS
             or before.raw.endswith("'s")
-            or before.low in _BREAKS
+            or before.low in BREAKS
         )
         if (
             not bare
@@ -205,7 +199,7 @@ def _past(tokens: list[_Token], verb: int) -> bool:
         if place < len(tokens):
             word = tokens[place]
             told = (word.low.endswith("ed") and len(word.low) > 4) or word.low in IRREGULAR
-            if told and not _turning(word.low) and word.value is None:
+            if told and not turning(word.low) and word.value is None:
                 return True
     return False
 
@@ -232,31 +226,7 @@ def _inverted(tokens: list[_Token], verb: int, text: str, *, chinese: bool) -> b
     )
 
 
-@lru_cache(8_192)
-def stem(word: str) -> str:
-    """An English word without the endings of number, person and tense; the same for all forms of a regular word."""
-    word = word.removesuffix("'s").removesuffix("'")
-    word = IRREGULAR.get(word, word)
-    if not (word.isascii() and word.isalpha()) or len(word) < 4:
-        return word
-    for ending in ("ies", "ing", "ed", "es", "s"):
-        if (
-            word.endswith(ending)
-            and len(word) - len(ending) >= 3
-            and not (ending == "s" and word.endswith(("ss", "us", "is")))
-        ):
-            word = word[: -len(ending)] + ("y" if ending == "ies" else "")
-            break
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsaeo":
-        word = word[:-1]
-    return word[:-1] if word.endswith("e") and len(word) > 3 else word
-
-
 _MANY_STEMS: Final = frozenset(map(stem, MANY))
-_SAME_STEMS: Final = {stem(word): stem(same) for word, same in SAME.items()}
-_DENYING_STEMS: Final = {
-    stem(word): other and stem(SAME.get(other, other)) for word, other in DENYING.items()
-}
 
 
 def _content(text: str, tokens: list[_Token], verb: int, *, characters: bool) -> list[Word]:
@@ -270,7 +240,7 @@ def _content(text: str, tokens: list[_Token], verb: int, *, characters: bool) ->
     opening = True
     kind: Kind
     for place, (raw, low, start, value) in enumerate([*tokens, _END]):
-        form = _form(raw)
+        form = form_of(raw)
         previous, first = before, opening
         if not form.article:
             before = low
@@ -321,67 +291,6 @@ def _told(text: str) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]
 _TOLD_IN_ASCII: Final = tuple(
     sign for sign in TOLD if sign.isascii() and not any(other in sign for other in TOLD if other != sign)
 )
-_FULL_STOPS: Final = frozenset(".!?。\n")
-
-
-class _Form(NamedTuple):
-    """What a token says wherever it stands.
-
-    Args:
-        key: of the word.
-        denied: what it denies; "" for whatever follows, None if it is no verb that denies.
-        denies: it is a negator.
-        empty: it carries nothing.
-        turns: it tells a change.
-        inside: it has a capital or a digit inside.
-        upper: it begins with a capital.
-        article: it is a determiner.
-        parts: a clause ends with it.
-        ends: a sentence ends with it.
-        simple: it neither denies nor turns nor parts anything.
-    """
-
-    key: str
-    denied: str | None
-    denies: bool
-    empty: bool
-    turns: bool
-    inside: bool
-    upper: bool
-    article: bool
-    parts: bool
-    ends: bool
-    simple: bool
-
-
-@lru_cache(8_192)
-def _form(raw: str) -> _Form:
-    low, inside = raw.lower(), raw[1:]
-    key = stem(low)
-    denied, upper = _DENYING_STEMS.get(key), raw[0].isupper()
-    denies = low in NEGATORS or low.endswith("n't") or low in ZH_NEGATORS
-    turns, parts = _turning(low), low in _BREAKS or low in _CLAUSE
-    return _Form(
-        key=_SAME_STEMS.get(key, key),
-        denied=denied,
-        denies=denies,
-        empty=low in EMPTY or low in ZH_EMPTY or low in _BREAKS,
-        turns=turns,
-        inside=inside != inside.lower() or any(each.isdigit() for each in inside),
-        upper=upper,
-        article=low in DETERMINERS,
-        parts=parts,
-        ends=low in _FULL_STOPS,
-        simple=raw.isascii()
-        and not (denied is not None or denies or turns or parts or (upper and len(raw) == 1)),
-    )
-
-
-@lru_cache(8_192)
-def _turning(low: str) -> bool:
-    return TURNING.fullmatch(low) is not None
-
-
 _END: Final = _Token(".", ".", 1 << 30, None)
 
 
@@ -389,13 +298,13 @@ def _within(place: int, spans: list[tuple[int, int]]) -> bool:
     return any(start <= place < end for start, end in spans)
 
 
-def _denies(start: int, form: _Form, harmless: list[tuple[int, int]], former: list[tuple[int, int]]) -> bool:
+def _denies(start: int, form: Form, harmless: list[tuple[int, int]], former: list[tuple[int, int]]) -> bool:
     if former and any(start == begin for begin, _ in former):
         return True
     return form.denies and not _within(start, harmless)
 
 
-def _empty(raw: str, start: int, form: _Form, text: str) -> bool:
+def _empty(raw: str, start: int, form: Form, text: str) -> bool:
     if start and form.upper and len(raw) == 1 and raw != "I":
         return False
     if form.empty:
@@ -406,7 +315,7 @@ def _empty(raw: str, start: int, form: _Form, text: str) -> bool:
     return (raw in "用户" and here is not None and here[0] == "用户") or text.startswith("用户", start)
 
 
-def _kind(raw: str, form: _Form, *, first: bool) -> Kind:
+def _kind(raw: str, form: Form, *, first: bool) -> Kind:
     if not raw.isascii() and _CHARACTER.match(raw):
         return "character"
     return "name" if form.inside or (form.upper and not first) else "word"

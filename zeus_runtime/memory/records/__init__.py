@@ -33,7 +33,7 @@ from zeus_runtime.memory.records.reading import (
     find,
     items,
     listed,
-    searched,
+    searchable,
     superseded_by,
 )
 from zeus_runtime.memory.records.transactions import begin_read, begin_write, lock
@@ -82,7 +82,7 @@ __all__ = [
     "record_extraction",
     "remove",
     "rewrite",
-    "searched",
+    "searchable",
     "superseded_by",
     "to_ms",
     "unmark_embedded",

@@ -174,8 +174,8 @@ def superseded_by(connection: Connection, ids: Collection[str]) -> list[MemoryIt
     return list(found.values())
 
 
-def searched() -> ColumnElement[bool]:
-    """The condition under which an item can be found at all."""
+def searchable() -> ColumnElement[bool]:
+    """``MemoryItem.is_searchable`` as a condition on rows."""
     return and_(ITEM.c.status == "active", ITEM.c.trust != "quarantined")
 
 

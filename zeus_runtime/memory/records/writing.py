@@ -56,8 +56,7 @@ _UPDATE_ITEM: Final = Prepared(update(ITEM).where(ITEM.c.id == bindparam("which"
 
 def values(item: MemoryItem, place: Place, dialect: str) -> dict[str, Any]:
     """What the columns hold of an item of the place, as of its last change."""
-    searched = item.status == "active" and item.trust != "quarantined"
-    words = indexed_words(item.content) if searched else ()
+    words = indexed_words(item.content) if item.is_searchable else ()
     return {
         **{name: getattr(item, name) for name in _SAME},
         "place": place.key,

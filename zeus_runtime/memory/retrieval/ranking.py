@@ -106,7 +106,7 @@ def format_memories_for_prompt(
     for item in memories:
         if len(ids) >= max_memories:
             break
-        if item.trust == "quarantined" or item.status != "active":
+        if not item.is_searchable:
             continue
         head = f"- [{one_line(item.id)}, {item.memory_type}, {item.updated_at:%Y-%m-%d}] "
         line = _cut(head, one_line(item.content), room - 1)

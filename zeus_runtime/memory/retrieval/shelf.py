@@ -15,6 +15,7 @@ from sqlalchemy import bindparam, select
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, MemoryItem
 from zeus_runtime.memory.permissions import Grant
 from zeus_runtime.memory.records.columns import ms_or_none
+from zeus_runtime.memory.records.reading import searchable
 from zeus_runtime.memory.retrieval.lengths import Lengths
 from zeus_runtime.memory.retrieval.packed_items import ALWAYS_MS, Columns, packed_items
 from zeus_runtime.memory.retrieval.words import Found, counted, indexed_words, where_all_words, where_words
@@ -222,7 +223,7 @@ class Shelf:
         rows = _CHANGED.rows(connection, since)
         for row in (*_GONE.rows(connection, since), *rows):
             self._take_away(row[0])
-        found = [tuple(row) for row in rows if row[-3] == "active" and row[-2] != "quarantined"]
+        found = [tuple(row) for row in rows if row[-2]]
         first = self._taken
         self._append([row[: len(_COLUMNS)] for row in found])
         self._add_entries(first, [row[-1] for row in found])
@@ -411,12 +412,10 @@ def _row(key: int, item: MemoryItem) -> Sequence[Any]:
 
 
 _FOUND: Final = Prepared(
-    select(*_COLUMNS)
-    .where(ITEM.c.place == bindparam("place"), ITEM.c.status == "active", ITEM.c.trust != "quarantined")
-    .order_by(ITEM.c.key)
+    select(*_COLUMNS).where(ITEM.c.place == bindparam("place"), searchable()).order_by(ITEM.c.key)
 )
 _CHANGED: Final = Prepared(
-    select(*_COLUMNS, ITEM.c.status, ITEM.c.trust, ITEM.c.content)
+    select(*_COLUMNS, searchable(), ITEM.c.content)
     .where(ITEM.c.place == bindparam("place"), ITEM.c.changed > bindparam("since"))
     .order_by(ITEM.c.key)
 )

@@ -75,7 +75,7 @@ def stale(shown: Mapping[str, Shown], current: Mapping[str, MemoryItem]) -> dict
             found[name] = replace(each, stale="deleted")
         elif item.status == "superseded":
             found[name] = replace(each, stale="superseded", by=item.superseded_by)
-        elif item.status != "active" or item.trust == "quarantined":
+        elif not item.is_searchable:
             found[name] = replace(each, stale="archived")
         elif item.version != each.version:
             found[name] = replace(each, stale="changed", by=name)

@@ -1,0 +1,164 @@
+"""Where two statements differ, in order, and what it means that both have something the other one lacks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import Final, NamedTuple
+
+from zeus_runtime.memory.admission.statement import Statement, Word
+from zeus_runtime.memory.admission.verdict import Change
+from zeus_runtime.memory.admission.wording import (
+    COPULAS,
+    DETERMINERS,
+    EMPTY,
+    PREPOSITIONS,
+    TURNING,
+    ZH_MANY,
+    ZH_NUMBERED,
+)
+
+
+class Slot(NamedTuple):
+    """A place that the two texts fill differently; one side may be empty."""
+
+    new: Sequence[Word]
+    old: Sequence[Word]
+    later: Sequence[Word]
+
+
+_COMPARED: Final = 400
+"""Words of each text that are compared in order; longer texts are compared without it."""
+
+
+def slots_of(new: Sequence[Word], old: Sequence[Word]) -> list[Slot] | None:
+    """Where the texts differ, in order; None for texts too long to tell."""
+    if max(len(new), len(old)) > _COMPARED:
+        return None
+    matcher = SequenceMatcher(None, [word.key for word in old], [word.key for word in new], autojunk=False)
+    return [
+        slot
+        for tag, o0, o1, n0, n1 in matcher.get_opcodes()
+        if tag != "equal"
+        for slot in _parted(new[n0:n1], old[o0:o1], new[n1:])
+    ]
+
+
+def _parted(new: Sequence[Word], old: Sequence[Word], later: Sequence[Word]) -> list[Slot]:
+    """One place, or two where both sides go on with the same preposition, as in "tea in the evening"."""
+    for at, word in enumerate(new[1:], 1):
+        for other, each in enumerate(old[1:], 1):
+            if word.after == each.after and word.after in PREPOSITIONS:
+                return [Slot(new[:at], old[:other], new[at:]), *_parted(new[at:], old[other:], later)]
+    return [Slot(new, old, later)]
+
+
+def filled(ours: Statement, theirs: Statement, slots: list[Slot] | None, *, near: bool) -> Change:
+    """The rule for texts that both have something that the other one lacks."""
+    if ours.event and theirs.event:
+        return Change("different", "event")
+    if slots is None:
+        return Change("superseded", "reworded") if near else Change("different", "reworded")
+    whole = all(slot.new and slot.old for slot in slots)
+    if whole and _entries(ours, theirs, slots):
+        return Change("different", "entries")
+    if whole and all(_valued(slot) for slot in slots):
+        return Change("superseded", "value")
+    if (
+        ours.many
+        and theirs.many
+        and not any(map(_valued, slots))
+        and not any(_modifier(slot, ours) for slot in slots)
+    ):
+        return Change("different", "beside each other")
+    if any(slot.new and slot.old and slot.new[0].denied and slot.old[0].denied for slot in slots):
+        return Change("different", "denies another")
+    if whole and len(slots) > 1 and _qualified(slots, ours):
+        return Change("different", "circumstance")
+    if whole and len(slots) == 1 and (near or _framed(ours, slots[0])):
+        return Change("superseded", "value")
+    return Change("superseded", "reworded") if near else Change("different", "reworded")
+
+
+def _entries(ours: Statement, theirs: Statement, slots: Sequence[Slot]) -> bool:
+    """Whether the texts are two entries of a list: what says which one differs, and something after it too.
+
+    "Guest 3 in room 12" and "guest 4 in room 15" are two facts, unless the new text tells a change.
+    """
+    if sum(max(len(slot.new), len(slot.old)) for slot in slots) < _ENTRY or _tells_change(ours):
+        return False
+    new, old = slots[0].new[0], slots[0].old[0]
+    shared = {word.key for word in ours.words if word.about} & {
+        word.key for word in theirs.words if word.about
+    }
+    return all(_which(word, where, topic=bool(shared)) for word, where in ((new, ours), (old, theirs)))
+
+
+_ENTRY: Final = 2
+"""Places that differ between two entries of a list, at least: which one, and what of it."""
+_NEWS: Final = frozenset(
+    ("now", "nowadays", "currently", "instead", "anymore", "longer", "again", "correction")
+)
+_ZH_NEWS: Final = re.compile("改|换|搬|移|调|变|转|升级|降|推迟|提前|不再")
+
+
+def _tells_change(where: Statement) -> bool:
+    return any(word in _NEWS or TURNING.fullmatch(word) for word in where.raw) or (
+        where.chinese and _ZH_NEWS.search(where.text) is not None
+    )
+
+
+def _which(word: Word, where: Statement, *, topic: bool) -> bool:
+    """Whether the word says which of several things the text is about.
+
+    Args:
+        topic: both texts are about something that they share, so that only a word of it can say which one.
+    """
+    if word.value is None:
+        return False
+    if word.value.kind in ("date", "time"):
+        return word.about
+    if where.chinese:
+        return ZH_NUMBERED.match(where.text, word.place) is not None and (
+            word.about or ZH_NUMBERED.match(where.text) is not None
+        )
+    if topic and not word.about:
+        return False
+    follower = where.text[word.place + word.value.end - word.value.start :].split(maxsplit=1)
+    named = word.after.isalpha() and word.after not in EMPTY
+    return named and (not follower or follower[0].lower().strip(",.;:") in EMPTY | {""})
+
+
+def _valued(slot: Slot) -> bool:
+    """Whether both sides hold a value of the same kind."""
+    kinds = [{word.value.kind for word in side if word.value} for side in (slot.new, slot.old)]
+    return bool(kinds[0] & kinds[1])
+
+
+def _modifier(slot: Slot, ours: Statement) -> bool:
+    """Whether the differing words qualify one that both texts have, as in "dark mode"."""
+    if not slot.later or not slot.new:
+        return False
+    if slot.later[0].kind == "character":
+        return len(slot.later) > 1 and ZH_MANY.match(ours.text, slot.later[0].place) is None
+    return slot.later[0].after not in COPULAS | PREPOSITIONS
+
+
+def _qualified(slots: Sequence[Slot], ours: Statement) -> bool:
+    first, last = slots[0], slots[-1]
+    if ours.chinese:
+        return first.new[0].place <= 6 and not _valued(first)
+    return last.new[0].after in PREPOSITIONS | DETERMINERS and not _valued(last)
+
+
+def _framed(ours: Statement, slot: Slot) -> bool:
+    """Whether what surrounds the place says enough for the texts to be about one thing, even if no model says so."""
+    inside = {word.place for word in slot.new}
+    frame = [word for word in ours.words if word.place not in inside and word.key != "prefer"]
+    if ours.chinese:
+        return len(frame) >= max(2, len(slot.new), len(slot.old))
+    head = slot.new[0].after
+    if not frame or head != slot.old[0].after:
+        return False
+    return slot.new[0].value is not None or head in COPULAS | PREPOSITIONS or _modifier(slot, ours)
