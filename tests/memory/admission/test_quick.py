@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zeus_runtime.memory.admission import statement, values, wording
+from zeus_runtime.memory.admission import statement, values, word_forms, wording
 from zeus_runtime.memory.admission.changed import compare
 from zeus_runtime.memory.admission.gate import Decision, Duplicate, Neighbour, Stored, Superseded, decide
 from zeus_runtime.memory.items import MemoryItem, MemorySettings
@@ -69,8 +69,10 @@ def plainly() -> Iterator[None]:
         patch.setattr(values, "_pattern", lambda _first: every)
         patch.setattr(statement, "_ASCII_TOKEN", statement._TOKEN)
         patch.setattr(statement, "_told", told)
-        patch.setattr(statement, "_form", statement._form.__wrapped__)
-        patch.setattr(statement, "stem", statement.stem.__wrapped__)
+        patch.setattr(values, "_digits_only", lambda _text: None)
+        patch.setattr(statement, "form_of", word_forms.form_of.__wrapped__)
+        for module in (statement, word_forms):
+            patch.setattr(module, "stem", word_forms.stem.__wrapped__)
         statement.state.cache_clear()
         yield
     statement.state.cache_clear()
