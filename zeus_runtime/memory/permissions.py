@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias, get_args
 
 from zeus_runtime.frozen import dataclass
@@ -75,6 +76,7 @@ class Reach:
     grants: tuple[Grant, ...]
 
 
+@lru_cache(256)
 def reach(caller: Caller, operation: Operation, scope: Scope | None = None) -> tuple[Reach, ...]:
     """All that ``caller`` may operate on, as data: an item qualifies if one part of the reach covers it.
 
