@@ -28,6 +28,7 @@ Trust: TypeAlias = Literal["trusted", "untrusted", "quarantined"]
 
 MEMORY_TYPES: Final[tuple[MemoryType, ...]] = get_args(MemoryType)
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
+SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 VISIBILITIES: Final[tuple[Visibility, ...]] = get_args(Visibility)
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
