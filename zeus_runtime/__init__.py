@@ -146,8 +146,8 @@ if TYPE_CHECKING:
     from zeus_runtime.store.postgres import connection_arguments as connection_arguments
     from zeus_runtime.store.postgres import connection_may_be_gone as connection_may_be_gone
     from zeus_runtime.store.postgres import explained_postgres_error as explained_postgres_error
-    from zeus_runtime.store.sqlite_errors import explained_sqlite_error as explained_sqlite_error
     from zeus_runtime.store.row_security import secure_rows as secure_rows
+    from zeus_runtime.store.sqlite_errors import explained_sqlite_error as explained_sqlite_error
     from zeus_runtime.store.transactions import Transactions as Transactions
     from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
     from zeus_runtime.tools.approval import ApprovalChannel as ApprovalChannel
