@@ -225,7 +225,10 @@ def explained_postgres_error(
     )
 
 
-_UNREACHABLE: Final = "connection failed|connection is bad|failed to resolve host|connection timeout|could not translate host name"
+_UNREACHABLE: Final = (
+    "connection failed|connection is bad|failed to resolve host|connection timeout"
+    "|could not translate host name"
+)
 _MEANINGS: Final = (
     # SQLSTATE (None where the connection was never made), what it says, what it means, what to do
     (
