@@ -140,6 +140,25 @@ def test_an_export_imported_elsewhere_gives_the_same_again(remembering: Project,
     assert repeated.json["outcomes"]["duplicate"] == 6
 
 
+def test_an_admin_sees_that_a_member_keeps_something_alone_not_what_it_says_and_may_delete_it(
+    remembering: Project, zeus: Zeus
+) -> None:
+    kept = add(zeus, "The plan is called Nightingale", "--scope", "project", "--visibility", "owner_only")
+    admin = ["--set", "memory.user=bob", "--set", "memory.role=admin"]
+    seen = zeus("memory", "list", "--format", "json", *admin)
+    (hidden,) = seen.json["hidden"]
+    assert (seen.json["memories"], hidden["id"], hidden["created_by"]) == ([], kept, "ann")
+    shown = zeus("memory", "list", *admin).out
+    assert f"{kept}  " in shown
+    assert "(only ann may read it)" in shown
+    assert "Nightingale" not in seen.out + shown
+    assert zeus("memory", "list", "--type", "fact", *admin).err == "no memory\n"
+    editor = ["--set", "memory.user=bob", "--set", "memory.role=editor"]
+    assert zeus("memory", "list", "--format", "json", *editor).json == {"memories": [], "hidden": []}
+    assert zeus("memory", "delete", kept, "--yes", *admin).exit_code == 0
+    assert listed(zeus) == []
+
+
 def without_ids(text: str) -> list[dict[str, Any]]:
     own = ("id", "created_at", "updated_at", "last_used_at")
     lines = [json.loads(line) for line in text.splitlines()]

@@ -104,6 +104,15 @@ _TIMES: Final = ("created_at", "updated_at", "last_used_at", "valid_from", "vali
 
 
 @dataclass(frozen=True)
+class HiddenMemory:
+    """What is told of a memory to who may see that it exists, and delete it, but not read it."""
+
+    id: str
+    created_by: str
+    created_at: datetime
+
+
+@dataclass(frozen=True)
 class Caller:
     """On whose behalf memory is used: from the run's config, never from the model.
 

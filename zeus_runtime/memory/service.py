@@ -20,6 +20,7 @@ from zeus_runtime.memory.items import (
     VISIBILITIES,
     Caller,
     Embedding,
+    HiddenMemory,
     MemoryItem,
     MemorySettings,
     MemoryType,
@@ -413,6 +414,28 @@ class MemoryService:
                 memory_type=memory_type,
                 limit=limit,
                 offset=offset,
+            ),
+            caller,
+        )
+
+    async def hidden_memories(
+        self, *, scope: Scope | None = None, status: Status | None = "active", limit: int | None = None
+    ) -> list[HiddenMemory]:
+        """What the caller may see the existence of and delete, but not read, last changed first.
+
+        Those are a project's ``owner_only`` memories of other members, for its owner and admins.
+        """
+        from zeus_runtime.memory import records
+        from zeus_runtime.memory.permissions import reach
+
+        caller = self._caller
+        seen, read = reach(caller, "see", scope), reach(caller, "read", scope)
+        if seen == read:
+            return []
+        operations = await self._shared.operations()
+        return await operations.database.read(
+            lambda connection: records.hidden(
+                connection, seen, read, caller.user_id, status=status, limit=limit
             ),
             caller,
         )
