@@ -21,7 +21,7 @@ _CONTENT_COLUMNS = 80
 
 def items_text(items: Sequence[MemoryItem], hidden: Sequence[HiddenMemory] = ()) -> str:
     """Memories as rows: id, kind, scope, date in local time, content; of hidden ones whose they are."""
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             each.id,
             each.memory_type,
