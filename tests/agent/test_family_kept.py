@@ -85,16 +85,20 @@ async def test_a_family_is_archived_and_comes_back_together(tmp_path: Path, data
         assert await count(database_url, tmp_path, table) == 0
 
 
-async def test_a_member_alone_is_neither_archived_nor_restored(tmp_path: Path) -> None:
+async def test_a_member_alone_is_neither_archived_nor_restored_nor_deleted(tmp_path: Path) -> None:
     async with family(tmp_path) as agent:
         session = await talk(agent, "go")
         async with log_of(SQLITE_URL, tmp_path) as log:
             (child,) = await log.children(session)
         with pytest.raises(UsageError, match=f"works for {session}"):
             await agent.archive(child.session)
+        with pytest.raises(UsageError, match=f"works for {session}"):
+            await agent.delete_session(child.session)
         await agent.archive(session)
         with pytest.raises(UsageError, match=f"works for {session}"):
             await agent.restore(child.session)
+        with pytest.raises(UsageError, match=f"works for {session}"):
+            await agent.delete_session(child.session)
         pruned = await agent.prune(Retention(archived_max_age_days=0.0000001))
         assert pruned.deleted == [session], "one line for a family"
     assert await count(SQLITE_URL, tmp_path, "thread") == 0

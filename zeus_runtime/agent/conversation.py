@@ -106,7 +106,7 @@ class Conversation:
     @property
     def is_rolled_back(self) -> bool:
         """Whether nothing was written since the last rollback."""
-        return 0 < self.last and self._places.seq(self.last) < self._places.start
+        return self.last > 0 and self._places.seq(self.last) < self._places.start
 
     @property
     def run_of_last(self) -> str:
