@@ -147,6 +147,7 @@ if TYPE_CHECKING:
     from zeus_runtime.store.postgres import connection_may_be_gone as connection_may_be_gone
     from zeus_runtime.store.postgres import explained_postgres_error as explained_postgres_error
     from zeus_runtime.store.row_security import secure_rows as secure_rows
+    from zeus_runtime.store.sqlite_errors import explained_sqlite_error as explained_sqlite_error
     from zeus_runtime.store.transactions import Transactions as Transactions
     from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
     from zeus_runtime.tools.approval import ApprovalChannel as ApprovalChannel
@@ -344,6 +345,7 @@ _ROOMS = {
     "counter_with": "context.tokens",
     "epoch_of": "store.claims",
     "explained_postgres_error": "store.postgres",
+    "explained_sqlite_error": "store.sqlite_errors",
     "find_skills": "skills.discovery",
     "folder_sandboxes": "tools.sandbox_local",
     "from_chat": "models.messages",

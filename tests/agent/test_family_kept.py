@@ -12,7 +12,7 @@ from sqlalchemy import text
 from tests.agent.test_keeping import do, log_of, rows, talk
 from tests.agent.test_subagents import cast, task
 from tests.cli.conftest import Zeus, zeus
-from tests.support.agents import PositionModel, call, calling, play, write_agent
+from tests.support.agents import PositionModel, call, calling, events_of, play, write_agent
 from tests.support.databases import SQLITE_URL, storage
 from zeus_runtime import Agent, ConfigError
 from zeus_runtime.config.model import Retention
@@ -85,19 +85,36 @@ async def test_a_family_is_archived_and_comes_back_together(tmp_path: Path, data
         assert await count(database_url, tmp_path, table) == 0
 
 
-async def test_a_member_alone_is_neither_archived_nor_restored(tmp_path: Path) -> None:
+async def test_a_member_alone_is_neither_archived_nor_restored_nor_deleted(tmp_path: Path) -> None:
     async with family(tmp_path) as agent:
         session = await talk(agent, "go")
         async with log_of(SQLITE_URL, tmp_path) as log:
             (child,) = await log.children(session)
         with pytest.raises(UsageError, match=f"works for {session}"):
             await agent.archive(child.session)
+        with pytest.raises(UsageError, match=f"works for {session}"):
+            await agent.delete_session(child.session)
         await agent.archive(session)
         with pytest.raises(UsageError, match=f"works for {session}"):
             await agent.restore(child.session)
+        with pytest.raises(UsageError, match=f"works for {session}"):
+            await agent.delete_session(child.session)
         pruned = await agent.prune(Retention(archived_max_age_days=0.0000001))
         assert pruned.deleted == [session], "one line for a family"
     assert await count(SQLITE_URL, tmp_path, "thread") == 0
+
+
+async def test_a_message_that_is_answered_again_has_sub_agents_of_its_own(
+    tmp_path: Path, database_url: str
+) -> None:
+    model = family_model()
+    async with family(tmp_path, database_url, model=model) as agent:
+        session = await talk(agent, "go")
+        asked = len(model.requests)
+        await agent.rollback(session, to=1)
+        assert isinstance((await events_of(agent.resume(session)))[-1], RunCompleted)
+        assert len(model.requests) == 2 * asked, "none of them gives the answer of the one that was set aside"
+    assert await count(database_url, tmp_path, "thread") == 1 + 2 + 2
 
 
 async def test_pruning_archives_a_family(tmp_path: Path) -> None:

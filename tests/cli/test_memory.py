@@ -140,6 +140,25 @@ def test_an_export_imported_elsewhere_gives_the_same_again(remembering: Project,
     assert repeated.json["outcomes"]["duplicate"] == 6
 
 
+def test_an_admin_sees_that_a_member_keeps_something_alone_not_what_it_says_and_may_delete_it(
+    remembering: Project, zeus: Zeus
+) -> None:
+    kept = add(zeus, "The plan is called Nightingale", "--scope", "project", "--visibility", "owner_only")
+    admin = ["--set", "memory.user=bob", "--set", "memory.role=admin"]
+    seen = zeus("memory", "list", "--format", "json", *admin)
+    (hidden,) = seen.json["hidden"]
+    assert (seen.json["memories"], hidden["id"], hidden["created_by"]) == ([], kept, "ann")
+    shown = zeus("memory", "list", *admin).out
+    assert f"{kept}  " in shown
+    assert "(only ann may read it)" in shown
+    assert "Nightingale" not in seen.out + shown
+    assert zeus("memory", "list", "--type", "fact", *admin).err == "no memory\n"
+    editor = ["--set", "memory.user=bob", "--set", "memory.role=editor"]
+    assert zeus("memory", "list", "--format", "json", *editor).json == {"memories": [], "hidden": []}
+    assert zeus("memory", "delete", kept, "--yes", *admin).exit_code == 0
+    assert listed(zeus) == []
+
+
 def without_ids(text: str) -> list[dict[str, Any]]:
     own = ("id", "created_at", "updated_at", "last_used_at")
     lines = [json.loads(line) for line in text.splitlines()]
@@ -152,6 +171,26 @@ def without_ids(text: str) -> list[dict[str, Any]]:
         ('{"content": "A whole text"}\n{"content": \n', "in.jsonl:2:"),
         ('{"content": "A whole text"}\n[1]\n', "in.jsonl:2:1: this is no memory"),
         ('{"content": "A whole text"}\n{"text": "x"}\n', "in.jsonl:2:1: this is no memory"),
+        ('{"content": "A whole text"}\n' + "[" * 100_000, "in.jsonl:2:1: this is no JSON object: nested"),
+        *(
+            ('{"content": "A whole text"}\n{"content": "Another text", ' + entry, "in.jsonl:2:1: " + why)
+            for entry, why in (
+                ('"confidence": "high"}', "this is no memory: its confidence is no number"),
+                ('"confidence": true}', "this is no memory: its confidence is no number"),
+                ('"subject": 5}', "this is no memory: its subject is no text"),
+                ('"memory_type": null}', "this is no memory: its memory_type is no text"),
+                ('"source": {"a": 1}}', "this is no memory: its source is none of user, ai"),
+                ('"source": "nowhere"}', "this is no memory: its source is none of user, ai"),
+                ('"source_id": ["x"]}', "this is no memory: its source_id is no text"),
+                ('"visibility": ["members"]}', "this is no memory: its visibility is none of"),
+                ('"status": "weird"}', "this is no memory: its status is none of"),
+                ('"valid_from": 5}', "this is no memory: its valid_from is no text"),
+                (
+                    '"valid_from": "9999-12-31T23:59:59-14:00"}',
+                    "this is no memory: its valid_from is no time",
+                ),
+            )
+        ),
         (None, "cannot be read"),
     ],
 )
@@ -166,11 +205,56 @@ def test_a_file_that_is_no_export_says_where_and_saves_nothing(
     assert listed(zeus) == []
 
 
-def test_an_import_says_what_was_rejected(remembering: Project, zeus: Zeus) -> None:
-    remembering.write("in.jsonl", '{"content": "hm"}\n\n{"content": "A whole text"}\n')
+def test_an_import_says_what_was_rejected_where_and_what_was_left_out(
+    remembering: Project, zeus: Zeus
+) -> None:
+    older = '{"content": "An older text", "status": "superseded"}\n'
+    huge = f'{{"content": "Another text", "confidence": 1{"0" * 400}}}\n'
+    text = '{"content": "A whole text"}\n\n{"content": "hm"}\n'
+    remembering.write("in.jsonl", text + older + huge)
     done = zeus("memory", "import", "in.jsonl")
     assert "stored 1" in done.out
     assert "rejected: too_short 1" in done.err
+    assert "in.jsonl:3: too_short: The text has 2 characters" in done.err
+    assert "in.jsonl:5: bad_confidence: " in done.err
+    assert "left out, since they were archived or superseded: 1" in done.err
+
+
+def test_line_ends_that_json_knows_nothing_of_tear_no_entry_of_an_import(
+    remembering: Project, zeus: Zeus
+) -> None:
+    text = '{"content": "The user says \u2028 and \x85 in a text", "x": "\u2029\x7f"}\n'
+    remembering.write("in.jsonl", text)
+    assert "stored 1" in zeus("memory", "import", "in.jsonl").out
+
+
+def test_an_export_is_written_where_a_link_or_a_pipe_leads_and_takes_the_place_of_neither(
+    remembering: Project, zeus: Zeus
+) -> None:
+    add(zeus, "The user plays the cello")
+    kept = zeus("memory", "export").out
+    link, pipe = remembering.folder / "link.jsonl", remembering.folder / "pipe"
+    link.symlink_to("target.jsonl")
+    assert zeus("memory", "export", "link.jsonl").exit_code == 0
+    assert link.is_symlink()
+    assert (remembering.folder / "target.jsonl").read_text("utf-8") == kept
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert zeus("memory", "export", "pipe").exit_code == 0
+        assert pipe.is_fifo()
+        assert os.read(reader, 100_000).decode() == kept
+    finally:
+        os.close(reader)
+
+
+def test_an_export_to_where_nothing_can_be_written_says_so(remembering: Project, zeus: Zeus) -> None:
+    add(zeus, "The user plays the cello")
+    done = zeus("memory", "export", "missing/kept.jsonl")
+    assert (done.exit_code, done.err) == (
+        2,
+        "error: missing/kept.jsonl cannot be written: No such file or directory\n",
+    )
 
 
 def test_reindex_embeds_what_another_model_embedded(remembering: Project, zeus: Zeus) -> None:

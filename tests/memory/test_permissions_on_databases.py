@@ -18,7 +18,7 @@ from tests.support.least_rights import as_agent
 from tests.support.memory import service
 from zeus_runtime.memory.items import ROLES, VISIBILITIES, Caller, MemorySettings, Role, Visibility
 from zeus_runtime.memory.outcomes import UnknownMemoryError
-from zeus_runtime.memory.permissions import Operation
+from zeus_runtime.memory.permissions import OPERATIONS, Operation
 from zeus_runtime.memory.service import MemoryService
 
 SETTINGS = MemorySettings(duplicate_threshold=1, related_threshold=1, related_words=1)
@@ -26,21 +26,24 @@ EVERY = "public members owner_only"
 SHARED = "public members"
 PROJECT: dict[tuple[Role | None, Operation], tuple[str, str]] = {
     # of one's own, of another member's
+    ("owner", "see"): (EVERY, EVERY),
     ("owner", "read"): (EVERY, SHARED),
     ("owner", "create"): (EVERY, ""),
     ("owner", "edit"): (EVERY, SHARED),
     ("owner", "delete"): (EVERY, EVERY),
+    ("editor", "see"): (EVERY, SHARED),
     ("editor", "read"): (EVERY, SHARED),
     ("editor", "create"): (EVERY, ""),
     ("editor", "edit"): (EVERY, ""),
     ("editor", "delete"): (EVERY, ""),
+    ("viewer", "see"): (EVERY, SHARED),
     ("viewer", "read"): (EVERY, SHARED),
     ("viewer", "create"): ("", ""),
     ("viewer", "edit"): ("", ""),
     ("viewer", "delete"): ("", ""),
 }
-PROJECT |= {("admin", each): PROJECT["owner", each] for each in ("read", "create", "edit", "delete")}
-PROJECT |= {(None, each): ("", "") for each in ("read", "create", "edit", "delete")}
+PROJECT |= {("admin", each): PROJECT["owner", each] for each in OPERATIONS}
+PROJECT |= {(None, each): ("", "") for each in OPERATIONS}
 """SPEC section 8, written out."""
 
 MEMBERS: tuple[Role | None, ...] = (*ROLES, None)
@@ -106,6 +109,15 @@ async def may_read(memory: MemoryService, memory_id: str, word: str) -> bool:
     return got
 
 
+async def may_see(memory: MemoryService, memory_id: str, author: str) -> bool:
+    """Whether it is told that there is this memory, be it with what it says or without."""
+    hidden = {each.id: each.created_by for each in await memory.hidden_memories(status=None)}
+    read = {item.id for item in await memory.list_memories(status=None)}
+    assert not read & hidden.keys()
+    assert hidden.get(memory_id, author) == author
+    return memory_id in hidden.keys() | read
+
+
 async def may_edit(memory: MemoryService, memory_id: str) -> bool:
     try:
         await memory.update_memory(memory_id, confidence=0.9)
@@ -131,6 +143,7 @@ async def test_a_project_s_memories_by_role_visibility_and_owner(place: Place) -
         assert memory_id is not None
         word = (await makers[own].get(memory_id)).content.split()[0]
         answers: dict[Operation, bool] = {
+            "see": await may_see(ann, memory_id, "ann" if own else "bob"),
             "read": await may_read(ann, memory_id, word),
             "edit": await may_edit(ann, memory_id),
             "delete": await may_delete(ann, memory_id),
@@ -160,6 +173,7 @@ async def test_memories_of_users_sessions_and_other_projects_are_nobody_else_s(p
         for role in MEMBERS:
             ann = place.for_("ann", "apollo", role)
             word = (await _maker(place, memory_id, elsewhere).get(memory_id)).content.split()[0]
+            assert not await may_see(ann, memory_id, "bob")
             assert not await may_read(ann, memory_id, word)
             assert not await may_edit(ann, memory_id)
             assert not await may_delete(ann, memory_id)

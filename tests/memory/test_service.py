@@ -490,6 +490,8 @@ async def test_a_secret_never_reaches_the_disk_or_the_log(
     (item,) = await memory.list_memories()
     with pytest.raises(UsageError) as caught:
         await memory.update_memory(item.id, content=f"the key is {secret}")
+    with pytest.raises(UsageError, match="secret"):
+        await memory.update_memory(item.id, subject=secret)
     assert secret.encode() not in on_disk(tmp_path)
     assert secret not in caplog.text + str(caught.value)
     assert "by the rule" in caplog.text
@@ -670,8 +672,11 @@ async def test_what_was_exported_is_imported_through_the_gate(tmp_path: Path) ->
         {"content": "a text", "confidence": "much"},
         {"content": "a text", "valid_from": "soon"},
     ):
-        with pytest.raises(UsageError, match="entry 1"):
-            await other.import_memories([wrong])
+        with pytest.raises(UsageError, match="entry 2"):
+            await other.import_memories([{"content": "The user plays the harp"}, wrong])
+    assert len(await other.list_memories()) == 2, (
+        "nothing is saved of an import that has an entry that is none"
+    )
     await other.aclose()
 
 

@@ -154,7 +154,7 @@ async def test_another_programs_threads_are_left_alone(tmp_path: Path, database_
     database = Database(database_url, directory=tmp_path)
     try:
         for work in (schema.ready, schema.upgrade):
-            with pytest.raises(RunError, match="another program's"):
+            with pytest.raises(MissingError, match="another program's"):
                 await work(database)
         assert await database.run(lambda connection: inspect(connection).get_table_names()) == ["thread"]
     finally:

@@ -57,6 +57,8 @@ async def test_a_server_that_cannot_be_used_is_named_with_cause_and_remedy(
             "cannot be reached",
             "correct host and port",
         ),
+        ("postgresql://zeus:an@hunter2@127.0.0.1:1/zeus", "more than one @", "percent-encoded"),
+        ("postgresql://zeus@/zeus?host=/no/such/folder", "cannot be reached: .*socket", "Start it"),
         (changed(postgres_url, database="no_such"), 'is not there: .*"no_such" does not exist', "createdb"),
         (changed(postgres_url, username="no_such"), "does not know the user", "create the role"),
         (asking(postgres_url, colour="blue"), "cannot be used: .*colour", "Correct storage.url"),

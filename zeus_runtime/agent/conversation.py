@@ -104,6 +104,11 @@ class Conversation:
         return answer - 1
 
     @property
+    def is_rolled_back(self) -> bool:
+        """Whether nothing was written since the last rollback."""
+        return self.last > 0 and self._places.seq(self.last) < self._places.start
+
+    @property
     def run_of_last(self) -> str:
         """The run that wrote the last message."""
         return self._ids[self.last].rpartition(".")[0]

@@ -89,9 +89,10 @@ class Keeper:
         """Remove a session with its sub-agents' sessions: messages, checkpoints and originals, archived or not.
 
         Raises:
-            UsageError: there is no such session, or it is running.
+            UsageError: there is no such session, it is running, or it works for another one.
         """
         async with self._claimed(session) as thread:
+            await self._refuse_sub_agents(thread)
             await self._delete(thread)
 
     async def roll_back(self, session: str, to: int, *, before: bool = False) -> int:

@@ -255,6 +255,9 @@ class Session:
     async def _take_up(self, conversation: Conversation) -> tuple[dict[str, Any] | None, str]:
         last = conversation.last
         run_id = conversation.run_of_last if last else ""
+        if conversation.is_rolled_back:
+            # What was set aside is another run's: neither its approvals nor its sub-agents' answers are this one's.
+            run_id = secrets.token_hex(4)
         state = await self._state(run_id)
         # A prompt that no checkpoint knows yet is newer than whatever an earlier run left to do.
         if last > state.values.get("cursor", 0) and conversation[last].type == "human":

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final, cast, overload
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.memory.items import STATUSES, VISIBILITIES, Source, Visibility
+from zeus_runtime.memory.items import SOURCES, STATUSES, VISIBILITIES, Source, Visibility
 
 
 @dataclass(frozen=True)
@@ -27,39 +28,82 @@ class Draft:
     valid_until: datetime | None = None
 
 
-def draft_of(entry: Mapping[str, Any], number: int) -> Draft:
+def draft_of(entry: Mapping[str, Any], where: str) -> Draft:
     """The draft of an exported memory.
 
     Args:
-        number: of the entry, from 1, for the error.
+        where: the entry is, for the error, such as ``entry 3`` or ``kept.jsonl:3:1``.
 
     Raises:
-        UsageError: the entry is no memory.
+        UsageError: the entry is no memory; says what of it is not.
     """
     try:
-        if (
-            entry.get("status", "active") not in STATUSES
-            or entry.get("visibility", "members") not in VISIBILITIES
-        ):
-            raise ValueError("an unknown status or visibility")
+        if not isinstance(entry.get("content"), str):
+            raise ValueError("it has no content")
         return Draft(
-            content=str(entry["content"]),
-            memory_type=str(entry.get("memory_type", "fact")),
-            scope=str(entry.get("scope", "user")),
-            confidence=float(entry.get("confidence", 1.0)),
-            source=entry.get("source", "user"),
-            source_id=entry.get("source_id"),
-            visibility=entry.get("visibility", "members"),
-            subject=entry.get("subject"),
-            valid_from=_imported_time(entry.get("valid_from")),
-            valid_until=_imported_time(entry.get("valid_until")),
+            content=entry["content"],
+            memory_type=_text(entry, "memory_type", "fact"),
+            scope=_text(entry, "scope", "user"),
+            confidence=_confidence(entry),
+            source=cast(Source, _one_of(entry, "source", SOURCES)),
+            source_id=_text(entry, "source_id", None),
+            visibility=cast(Visibility, _one_of(entry, "visibility", VISIBILITIES, "members")),
+            subject=_text(entry, "subject", None),
+            valid_from=_imported_time(entry, "valid_from"),
+            valid_until=_imported_time(entry, "valid_until"),
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(
-            f"entry {number} is no memory: {type(error).__name__}: {error}",
-            remedy="Import what `zeus memory export` wrote: one JSON object per line, with at least a content.",
-        ) from None
+    except ValueError as error:
+        raise UsageError(f"{where}: this is no memory: {error}", remedy=ENTRY_FORM) from None
 
 
-def _imported_time(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+def is_active(entry: Mapping[str, Any], where: str) -> bool:
+    """Whether an exported memory was in use; one that was archived or superseded is not imported.
+
+    Raises:
+        UsageError: it has no status that a memory can have.
+    """
+    try:
+        return _one_of(entry, "status", STATUSES, "active") == "active"
+    except ValueError as error:
+        raise UsageError(f"{where}: this is no memory: {error}", remedy=ENTRY_FORM) from None
+
+
+ENTRY_FORM: Final = (
+    'One object a line, as `zeus memory export` writes them: {"content": "…", "memory_type": "fact"}.'
+)
+
+
+@overload
+def _text(entry: Mapping[str, Any], key: str, default: str) -> str: ...
+@overload
+def _text(entry: Mapping[str, Any], key: str, default: None) -> str | None: ...
+def _text(entry: Mapping[str, Any], key: str, default: str | None) -> str | None:
+    value = entry.get(key, default)
+    if isinstance(value, str) or (value is None and default is None):
+        return value
+    raise ValueError(f"its {key} is no text")
+
+
+def _one_of(entry: Mapping[str, Any], key: str, values: Sequence[str], default: str = "user") -> str:
+    value = entry.get(key, default)
+    if not isinstance(value, str) or value not in values:
+        raise ValueError(f"its {key} is none of {', '.join(values)}")
+    return value
+
+
+def _confidence(entry: Mapping[str, Any]) -> float:
+    value = entry.get("confidence", 1.0)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError("its confidence is no number")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _imported_time(entry: Mapping[str, Any], key: str) -> datetime | None:
+    text = _text(entry, key, None)
+    try:
+        return None if text is None else datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"its {key} is no time, such as 2026-05-01T12:00:00+00:00") from None

@@ -28,6 +28,7 @@ Trust: TypeAlias = Literal["trusted", "untrusted", "quarantined"]
 
 MEMORY_TYPES: Final[tuple[MemoryType, ...]] = get_args(MemoryType)
 SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
+SOURCES: Final[tuple[Source, ...]] = get_args(Source)
 STATUSES: Final[tuple[Status, ...]] = get_args(Status)
 VISIBILITIES: Final[tuple[Visibility, ...]] = get_args(Visibility)
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
@@ -105,6 +106,15 @@ class MemoryItem:
 
 
 _TIMES: Final = ("created_at", "updated_at", "last_used_at", "valid_from", "valid_until")
+
+
+@dataclass(frozen=True)
+class HiddenMemory:
+    """What is told of a memory to who may see that it exists, and delete it, but not read it."""
+
+    id: str
+    created_by: str
+    created_at: datetime
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
@@ -73,10 +74,22 @@ class MemoryStats:
 
 @dataclass(frozen=True)
 class Imported:
-    """What became of the memories of an import, by outcome, and why those that were rejected were (code to number)."""
+    """What became of the memories of an import.
+
+    Args:
+        outcomes: how many had which.
+        refused: what was rejected, each with its number among the entries, from 1.
+        left_out: how many were archived or superseded where they came from.
+    """
 
     outcomes: Mapping[Outcome, int]
-    rejections: Mapping[str, int]
+    refused: tuple[tuple[int, Saved], ...] = ()
+    left_out: int = 0
+
+    @property
+    def rejections(self) -> Mapping[str, int]:
+        """Why those that were rejected were: code to number."""
+        return Counter(saved.code for _, saved in self.refused if saved.code is not None)
 
 
 def rejected(why: Rejected) -> Saved:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.gate import Decision, Passed, Rejected, validate
-from zeus_runtime.memory.drafts import Draft, draft_of
+from zeus_runtime.memory.drafts import Draft, draft_of, is_active
 from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError
 from zeus_runtime.memory.items import (
     VISIBILITIES,
     Caller,
     Embedding,
+    HiddenMemory,
     MemoryItem,
     MemorySettings,
     MemoryType,
@@ -181,6 +182,7 @@ class MemoryService:
             source=draft.source,
             caller=self._caller,
             settings=self.settings,
+            subject=draft.subject,
         )
         rule = passed.rule
         if rule is not None:
@@ -203,7 +205,7 @@ class MemoryService:
             source_id=draft.source_id,
             confidence=float(draft.confidence),
             visibility=draft.visibility,
-            subject=draft.subject,
+            subject=passed.subject,
             valid_from=draft.valid_from,
             valid_until=draft.valid_until,
             trust=passed.trust,
@@ -416,6 +418,28 @@ class MemoryService:
             caller,
         )
 
+    async def hidden_memories(
+        self, *, scope: Scope | None = None, status: Status | None = "active", limit: int | None = None
+    ) -> list[HiddenMemory]:
+        """What the caller may see the existence of and delete, but not read, last changed first.
+
+        Those are a project's ``owner_only`` memories of other members, for its owner and admins.
+        """
+        from zeus_runtime.memory import records
+        from zeus_runtime.memory.permissions import reach
+
+        caller = self._caller
+        seen, read = reach(caller, "see", scope), reach(caller, "read", scope)
+        if seen == read:
+            return []
+        operations = await self._shared.operations()
+        return await operations.database.read(
+            lambda connection: records.hidden(
+                connection, seen, read, caller.user_id, status=status, limit=limit
+            ),
+            caller,
+        )
+
     async def memory_history(self, memory_id: str) -> list[Change]:
         """What happened to a memory, in order.
 
@@ -472,11 +496,16 @@ class MemoryService:
             source=item.source,
             caller=self._caller,
             settings=replace(self.settings, min_confidence=0.0),
+            subject=wanted.get("subject", item.subject),
         )
         if isinstance(passed, Rejected):
             raise UsageError(passed.message)
         if content is not None:
-            wanted |= {"content": passed.content, "trust": passed.trust}
+            wanted["content"] = passed.content
+        if "subject" in wanted:
+            wanted["subject"] = passed.subject
+        if content is not None or "subject" in wanted:
+            wanted["trust"] = passed.trust
         embedded = await self._quickly(passed)
         changed = known(await operations.change(self._caller, memory_id, wanted, embedded), memory_id)
         if changed.embedding is None:
@@ -502,24 +531,39 @@ class MemoryService:
         for item in await self.list_memories(status=status):
             yield as_json(item)
 
-    async def import_memories(self, entries: Iterable[Mapping[str, Any]]) -> Imported:
+    async def import_memories(
+        self,
+        entries: Iterable[Mapping[str, Any]],
+        *,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Imported:
         """Save what ``export_memories`` gave, through the same gate as everything else, as the caller's own.
 
-        Scopes keep their kind and become the caller's own user, project or session; ids are new.
+        Scopes keep their kind and become the caller's own user, project or session; ids are new. What was archived or
+        superseded is left out and counted.
+
+        Args:
+            progress: called with (done, in all) after each entry.
 
         Raises:
-            UsageError: an entry that is no memory; says which.
+            UsageError: an entry that is no memory; says which, and nothing was saved.
         """
         outcomes: dict[Outcome, int] = dict.fromkeys(("stored", "duplicate", "superseded", "rejected"), 0)
-        rejections: dict[str, int] = {}
-        for number, entry in enumerate(entries, 1):
-            if entry.get("status", "active") != "active":
-                continue
-            done = await self._save(draft_of(entry, number), explicit=True)
-            outcomes[done.outcome] += 1
-            if done.code is not None:
-                rejections[done.code] = rejections.get(done.code, 0) + 1
-        return Imported(outcomes, rejections)
+        refused: list[tuple[int, Saved]] = []
+        numbered = list(enumerate(entries, 1))
+        drafts = [
+            (number, draft_of(entry, f"entry {number}"))
+            for number, entry in numbered
+            if is_active(entry, f"entry {number}")
+        ]
+        for done, (number, draft) in enumerate(drafts, 1):
+            saved_as = await self._save(draft, explicit=True)
+            outcomes[saved_as.outcome] += 1
+            if saved_as.code is not None:
+                refused.append((number, saved_as))
+            if progress is not None:
+                progress(done, len(drafts))
+        return Imported(outcomes, tuple(refused), len(numbered) - len(drafts))
 
     # Embedding
 

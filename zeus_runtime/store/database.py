@@ -14,7 +14,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 from sqlalchemy.pool import NullPool
 
-from zeus_runtime.errors import MissingError, RunError, UsageError
+from zeus_runtime.errors import MissingError, RunError, UsageError, ZeusError
 from zeus_runtime.store.claims import claim
 from zeus_runtime.store.prepared import sqlite_driver
 from zeus_runtime.store.transactions import Transactions, retry_while_locked
@@ -204,7 +204,7 @@ class Database:
         except DBAPIError as error:
             raise self._explained(error) from error
         except sqlite3.Error as error:
-            raise self._failed(error) from error
+            raise self._told(error) from error
 
     async def close(self) -> None:
         """Close all connections."""
@@ -215,18 +215,12 @@ class Database:
             return error
         if self._server is not None:
             return self._server.explained(error)
-        if "readonly database" in str(error.orig):
-            return MissingError(
-                f"the database {self.name!r} is read-only: {error.orig}",
-                remedy="Make the file and its folder writable, or set storage.url to another place.",
-            )
-        return self._failed(error.orig)
+        return self._told(error.orig)
 
-    def _failed(self, error: BaseException | None) -> RunError:
-        return RunError(
-            f"the database {self.name!r} failed: {error}",
-            remedy="Check that it is a database, reachable, writable and not full; then go on with --continue.",
-        )
+    def _told(self, error: BaseException | None) -> ZeusError:
+        from zeus_runtime.store.sqlite_errors import explained_sqlite_error
+
+        return explained_sqlite_error(error, f"the database {self.name!r}", self.file)
 
 
 def make_private(file: Path) -> None:
@@ -245,6 +239,8 @@ def without_password(url: str) -> str:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
         return "(unreadable URL)"
+    if "@" in (parsed.host or ""):  # what stands before the last @ belongs to a password that is not encoded
+        parsed = parsed.set(host=f"***@{(parsed.host or '').rpartition('@')[2]}")
     hidden = {key: "***" for key in parsed.query if "password" in key.lower()}
     shown = parsed.update_query_dict(hidden) if hidden else parsed
     return shown.render_as_string(hide_password=True)

@@ -44,9 +44,16 @@ def connection_arguments(url: str) -> dict[str, Any]:
     a prepared plan does not see settings that come later.
 
     Raises:
-        MissingError: psycopg is not installed.
+        MissingError: psycopg is not installed, or the URL's host is none.
     """
     parsed = driver_url(url)
+    if "@" in (parsed.host or ""):
+        from zeus_runtime.store.database import without_password
+
+        raise MissingError(
+            f"the database {without_password(url)!r} cannot be used: there is more than one @ before its host",
+            remedy="A password with @ : / or % is written percent-encoded in storage.url: %40 is @.",
+        )
     try:
         (_, arguments) = parsed.get_dialect()().create_connect_args(parsed)
         import psycopg  # noqa: F401 - what the dialect needs
@@ -219,7 +226,8 @@ def explained_postgres_error(
 
 
 _UNREACHABLE: Final = (
-    "connection failed|failed to resolve host|connection timeout|could not translate host name"
+    "connection failed|connection is bad|failed to resolve host|connection timeout"
+    "|could not translate host name"
 )
 _MEANINGS: Final = (
     # SQLSTATE (None where the connection was never made), what it says, what it means, what to do

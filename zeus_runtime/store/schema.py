@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DatabaseError
 
-from zeus_runtime.errors import MissingError, RunError
+from zeus_runtime.errors import MissingError
 from zeus_runtime.store.tables import TABLES
 
 if TYPE_CHECKING:
@@ -59,7 +59,8 @@ async def current(database: Database) -> str | None:
     """The revision of a database; None for one without our tables, ``0001`` for one from before there were revisions.
 
     Raises:
-        MissingError, RunError: the database cannot be reached or read, or is not ours.
+        MissingError: it cannot be reached or used, or is not ours.
+        RunError: it cannot be read.
     """
     return await database.run(lambda connection: _found(connection, database.name))
 
@@ -71,8 +72,8 @@ async def ready(database: Database) -> None:
     server's is not: many programs may use it, and the role that runs agents need not own its tables.
 
     Raises:
-        MissingError: the schema is newer than this program knows, or a server's is older.
-        RunError: the database cannot be read or written, or is not ours.
+        MissingError: the database is not ours, or its schema is newer than this program knows, or a server's is older.
+        RunError: the database cannot be read or written.
     """
     if await database.run(_fast) != HEAD:
         await _advance(database, upgrades=not database.is_server)
@@ -85,8 +86,8 @@ async def upgrade(database: Database) -> str | None:
         the revision it had; None if it had no tables.
 
     Raises:
-        MissingError: the schema is newer than this program knows.
-        RunError: the database cannot be read or written, or is not ours.
+        MissingError: the database is not ours, or its schema is newer than this program knows.
+        RunError: the database cannot be read or written.
     """
     return await _advance(database, upgrades=True)
 
@@ -122,8 +123,8 @@ def _found(connection: Connection, name: str) -> str | None:
     if not tables.has_table("thread"):
         return None
     if not {str(column["name"]) for column in tables.get_columns("thread")} >= _OURS:
-        raise RunError(
-            f"the database {name!r} failed: it has a table 'thread' that is another program's",
+        raise MissingError(
+            f"the database {name!r} has a table 'thread' that is another program's",
             remedy="Check that it is a database of Zeus, or set storage.url to a place of its own.",
         )
     return _FIRST

@@ -2,52 +2,84 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from langchain_core.messages import AIMessage
-from langgraph.checkpoint.base import CheckpointMetadata, empty_checkpoint
-from zeus_plugins.checkpointers.sqlite.saver import SqliteSaver
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata, empty_checkpoint
 
+from tests.store.test_fencing import claimed_in_time, lose_claims
 from tests.support.agents import PositionModel, call, calling, play, write_agent
-from tests.support.databases import SQLITE_URL
+from tests.support.databases import execute, storage
 from tests.support.logs import log_of
 from zeus_runtime import Agent, ModelRequest
 from zeus_runtime.events import RunFailed
 from zeus_runtime.store.claims import EPOCH, LogConflictError
 
 SESSION = "session_1"
+TABLES = {
+    "sqlite": ("checkpoint", "checkpoint_write"),
+    "postgres": ("checkpoints", "checkpoint_blobs", "checkpoint_writes"),
+}
 
 
 @asynccontextmanager
-async def saver_of(folder: Path) -> AsyncIterator[SqliteSaver]:
-    """The saver that has its checkpoints beside the log."""
-    saver = SqliteSaver(folder / ".zeus/zeus.db", beside_log=True)
+async def saver_of(
+    url: str, folder: Path, *, beside_log: bool = True
+) -> AsyncIterator[BaseCheckpointSaver[Any]]:
+    """The saver that has its checkpoints in the log's database."""
+    saver: Any
+    if url.startswith("sqlite"):
+        from zeus_plugins.checkpointers.sqlite.saver import SqliteSaver
+
+        saver = SqliteSaver(folder / ".zeus/zeus.db", beside_log=beside_log)
+    else:
+        from zeus_plugins.checkpointers.postgres.saver import PostgresSaver
+
+        saver = PostgresSaver(url, beside_log=beside_log)
+        await saver.setup()
     try:
         yield saver
     finally:
         await saver.aclose()
 
 
-def rows(folder: Path) -> int:
-    """How many rows of checkpoints there are, of whatever kind."""
+def run_sql(url: str, folder: Path, *statements: str) -> list[Any]:
+    """What another process does with the database; the last statement's rows."""
+    if not url.startswith("sqlite"):
+        return execute(url, *statements)
     with sqlite3.connect(folder / ".zeus/zeus.db") as connection:
-        return sum(
-            int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
-            for table in ("checkpoint", "checkpoint_write")
-        )
+        connection.execute("PRAGMA foreign_keys=ON")
+        found: list[Any] = []
+        for each in statements:
+            found = connection.execute(each).fetchall()
+        return found
 
 
-async def write_all(saver: SqliteSaver, epoch: int | None) -> list[str]:
+def rows(url: str, folder: Path) -> int:
+    """How many rows of checkpoints there are, of whatever kind."""
+    tables = TABLES["sqlite" if url.startswith("sqlite") else "postgres"]
+    return sum(int(run_sql(url, folder, f"SELECT count(*) FROM {table}")[0][0]) for table in tables)
+
+
+async def write_all(saver: BaseCheckpointSaver[Any], epoch: int | None) -> list[str]:
     """Try every kind of write in an epoch; what became of each."""
-    place = {"configurable": {"thread_id": SESSION, "checkpoint_ns": "", EPOCH: epoch}}
-    checkpoint = {**empty_checkpoint(), "id": "1"}
-    there = {"configurable": {**place["configurable"], "checkpoint_id": checkpoint["id"]}}
+    place: Any = {"configurable": {"thread_id": SESSION, "checkpoint_ns": "", EPOCH: epoch}}
+    # The list stands in a table of its own on PostgreSQL, what is one number stands in the checkpoint.
+    values = {"channel_values": {"cursor": 1, "list": [1, 2]}, "channel_versions": {"list": "1"}}
+    checkpoint: Any = {**empty_checkpoint(), "id": "1", **values}
+    there: Any = {"configurable": {**place["configurable"], "checkpoint_id": checkpoint["id"]}}
     said = []
     for work in (
-        saver.aput(place, checkpoint, CheckpointMetadata(), {}),
+        saver.aput(place, checkpoint, CheckpointMetadata(), {"list": "1"}),
         saver.aput_writes(there, [("cursor", 2), ("tasks", ["x"])], "task"),
         saver.aput_writes(there, [("__error__", "broken")], "task"),
     ):
@@ -59,45 +91,109 @@ async def write_all(saver: SqliteSaver, epoch: int | None) -> list[str]:
     return said
 
 
-async def test_a_checkpoint_is_written_in_the_epoch_of_its_claim_or_not_at_all(tmp_path: Path) -> None:
-    async with log_of(SQLITE_URL, tmp_path) as (database, log), saver_of(tmp_path) as saver:
+async def test_a_checkpoint_is_written_in_the_epoch_of_its_claim_or_not_at_all(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with log_of(database_url, tmp_path) as (database, log), saver_of(database_url, tmp_path) as saver:
         thread = await log.open(SESSION, agent="a")
         give_back = await database.claim(SESSION)
         await log.append(thread, 1, "a.1", "{}")
         epoch = database.epoch(SESSION)
         assert await write_all(saver, epoch) == ["written"] * 3
         assert await write_all(saver, epoch) == ["written"] * 3, "what is there already is no conflict"
+        found = await saver.aget_tuple({"configurable": {"thread_id": SESSION, "checkpoint_ns": ""}})
+        assert found is not None
+        assert found.checkpoint["channel_values"] == {"cursor": 1, "list": [1, 2]}
+        assert [each[1:] for each in found.pending_writes or ()] == [
+            ("__error__", "broken"),
+            ("cursor", 2),
+            ("tasks", ["x"]),
+        ]
         give_back()
         await database.claim(SESSION)
         await log.append(thread, 2, "b.2", "{}")
         await saver.adelete_thread(SESSION)
         assert await write_all(saver, epoch) == ["refused"] * 3
-        assert rows(tmp_path) == 0
+        assert rows(database_url, tmp_path) == 0
         assert await write_all(saver, database.epoch(SESSION)) == ["written"] * 3
 
 
-async def test_without_a_claim_nothing_is_refused(tmp_path: Path) -> None:
-    async with log_of(SQLITE_URL, tmp_path), saver_of(tmp_path) as saver:
-        assert await write_all(saver, None) == ["written"] * 3
+async def test_without_a_claim_or_away_from_the_log_nothing_is_refused(
+    tmp_path: Path, database_url: str
+) -> None:
+    async with log_of(database_url, tmp_path):
+        async with saver_of(database_url, tmp_path) as saver:
+            assert await write_all(saver, None) == ["written"] * 3
+        async with saver_of(database_url, tmp_path, beside_log=False) as elsewhere:
+            assert await write_all(elsewhere, 7) == ["written"] * 3
 
 
-def delete_elsewhere(folder: Path) -> None:
-    """What another process does that has the session now: it deletes it."""
-    with sqlite3.connect(folder / ".zeus/zeus.db") as connection:
-        connection.execute("PRAGMA foreign_keys=ON")
-        for table in ("checkpoint", "checkpoint_write", "thread"):
-            connection.execute(f"DELETE FROM {table}")
+HOLDER = """
+import asyncio, sys
+from pathlib import Path
+from tests.plugins_bundled.checkpointers.test_fencing import SESSION, saver_of, write_all
+from tests.support.logs import log_of
+
+async def main(url):
+    async with log_of(url, Path.cwd()) as (database, log), saver_of(url, Path.cwd()) as saver:
+        thread = await log.open(SESSION, agent="a")
+        give_back = await database.claim(SESSION)
+        await log.append(thread, 1, "a.1", "{}")
+        print(*await write_all(saver, database.epoch(SESSION)), flush=True)
+        sys.stdin.readline()
+        print(*await write_all(saver, database.epoch(SESSION)), flush=True)
+        give_back()
+
+asyncio.run(main(sys.argv[1]))
+"""
 
 
-async def test_a_run_whose_session_is_deleted_elsewhere_leaves_no_row_behind(tmp_path: Path) -> None:
+def test_a_stopped_process_that_lost_its_session_writes_no_checkpoint_when_it_wakes(
+    tmp_path: Path, database_url: str
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, database_url],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "written written written\n"
+        holder.send_signal(signal.SIGSTOP)
+        try:
+            lose_claims(database_url, tmp_path)
+            asyncio.run(take_over(database_url, tmp_path, holder))
+        finally:
+            holder.send_signal(signal.SIGCONT)
+            holder.kill()
+
+
+async def take_over(url: str, folder: Path, holder: subprocess.Popen[str]) -> None:
+    async with log_of(url, folder) as (database, log), saver_of(url, folder) as saver:
+        give_back = await claimed_in_time(database)
+        await log.append(await log.find(SESSION), 2, "b.2", "{}")
+        await saver.adelete_thread(SESSION)
+        holder.send_signal(signal.SIGCONT)
+        assert holder.communicate("go on\n", timeout=60)[0] == "refused refused refused\n"
+        assert rows(url, folder) == 0
+        give_back()
+
+
+async def test_a_run_whose_session_is_deleted_elsewhere_leaves_no_row_behind(
+    tmp_path: Path, database_url: str
+) -> None:
+    tables = [*TABLES["sqlite" if database_url.startswith("sqlite") else "postgres"], "thread"]
+
     def answer(_request: ModelRequest) -> AIMessage:
-        assert rows(tmp_path) > 0, "the step before was kept"
-        delete_elsewhere(tmp_path)
+        assert rows(database_url, tmp_path) > 0, "the step before was kept"
+        run_sql(database_url, tmp_path, *(f"DELETE FROM {table}" for table in tables))
         return calling(call("echo", "c1", text="x"))
 
-    config = write_agent(tmp_path)
+    config = write_agent(tmp_path, storage(database_url))
     async with Agent.from_config(config, directory=tmp_path, model=PositionModel(answer)) as agent:
         ending = (await play(agent, "go"))[-1]
     assert isinstance(ending, RunFailed)
     assert ending.code == "session_conflict"
-    assert rows(tmp_path) == 0
+    assert rows(database_url, tmp_path) == 0

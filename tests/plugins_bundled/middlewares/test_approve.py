@@ -468,6 +468,21 @@ async def test_going_back_withdraws_what_was_asked(folder: Path) -> None:
             await living.decide(session, {ids["a"]: APPROVE})
 
 
+async def test_what_was_asked_or_decided_before_going_back_is_asked_anew(folder: Path) -> None:
+    """Else a question that was withdrawn could never be decided, and what was approved would run once more unasked."""
+    async with agent(folder, recording("a")) as living:
+        session = (await play(living, "go"))[-1].session  # type: ignore[union-attr]
+        asked: set[str] = set()
+        for times in range(1, 3):
+            await living.rollback(session, to=1)
+            waiting = pending_ids((await events_of(living.resume(session)))[-1])["a"]
+            assert waiting not in asked
+            asked.add(waiting)
+            await living.decide(session, {waiting: APPROVE})
+            assert isinstance((await events_of(living.resume(session)))[-1], RunCompleted)
+            assert effects(folder) == ["a"] * times
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -24,7 +24,7 @@ from zeus_runtime.memory.items import MEMORY_TYPES, SCOPES, STATUSES, VISIBILITI
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.memory.items import MemoryItem, MemoryType, Scope, Status, Visibility
+    from zeus_runtime.memory.items import HiddenMemory, MemoryItem, MemoryType, Scope, Status, Visibility
     from zeus_runtime.memory.service import MemoryService, SearchMode
 
 
@@ -64,22 +64,31 @@ def list_memories(
     sets: tuple[str, ...],
     form: str,
 ) -> None:
-    """List memories, last changed first."""
-    from zeus_runtime.cli.memory.tables import items_text
+    """List memories, last changed first.
+
+    A project's owner and admins see after them which memories of other members are kept for their author alone: that
+    they are there, not what they say. `zeus memory delete` removes those too.
+    """
+    from zeus_runtime.cli.memory.tables import hidden_json, items_text
 
     wanted: Status | None = None if status == "all" else status  # type: ignore[assignment]
 
-    async def work(memory: MemoryService) -> list[MemoryItem]:
-        return await memory.list_memories(scope=scope, memory_type=memory_type, status=wanted, limit=limit)
+    async def work(memory: MemoryService) -> tuple[list[MemoryItem], list[HiddenMemory]]:
+        found = await memory.list_memories(scope=scope, memory_type=memory_type, status=wanted, limit=limit)
+        # Of what kind they are is not told, so they are of none that was asked for.
+        left = limit - len(found) if memory_type is None else 0
+        hidden = await memory.hidden_memories(scope=scope, status=wanted, limit=left) if left else []
+        return found, hidden
 
     checked = read_remembering(process, config, env=env, sets=sets)
-    found = with_memory(process, checked, work, session=session, looks=True) or []
-    if not found and form == "table":
+    found, hidden = with_memory(process, checked, work, session=session, looks=True) or ([], [])
+    if not found and not hidden and form == "table":
         complain("no memory")
         return
     from zeus_runtime.memory.records import as_json
 
-    tell(checked, form, {"memories": [as_json(each) for each in found]}, lambda: items_text(found))
+    listed = {"memories": [as_json(each) for each in found], "hidden": [hidden_json(each) for each in hidden]}
+    tell(checked, form, listed, lambda: items_text(found, hidden))
 
 
 @command.command("search")

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -42,6 +42,8 @@ def export_memories(
     sets: tuple[str, ...],
 ) -> None:
     """Write memories as JSON lines to FILE, or to standard output."""
+    from zeus_runtime.errors import UsageError
+
     checked = read_remembering(process, config, env=env, sets=sets)
 
     async def work(memory: MemoryService) -> list[str]:
@@ -54,7 +56,10 @@ def export_memories(
     if file is None or file == "-":
         answer(text, end="")
         return
-    _write_private(process.directory / file, text)
+    try:
+        _write_private(process.directory / file, text)
+    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}") from None
     complain(f"wrote {len(lines)} memories to {file}")
 
 
@@ -81,20 +86,30 @@ def import_memories(
     is saved. What is kept already counts as duplicate, so that an import that was stopped is simply begun again.
     """
     checked = read_remembering(process, config, env=env, sets=sets)
-    entries = _entries(_text(process, file), "standard input" if file == "-" else file)
+    name = "standard input" if file == "-" else file
+    entries = _entries(_text(process, file), name)
 
     async def work(memory: MemoryService) -> Imported:
         with _bar(len(entries), "importing") as advance:
-            return await memory.import_memories(_counted(entries, advance))
+            return await memory.import_memories([entry for _, entry in entries], progress=advance)
 
     done = with_memory(process, checked, work, session=session)
     assert done is not None
     if form == "json":
-        answer(as_json({"outcomes": dict(done.outcomes), "rejections": dict(done.rejections)}))
+        rejections = dict(done.rejections)
+        answer(
+            as_json({"outcomes": dict(done.outcomes), "rejections": rejections, "left_out": done.left_out})
+        )
         return
     answer(", ".join(f"{outcome} {count}" for outcome, count in done.outcomes.items()))
+    if done.left_out:
+        complain(f"left out, since they were archived or superseded: {done.left_out}")
     for code, count in done.rejections.items():
         complain(f"rejected: {code} {count}", "yellow")
+    for number, refused in done.refused[:_SHOWN]:
+        complain(f"{name}:{entries[number - 1][0]}: {refused.code}: {refused.message}")
+    if len(done.refused) > _SHOWN:
+        complain(f"... and {len(done.refused) - _SHOWN} more")
 
 
 @click.command("reindex")
@@ -125,6 +140,12 @@ def _write_private(place: Path, text: str) -> None:
     import os
     import tempfile
 
+    if place.exists() and not place.is_file():
+        # A pipe or a device (/dev/stdout) is written to, never replaced.
+        place.write_text(text, encoding="utf-8", newline="\n")
+        return
+    # What a link names is written, and the link stays.
+    place = place.resolve()
     descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
@@ -150,36 +171,34 @@ def _text(process: Process, file: str) -> str:
         ) from None
 
 
-def _entries(text: str, name: str) -> list[Mapping[str, Any]]:
+def _entries(text: str, name: str) -> list[tuple[int, Mapping[str, Any]]]:
+    """Each memory of a file with its line's number; all are memories, or it is said which is not."""
     from zeus_runtime.errors import UsageError
+    from zeus_runtime.memory.drafts import ENTRY_FORM, draft_of, is_active
 
-    entries: list[Mapping[str, Any]] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    entries: list[tuple[int, Mapping[str, Any]]] = []
+    # Only a line feed ends a line of JSON; `splitlines` would tear texts that hold U+2028.
+    for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
         try:
             entry = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             column = getattr(error, "colno", 1)
+            what = "nested too deep" if isinstance(error, RecursionError) else error
             raise UsageError(
-                f"{name}:{number}:{column}: this is no JSON object: {error}", remedy=_FORM
+                f"{name}:{number}:{column}: this is no JSON object: {what}", remedy=ENTRY_FORM
             ) from None
-        if not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
-            raise UsageError(f"{name}:{number}:1: this is no memory with a content", remedy=_FORM)
-        entries.append(entry)
+        if not isinstance(entry, dict):
+            raise UsageError(f"{name}:{number}:1: this is no memory: it is no object", remedy=ENTRY_FORM)
+        if is_active(entry, f"{name}:{number}:1"):
+            draft_of(entry, f"{name}:{number}:1")
+        entries.append((number, entry))
     return entries
 
 
-_FORM = 'One object a line, as `zeus memory export` writes them: {"content": "…", "memory_type": "fact"}.'
-
-
-def _counted(
-    entries: list[Mapping[str, Any]], advance: Callable[[int, int], None]
-) -> Iterator[Mapping[str, Any]]:
-    for number, entry in enumerate(entries):
-        advance(number, len(entries))
-        yield entry
-    advance(len(entries), len(entries))
+_SHOWN: Final = 20
+"""Rejected entries that are named with their lines."""
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from zeus_runtime.cli.table import shortened, table
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from zeus_runtime.memory.items import MemoryItem
+    from zeus_runtime.memory.items import HiddenMemory, MemoryItem
     from zeus_runtime.memory.outcomes import MemoryStats
     from zeus_runtime.memory.profile.fields import ProfileField
     from zeus_runtime.memory.records import Change
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _CONTENT_COLUMNS = 80
 
 
-def items_text(items: Sequence[MemoryItem]) -> str:
-    """Memories as rows: id, kind, scope, date in local time, content."""
-    rows = [
+def items_text(items: Sequence[MemoryItem], hidden: Sequence[HiddenMemory] = ()) -> str:
+    """Memories as rows: id, kind, scope, date in local time, content; of hidden ones whose they are."""
+    rows: list[tuple[str, ...]] = [
         (
             each.id,
             each.memory_type,
@@ -32,7 +32,23 @@ def items_text(items: Sequence[MemoryItem]) -> str:
         )
         for each in items
     ]
+    rows += [
+        (
+            each.id,
+            "",
+            "project",
+            "owner_only",
+            _local(each.created_at),
+            f"(only {each.created_by} may read it)",
+        )
+        for each in hidden
+    ]
     return table(rows, ("ID", "TYPE", "SCOPE", "STATUS", "CHANGED", "CONTENT"))
+
+
+def hidden_json(hidden: HiddenMemory) -> dict[str, str]:
+    """All that may be told of a memory that only its author may read."""
+    return {**vars(hidden), "created_at": hidden.created_at.isoformat()}
 
 
 def found_text(found: Sequence[Ranked]) -> str:

@@ -36,11 +36,13 @@ class Passed:
         content: normalised.
         trust: ``quarantined`` if it reads like an instruction.
         rule: why it is quarantined, fit for a log; None otherwise.
+        subject: what it is about, normalised to one line; None where nothing was said of it.
     """
 
     content: str
     trust: Trust
     rule: str | None = None
+    subject: str | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ REJECTIONS: Final = (
     "forbidden",
     "too_short",
     "too_long",
+    "long_subject",
     "unknown_type",
     "unknown_scope",
     "bad_confidence",
@@ -100,6 +103,9 @@ REJECTIONS: Final = (
     "rate_limited",
 )
 """Every code that a rejection can have, in the order of the checks."""
+
+MAX_SUBJECT_LENGTH: Final = 200
+"""Of what a memory is about, in characters: some words, not a second text."""
 
 
 @dataclass(frozen=True)
@@ -129,23 +135,27 @@ def validate(
     source: Source,
     caller: Caller,
     settings: MemorySettings,
+    subject: str | None = None,
 ) -> Passed | Rejected:
     """The checks that need no database and no vector, in order; the first that fails is the answer.
 
     Args:
         memory_type, scope: as the model gave them.
         confidence: 0 to 1.
+        subject: what the text is about; it is kept beside it, so it passes what the text passes.
 
     Raises:
         MissingError: detect-secrets is not installed, so that nothing can be called free of secrets.
     """
     content = normalise(text)
+    about = " ".join(normalise(subject).split()) if subject else None
     return (
         _authorised(scope, caller)
         or _long_enough(content, settings)
+        or _short_subject(about)
         or _known(memory_type, scope)
         or _sure(confidence, settings)
-        or _harmless(content, source)
+        or _harmless(content, source, about or None)
     )
 
 
@@ -178,6 +188,16 @@ def _long_enough(content: str, settings: MemorySettings) -> Rejected | None:
     return None
 
 
+def _short_subject(subject: str | None) -> Rejected | None:
+    if subject is None or len(subject) <= MAX_SUBJECT_LENGTH:
+        return None
+    return Rejected(
+        "long_subject",
+        f"The subject has {len(subject):,} characters and may have {MAX_SUBJECT_LENGTH}: "
+        "name what it is about in a few words, and save the rest as the text.",
+    )
+
+
 def _known(memory_type: str, scope: str) -> Rejected | None:
     if memory_type not in MEMORY_TYPES:
         return Rejected(
@@ -200,10 +220,13 @@ def _sure(confidence: float, settings: MemorySettings) -> Rejected | None:
     return None
 
 
-def _harmless(content: str, source: Source) -> Passed | Rejected:
+def _harmless(content: str, source: Source, subject: str | None) -> Passed | Rejected:
     from zeus_runtime.memory.admission.sensitive import injection_rule, secret_rule
 
     secret = secret_rule(content)
+    if secret is None and subject is not None:
+        # "password" and "hunter2…" are harmless apart; kept beside each other they are not.
+        secret = secret_rule(f"{subject}: {content}")
     if secret is not None:
         return Rejected(
             "sensitive",
@@ -211,9 +234,9 @@ def _harmless(content: str, source: Source) -> Passed | Rejected:
             "leave it out and save the rest, or go on without saving.",
             rule=secret,
         )
-    order = injection_rule(content)
+    order = injection_rule(content) or (injection_rule(subject) if subject is not None else None)
     trust: Trust = "untrusted" if source in DOCUMENTS else "trusted"
-    return Passed(content, "quarantined" if order else trust, order)
+    return Passed(content, "quarantined" if order else trust, order, subject)
 
 
 def decide(

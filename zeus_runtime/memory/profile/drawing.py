@@ -84,7 +84,10 @@ async def draw(operations: Operations, caller: Caller, kind: ProfileKind, ask: A
     from zeus_runtime.memory.profile.rules import lines_by_rule
 
     if not _may_draw(caller, kind):
-        raise UsageError(f"the {kind}'s profile cannot be drawn by {caller.user_id!r}")
+        raise UsageError(
+            f"the {kind}'s profile cannot be drawn by {caller.user_id!r}",
+            remedy="A viewer only reads it; owner, admin and editor draw it (memory.role).",
+        )
     owner, parts = _profiled(caller, kind, "read")
     user, now = caller.user_id, operations.database.time()
     items = await operations.database.read(

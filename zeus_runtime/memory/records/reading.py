@@ -8,9 +8,9 @@ from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import ARRAY, Text, and_, any_, bindparam, func, or_, select
+from sqlalchemy import ARRAY, Text, and_, any_, bindparam, func, not_, or_, select
 
-from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemoryType, Status
+from zeus_runtime.memory.items import Caller, Embedding, HiddenMemory, MemoryItem, MemoryType, Status
 from zeus_runtime.memory.permissions import Operation, Reach, reach
 from zeus_runtime.memory.records.columns import digest, from_ms, time_or_none
 from zeus_runtime.memory.records.place import places
@@ -161,6 +161,27 @@ def listed(
     )
     query = query.order_by(ITEM.c.updated_ms.desc(), ITEM.c.key.desc()).offset(offset)
     return [item_of(row) for row in connection.execute(query if limit is None else query.limit(limit))]
+
+
+def hidden(
+    connection: Connection,
+    seen: Sequence[Reach],
+    read: Sequence[Reach],
+    user_id: str,
+    *,
+    status: Status | None = "active",
+    limit: int | None = None,
+) -> list[HiddenMemory]:
+    """What is within the reach of who sees and not of who reads, last changed first."""
+    query = select(ITEM.c.id, ITEM.c.created_by, ITEM.c.created_ms).where(
+        ITEM.c.place.in_(places(connection, seen)),
+        reach_filter(seen, user_id),
+        not_(reach_filter(read, user_id)),
+        *([] if status is None else [ITEM.c.status == status]),
+    )
+    query = query.order_by(ITEM.c.updated_ms.desc(), ITEM.c.key.desc())
+    rows = connection.execute(query if limit is None else query.limit(limit))
+    return [HiddenMemory(row[0], row[1], from_ms(row[2])) for row in rows]
 
 
 def superseded_by(connection: Connection, ids: Collection[str]) -> list[MemoryItem]:

@@ -35,7 +35,7 @@ async def create(options: Options, build: Build) -> AsyncIterator[PostgresSaver]
             f"the postgres checkpointer cannot be used: {error}",
             remedy="Install its driver: pip install 'zeus-runtime[postgres]'",
         ) from error
-    saver = PostgresSaver(url)
+    saver = PostgresSaver(url, beside_log=url == build.config.storage.url)
     try:
         await saver.setup()
         yield saver

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
+from functools import cache
+from typing import Any, Final, NamedTuple, Self
 
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import ChannelVersions, Checkpoint, CheckpointMetadata
 from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from psycopg import AsyncConnection, AsyncCursor, Error
+from psycopg.abc import Params, Query
 from psycopg.errors import UndefinedTable
 from psycopg.pq import TransactionStatus
 from psycopg.rows import DictRow, dict_row
 
 from zeus_runtime import (
+    claim_lost,
     connection_arguments,
     connection_may_be_gone,
+    epoch_of,
     explained_postgres_error,
     without_password,
 )
@@ -39,6 +47,39 @@ _DELETE_RUNS = (
     " AND c.checkpoint_ns = b.checkpoint_ns AND c.checkpoint -> 'channel_versions' ->> b.channel = b.version"
     " AND (c.thread_id, c.checkpoint_ns, c.checkpoint_id) NOT IN (SELECT * FROM gone))",
 )
+_VALUES: Final = re.compile(r"VALUES \(([%s, ]+)\)")
+_IS_EPOCH: Final = "FROM thread WHERE session = %s AND epoch = %s"
+
+
+class _Fence(NamedTuple):
+    """In which epoch of which session a checkpoint may be written."""
+
+    session: str
+    epoch: int
+
+
+_fence: ContextVar[_Fence | None] = ContextVar("fence", default=None)
+"""Of the write that is under way in this task: the stock saver's writes ask for their cursor themselves."""
+
+
+class _InEpoch(AsyncCursor[DictRow]):
+    """A cursor whose inserts of values insert nothing but in the fence's epoch, and keep it until they are committed.
+
+    The condition is part of the statement, since a question of its own costs a step more than its write does.
+    """
+
+    fence: _Fence
+
+    async def execute(self, query: Query, params: Params | None = None, **options: Any) -> Self:
+        if params is None:
+            return await super().execute(query, **options)
+        return await super().execute(_in_epoch(query), (*params, *self.fence), **options)
+
+    async def executemany(
+        self, query: Query, params_seq: Iterable[Params], *, returning: bool = False
+    ) -> None:
+        rows = [(*params, *self.fence) for params in params_seq]
+        await super().executemany(_in_epoch(query), rows, returning=returning)
 
 
 class PostgresSaver(AsyncPostgresSaver):
@@ -50,14 +91,18 @@ class PostgresSaver(AsyncPostgresSaver):
     Args:
         url: the database, as ``storage.url`` names one.
         serde: how values become bytes; LangGraph's msgpack by default, which makes no objects but known harmless ones.
+        beside_log: whether the thread log is in the same database: writes are then bound to the session's claim.
     """
 
-    def __init__(self, url: str, *, serde: SerializerProtocol | None = None) -> None:
+    def __init__(
+        self, url: str, *, serde: SerializerProtocol | None = None, beside_log: bool = False
+    ) -> None:
         # Said here and not by LANGGRAPH_STRICT_MSGPACK: that is without effect where LangGraph is already imported.
         super().__init__(
             None,  # type: ignore[arg-type]  # `_cursor` opens it, and opens it anew
             serde=serde or JsonPlusSerializer(allowed_msgpack_modules=None),
         )
+        self._beside_log = beside_log
         self._name = without_password(url)
         self._arguments = connection_arguments(url)
         self._open: AsyncConnection[DictRow] | None = None
@@ -83,6 +128,34 @@ class PostgresSaver(AsyncPostgresSaver):
             await self._open.close()
             self._open = None
 
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Write a checkpoint, in the epoch of the session's claim if it has one.
+
+        Raises:
+            LogConflictError: another process has taken the session; nothing is written.
+            RunError: the database failed.
+        """
+        with self._within(config):
+            return await super().aput(config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Write what a task wrote, in the epoch of the session's claim if it has one.
+
+        Raises:
+            LogConflictError: another process has taken the session; nothing is written.
+            RunError: the database failed.
+        """
+        with self._within(config):
+            await super().aput_writes(config, writes, task_id, task_path)
+
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         async with self._cursor() as cursor, cursor.connection.transaction():
             for statement in _DELETE_RUNS:
@@ -97,17 +170,38 @@ class PostgresSaver(AsyncPostgresSaver):
                     (target_thread_id, source_thread_id),
                 )
 
+    @contextmanager
+    def _within(self, config: RunnableConfig) -> Iterator[None]:
+        configurable = config["configurable"]
+        epoch = epoch_of(configurable)
+        fence = _Fence(configurable["thread_id"], epoch) if self._beside_log and epoch is not None else None
+        before = _fence.set(fence)
+        try:
+            yield
+        finally:
+            _fence.reset(before)
+
     @asynccontextmanager
     async def _cursor(self, *, pipeline: bool = False) -> AsyncIterator[AsyncCursor[DictRow]]:
+        fence = _fence.get()
         async with self.lock:
             try:
                 connection = await self._connected()
                 async with AsyncExitStack() as stack:
                     if pipeline and self.supports_pipeline:
                         await stack.enter_async_context(connection.pipeline())
-                    yield await stack.enter_async_context(
-                        connection.cursor(binary=True, row_factory=dict_row)
-                    )
+                    cursor: AsyncCursor[DictRow]
+                    if fence is None:
+                        cursor = connection.cursor(binary=True, row_factory=dict_row)
+                    else:
+                        cursor = _InEpoch(connection, row_factory=dict_row)
+                        cursor.fence = fence
+                    yield await stack.enter_async_context(cursor)
+                # What is there already is not written again; then, and then only, the epoch is looked at for itself.
+                if fence is not None and cursor.rowcount < 1:
+                    asked = await connection.execute(f"SELECT 1 {_IS_EPOCH}".encode(), fence)
+                    if await asked.fetchone() is None:
+                        raise claim_lost("a checkpoint", fence.session)
                 self._heard_at = time.monotonic()
             except Error as error:
                 is_lost = self._open is not None and self._open.closed
@@ -123,6 +217,13 @@ class PostgresSaver(AsyncPostgresSaver):
             self._open = await AsyncConnection.connect(**arguments, autocommit=True, row_factory=dict_row)
             self._heard_at = time.monotonic()
         return self._open
+
+
+@cache
+def _in_epoch(statement: Query) -> bytes:
+    found, count = _VALUES.subn(rf"SELECT \1 {_IS_EPOCH} FOR SHARE", str(statement))
+    assert count == 1, "LangGraph's statements insert one row of values"
+    return found.encode()
 
 
 async def _version(cursor: AsyncCursor[DictRow]) -> int:

@@ -28,10 +28,11 @@ from zeus_plugins.checkpointers.sqlite.options import Options
 from zeus_runtime import (
     Build,
     MissingError,
-    RunError,
     Transactions,
+    ZeusError,
     claim_lost,
     epoch_of,
+    explained_sqlite_error,
     make_private,
     retry_while_locked,
 )
@@ -233,7 +234,7 @@ class SqliteSaver(BaseCheckpointSaver[int]):
 
         Raises:
             LogConflictError: another process has taken the session; nothing is written.
-            RunError: the database failed.
+            MissingError, RunError: the database cannot be used, or failed.
         """
         session, epoch = config["configurable"]["thread_id"], epoch_of(config["configurable"])
         fence = (session, epoch)
@@ -253,11 +254,10 @@ class SqliteSaver(BaseCheckpointSaver[int]):
         except (sqlite3.Error, OSError) as error:
             raise self._explained(error) from error
 
-    def _explained(self, error: Exception) -> RunError:
-        return RunError(
-            f"the checkpoints' database {self._file} failed: {error}",
-            remedy="Check that it is a database, reachable, writable and not full; then go on with --continue.",
-        )
+    def _explained(self, error: Exception) -> ZeusError:
+        file = self._file if isinstance(self._file, Path) else None
+        what = f"the checkpoints' database {self._file}"
+        return explained_sqlite_error(error, what, file, key="the checkpointer's path")
 
     def _tuple(self, connection: sqlite3.Connection, row: tuple[Any, ...]) -> CheckpointTuple:
         thread_id, ns, checkpoint_id, parent_id, kind, value, metadata = row
