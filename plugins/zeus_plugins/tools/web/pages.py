@@ -22,6 +22,8 @@ _SAID: Final = re.compile(rb"""charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""",
 _TEXTS: Final = re.compile(r"text/|application/(json|xml|javascript|x-yaml|yaml|toml|.*\+(json|xml))")
 _HTML: Final = ("text/html", "application/xhtml+xml")
 _LOOKED_AT: Final = 4_096
+_NOT_ON_THE_WEB: Final = ("idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape", "utf_7")
+"""Python's codecs that no browser has; some of them fail though they are asked to replace what they cannot read."""
 _ON_THE_WEB: Final = ("cp1252", "cp1251", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr")
 """What pages are written in that are not UTF-8 and do not say so; among all encodings there is always a wrong one that
 fits too."""
@@ -68,7 +70,7 @@ def decoded(data: bytes, content_type: str, *, html: bool) -> str:
     said = _SAID.search(content_type.encode("latin-1", "replace"))
     inside = _SAID.search(data[:_LOOKED_AT]) if html else None
     for found in (said, inside):
-        if found is not None and (name := _codec(found[1].decode("ascii"))):
+        if found is not None and (name := _codec(found[1].decode("ascii"))) is not None:
             return data.decode(name, "replace")
     try:
         return data.decode()
@@ -105,4 +107,5 @@ def _codec(name: str) -> str | None:
     # What browsers do: Latin-1 means Windows-1252. A codec that makes no text of bytes is none.
     if found.name in ("iso8859-1", "ascii"):
         return "cp1252"
-    return found.name if found._is_text_encoding else None
+    known = found._is_text_encoding and found.name.replace("-", "_") not in _NOT_ON_THE_WEB
+    return found.name if known else None
