@@ -26,6 +26,7 @@ from zeus_runtime.knowledge.files import Found, files_of, handfuls
 from zeus_runtime.knowledge.records import BaseInfo, KnownDocument, NewChunk
 from zeus_runtime.knowledge.word_numbers import WordNumbers
 from zeus_runtime.knowledge.words import packed_words
+from zeus_runtime.tools.apart import Apart
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -39,6 +40,8 @@ BATCH: Final = 256
 LOGGED: Final = 16_384
 """Chunks that are written between two checkpoints of SQLite's write-ahead log, which so stays below about 80 MB."""
 
+_READING_SECONDS: Final = 600
+"""Of one file, before it is called unreadable: a book as PDF takes a minute."""
 _FRESH_NS: Final = 2_000_000_000
 """A file changed so shortly before it was read may change again within one tick of the file system's clock."""
 
@@ -105,7 +108,8 @@ async def ingest(
         EmbeddingUnavailableError: the embedding model cannot be asked now; what was done stays.
         MissingError: a format needs the extra ``kb``.
     """
-    return await _Ingest(database, base, embedder, now_ns, progress).run()
+    with Apart() as apart:
+        return await _Ingest(database, base, embedder, now_ns, progress, apart).run()
 
 
 class _Ingest:
@@ -116,7 +120,9 @@ class _Ingest:
         embedder: Embedder,
         now_ns: Callable[[], int],
         progress: Callable[[Progress], None],
+        apart: Apart,
     ) -> None:
+        self._apart = apart
         self._database = database
         self._base = base
         self._embedder = embedder
@@ -223,7 +229,9 @@ class _Ingest:
     def _cut(self, name: str, data: bytes) -> list[Chunk]:
         base = self._base
         return chunks(
-            convert_file(name, data), chunk_tokens=base.chunk_tokens, overlap_tokens=base.overlap_tokens
+            convert_file(name, data, apart=self._apart, seconds=_READING_SECONDS),
+            chunk_tokens=base.chunk_tokens,
+            overlap_tokens=base.overlap_tokens,
         )
 
     def _trusted(self, found: Found) -> int:

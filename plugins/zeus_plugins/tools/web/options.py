@@ -30,7 +30,9 @@ class Options:
         ),
     ] = ()
     timeout_seconds: Annotated[
-        float, Doc("How long one fetch may take, redirects included."), Minimum(0.01)
+        float,
+        Doc("How long one fetch may take, redirects included, and then as long reading the page."),
+        Minimum(0.01),
     ] = 30.0
     max_bytes: Annotated[int, Doc("Bytes of one page, unpacked; the rest is not read."), Minimum(1_000)] = (
         5_000_000

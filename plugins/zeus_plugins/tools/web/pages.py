@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.tools.web.urls import WebError
+from zeus_runtime import Apart, ApartError
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.web.fetching import Fetched
@@ -42,11 +43,14 @@ _DROPPED: Final = (
 _BLANK: Final = re.compile(r"\n\s*\n\s*\n+")
 
 
-def page_text(page: Fetched) -> str:
-    """The page's text.
+def page_text(page: Fetched, *, seconds: float = 30) -> str:
+    """The page's text; blocks.
+
+    Args:
+        seconds: how long reading HTML may take: there are pages that no parser comes to the end of.
 
     Raises:
-        WebError: it is no text.
+        WebError: it is no text, or cannot be read within that.
     """
     kind = page.content_type.partition(";")[0].strip().lower()
     if not kind:
@@ -59,7 +63,15 @@ def page_text(page: Fetched) -> str:
     text = decoded(page.data, page.content_type, html=kind in _HTML)
     if "\0" in text[:_LOOKED_AT]:
         raise WebError(f"{page.url} says it is {kind}, but it is not text")
-    return as_markdown(text) if kind in _HTML else text
+    if kind not in _HTML:
+        return text
+    with Apart() as apart:
+        try:
+            return str(apart(f"{__name__}:as_markdown", text.encode(errors="replace"), seconds=seconds))
+        except ApartError as error:
+            raise WebError(
+                f"{page.url} cannot be read: {error.message}", remedy="Look for another page with its text."
+            ) from None
 
 
 def decoded(data: bytes, content_type: str, *, html: bool) -> str:
@@ -81,12 +93,12 @@ def decoded(data: bytes, content_type: str, *, html: bool) -> str:
         return data.decode(best.encoding if best is not None else "utf-8", "replace")
 
 
-def as_markdown(html: str) -> str:
-    """HTML as Markdown, without what only a browser needs."""
+def as_markdown(page: bytes) -> str:
+    """HTML in UTF-8 as Markdown, without what only a browser needs."""
     from bs4 import BeautifulSoup
     from markdownify import MarkdownConverter
 
-    soup = BeautifulSoup(html, "html.parser")
+    soup = BeautifulSoup(page.decode(), "html.parser")
     title = soup.title.get_text(" ", strip=True) if soup.title is not None else ""
     for each in soup.find_all((*_DROPPED, "title")):
         each.decompose()

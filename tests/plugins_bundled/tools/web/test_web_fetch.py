@@ -358,8 +358,8 @@ def test_json_stays_as_it_is() -> None:
 
 def test_what_only_a_browser_needs_is_left_out() -> None:
     text = as_markdown(
-        "<head><style>p{}</style></head><body><script>steal()</script><p>Text</p><img src='data:x'><form>f</form>"
-        "<pre><code>a  b\n c</code></pre><table><tr><th>H</th></tr><tr><td>1</td></tr></table></body>"
+        b"<head><style>p{}</style></head><body><script>steal()</script><p>Text</p><img src='data:x'><form>f</form>"
+        b"<pre><code>a  b\n c</code></pre><table><tr><th>H</th></tr><tr><td>1</td></tr></table></body>"
     )
     assert "steal" not in text
     assert "p{}" not in text
@@ -369,4 +369,10 @@ def test_what_only_a_browser_needs_is_left_out() -> None:
 
 
 def test_a_page_nested_deeper_than_anybody_writes_is_read_all_the_same() -> None:
-    assert "deep" in as_markdown("<div>" * 5_000 + "deep" + "</div>" * 5_000)
+    assert "deep" in as_markdown(b"<div>" * 5_000 + b"deep" + b"</div>" * 5_000)
+
+
+def test_a_page_that_no_parser_ends_ends_by_the_clock() -> None:
+    endless = Fetched("https://a.example/", 200, "text/html", b"<!" * 1_000_000, True)
+    with pytest.raises(WebError, match="takes longer than 1 seconds"):
+        page_text(endless, seconds=1)
