@@ -313,9 +313,7 @@ class Link:
                 if self._doubted and not self._ended:
                     self._doubted = False
                     await self._make_sure(client)
-                if self._ended or not self._stale:
-                    continue
-                if self._looks.now():
+                if self._stale and self._looks.now() and not self._ended:
                     self._stale = False
                     await self._refresh(client)
 
