@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -112,6 +112,10 @@ async def ingest(
         return await _Ingest(database, base, embedder, now_ns, progress, apart).run()
 
 
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(path.startswith(f"{folder}{os.sep}") for folder in folders)
+
+
 class _Ingest:
     def __init__(
         self,
@@ -148,7 +152,8 @@ class _Ingest:
             lambda connection: records.documents(connection, key, ready=False)
         )
         await self._database.write(self._begun)
-        files = await asyncio.to_thread(lambda: list(files_of(list(self._sources))))
+        unread: dict[str, str] = {}
+        files = await asyncio.to_thread(lambda: list(files_of(list(self._sources), unread.__setitem__)))
         waiting: list[_Read] = []
         number = 0
         for some in handfuls(files, at_most=BATCH):
@@ -168,9 +173,18 @@ class _Ingest:
             (path, "it is not there; what came from it stays until it is removed from the base")
             for path in absent
         ]
+        self._done.failed += [
+            (path, f"this folder cannot be read: {why}; what came from it stays")
+            for path, why in unread.items()
+            if path not in absent
+        ]
         there = {found.path for found in files}
         kept = [*known.values(), *self._partial.values()]
-        gone = [each for each in kept if each.path not in there and each.source not in missing]
+        gone = [
+            each
+            for each in kept
+            if each.path not in there and each.source not in missing and not _is_below(each.path, unread)
+        ]
         await self._forget(gone)
         self._done.removed = sum(each.path in known for each in gone)
         self._files = (len(files), len(files))
