@@ -150,6 +150,8 @@ if TYPE_CHECKING:
     from zeus_runtime.store.sqlite_errors import explained_sqlite_error as explained_sqlite_error
     from zeus_runtime.store.transactions import Transactions as Transactions
     from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
+    from zeus_runtime.tools.apart import Apart as Apart
+    from zeus_runtime.tools.apart import ApartError as ApartError
     from zeus_runtime.tools.approval import ApprovalChannel as ApprovalChannel
     from zeus_runtime.tools.approval import ApprovalPending as ApprovalPending
     from zeus_runtime.tools.approval import ApprovalRequest as ApprovalRequest
@@ -205,6 +207,8 @@ _ROOMS = {
     "Account": "tools.toolset",
     "Agent": "agent.agent",
     "Alias": "config.annotations",
+    "Apart": "tools.apart",
+    "ApartError": "tools.apart",
     "ApprovalChannel": "tools.approval",
     "ApprovalPending": "tools.approval",
     "ApprovalRequest": "tools.approval",

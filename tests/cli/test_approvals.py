@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
 from tests.cli.conftest import Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
+from tests.support import mcp_server
+from zeus_runtime.cli.approving import Field
 
 ASKING = "middlewares: [approve]\n"
 
@@ -281,3 +284,62 @@ def test_an_agent_that_asks_nobody_has_no_mode(zeus: Zeus, project: Project) -> 
     refused = zeus("approvals", "mode", "ask")
     assert refused.exit_code == 2
     assert "asks nobody" in refused.err
+
+
+def inquiring(project: Project) -> None:
+    """An agent whose MCP server asks the user for a colour, which is a required text."""
+    server = {"command": sys.executable, "args": [mcp_server.__file__], "start_timeout_seconds": 60}
+    more = f"mcpServers: {json.dumps({'small': server})}\n"
+    project.agent({"call": "small__ask", "args": {}}, "done", more=more)
+
+
+def test_a_servers_question_is_decided_with_an_answer_that_fits(zeus: Zeus, project: Project) -> None:
+    inquiring(project)
+    run = zeus("run", "zeus.yaml", "go")
+    assert run.exit_code == 7
+    assert "declined" not in run.err
+    (pending,) = waiting(zeus)
+    assert pending["answer_schema"]["required"] == ["colour"]  # type: ignore[index]
+    assert f"""'{pending["id"]}=approve:{{"colour": "…"}}'""" in run.err
+    for wrong, why in (("approve", "missing: colour"), ('approve:{"colour": [1]}', "must be string")):
+        refused = zeus("resume", "--decide", f"{pending['id']}={wrong}")
+        assert (refused.exit_code, why in refused.err) == (2, True), refused.err
+    done = zeus("resume", "--decide", pending["id"] + '=approve:{"colour": "red"}', "-o", "ndjson")
+    (result,) = [event["content"] for event in done.lines if event["type"] == "tool_call_result"]
+    assert json.loads(result) == {"action": "accept", "content": {"colour": "red"}}
+
+
+def test_at_a_terminal_a_servers_question_is_answered_field_by_field(project: Project) -> None:
+    inquiring(project)
+    with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
+        question = terminal.until("answer small__ask? [y, c, n, l or ?] ")
+        assert "answer: colour (string, required)" in question
+        terminal.press("y\r")
+        assert "missing: colour" in terminal.until("answer small__ask? [y, c, n, l or ?] ")
+        terminal.press("c\r")
+        terminal.until("colour (string, required): ")
+        terminal.press("green\r")
+        assert terminal.end() == 0
+    assert "done" in terminal.screen
+
+
+COLOUR = {"type": "string", "enum": ["red", "green"], "description": "Which one."}
+
+
+@pytest.mark.parametrize(
+    ("field", "line", "shown", "value"),
+    [
+        ({"type": "string"}, "5", "f (string, required)", "5"),
+        ({"type": "integer"}, "5", "f (integer, required)", 5),
+        ({"type": "number", "default": 1.5}, "2", "f (number, else 1.5)", 2),
+        ({"type": "boolean"}, "yes", "f (boolean, required)", True),
+        (COLOUR, "red", "f (red | green, required), Which one.", "red"),
+        ({"type": "array"}, '["a"]', "f (array, required)", ["a"]),
+        ({}, "not json", "f (any, required)", "not json"),
+    ],
+)
+def test_a_field_says_what_it_wants_and_reads_it(
+    field: dict[str, object], line: str, shown: str, value: object
+) -> None:
+    made = Field("f", field, required=True)
+    assert (made.line, made.value(line)) == (shown, value)

@@ -68,3 +68,12 @@ def test_without_the_extra_the_command_to_install_it_is_named(monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "pypdf", None)
     with pytest.raises(MissingError, match="pip install 'zeus-runtime\\[kb\\]'"):
         convert_file("a.pdf", pdf("x"))
+
+
+def test_a_document_that_no_parser_ends_is_unreadable_and_the_next_is_read() -> None:
+    from zeus_runtime.tools.apart import Apart
+
+    with Apart() as apart:
+        with pytest.raises(UnreadableError, match="longer than 1 seconds"):
+            convert_file("a.html", b"<!" * 1_000_000, apart=apart, seconds=1)
+        assert convert_file("b.html", b"<h1>Fine</h1>", apart=apart).text == "# Fine"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection
@@ -108,6 +109,32 @@ async def test_a_change_replaces_and_asks_only_for_what_is_new(
         found = [hit.content for hit in (await service.search("bread morning", names=["handbook"])).hits]
         assert "Bread is given away." in found
         assert "Bread is sold in the morning." not in found
+
+
+async def test_what_came_from_a_folder_that_cannot_be_looked_into_now_stays(
+    tmp_path: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(docs, "closed/treaty.md", "# Treaty\n\nThe islands are leased until autumn.\n")
+    scan = os.scandir
+
+    def refused(path: str) -> Any:  # no right is missing to the root of a machine that tests run on
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied")
+        return scan(path)
+
+    async with knowledge(f"sqlite:///{tmp_path}/kb.db", tmp_path) as service:
+        before = await service.add("handbook", [docs])
+        monkeypatch.setattr(os, "scandir", refused)
+        again = await service.add("handbook", [docs])
+        monkeypatch.undo()
+        assert (again.removed, again.unchanged) == (0, before.added - 1)
+        assert again.failed == [
+            (str(docs / "closed"), "this folder cannot be read: Permission denied; what came from it stays")
+        ]
+        (hit, *_) = (await service.search("leased islands", names=["handbook"])).hits
+        assert "until autumn" in hit.content
+        (docs / "closed/treaty.md").unlink()
+        assert (await service.add("handbook", [docs])).removed == 1
 
 
 async def test_what_is_gone_from_a_folder_goes_from_the_base(
@@ -353,6 +380,7 @@ async def test_a_folder_that_is_not_there_takes_nothing_with_it(tmp_path: Path, 
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path
+from typing import Any
 from tests.support.knowledge import Counting, knowledge
 
 class Dying(Counting):

@@ -113,6 +113,13 @@ def test_links_in_a_circle_end(tmp_path: Path) -> None:
     assert found(tmp_path, tmp_path / "home").by_name.keys() == {"tables"}
 
 
+def test_a_link_to_itself_or_to_nothing_hides_nothing_beside_it(tmp_path: Path) -> None:
+    write_skill(tmp_path / "home/skills", "tables")
+    (tmp_path / "home/skills/itself").symlink_to("itself")
+    (tmp_path / "home/skills/nothing").symlink_to("nowhere")
+    assert found(tmp_path, tmp_path / "home").by_name.keys() == {"tables"}
+
+
 def test_a_file_that_did_not_change_is_not_read_again(tmp_path: Path) -> None:
     folder = write_skill(tmp_path / "home/skills", "tables")
     write_skill(tmp_path / "home/skills", "charts")

@@ -148,12 +148,14 @@ class Served:
         app: the SDK's server, to add tools to.
         headers: those of the last request.
         stop: ends it.
+        token_status: what its token endpoint answers instead of tokens.
     """
 
     url: str
     app: MCPServer
     server: uvicorn.Server
     headers: dict[str, str] = field(default_factory=dict)
+    token_status: int | None = None
 
 
 @asynccontextmanager
@@ -208,6 +210,10 @@ async def serving(
     async def remembering(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             served.headers = {key.decode(): value.decode() for key, value in scope["headers"]}
+            if served.token_status is not None and scope["path"] == "/token":
+                await send({"type": "http.response.start", "status": served.token_status})
+                await send({"type": "http.response.body", "body": b"{}"})
+                return
         await asgi(scope, receive, send)
 
     server = uvicorn.Server(

@@ -9,6 +9,8 @@ Run as ``python mcp_server.py BEHAVIOUR...``:
 - ``many=N`` has N further tools with long schemas;
 - ``modern`` knows only the protocol of 2026-07-28;
 - ``chatty`` prints a line that is no message to its standard output;
+- ``restless`` says that its tools have changed whenever they are asked for;
+- ``restless`` offers another description, and says so, whenever it is asked for its tools;
 - ``noise=N`` writes N characters more to its standard error.
 """
 
@@ -31,6 +33,10 @@ TOOLS: dict[str, dict[str, Any]] = {
     "never": {"description": "Never answer.", "inputSchema": OBJECT},
     "grow": {"description": "Offer one tool more.", "inputSchema": OBJECT},
     "ask": {"description": "Ask the user for a colour.", "inputSchema": OBJECT},
+    "raw": {
+        "description": "Write a line as it is, with ID in place of the call's id.",
+        "inputSchema": OBJECT,
+    },
     "count": {"description": "Count to three, telling so.", "inputSchema": OBJECT},
     "shapes": {"description": "Text, a picture and data.", "inputSchema": OBJECT},
     "odd": {
@@ -65,6 +71,12 @@ def text(content: str, **more: Any) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": content}], **more}
 
 
+def raw(line: str, times: int = 1, *, name: Any) -> None:
+    """Nothing else answers the call."""
+    sys.stdout.write(line.replace("ID", str(name)) * times + "\n")
+    sys.stdout.flush()
+
+
 def call(name: str, arguments: dict[str, Any], token: Any) -> dict[str, Any] | None:
     if name == "die":
         os._exit(3)
@@ -96,7 +108,7 @@ def call(name: str, arguments: dict[str, Any], token: Any) -> dict[str, Any] | N
             pass
         return text(json.dumps(answer["result"], sort_keys=True))
     if name == "count":
-        for number in (1, 2, 3):
+        for number in range(1, arguments.get("to", 3) + 1):
             send(
                 {
                     "method": "notifications/progress",
@@ -127,6 +139,9 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         }
     if method == "server/discover":
         return {"supportedVersions": [MODERN], "capabilities": {"tools": {}}}
+    if method == "tools/list" and "restless" in sys.argv:
+        TOOLS["say"]["description"] += "!"
+        send({"method": "notifications/tools/list_changed"})
     if method == "tools/list":
         return {"tools": [{"name": name, **tool} for name, tool in TOOLS.items()]}
     if method == "tools/call":
@@ -181,6 +196,9 @@ def main() -> None:
         if "modern" in behaviour and message["method"] == "initialize":
             refusal = {"supported": [MODERN], "requested": "2025-11-25"}
             send({"id": message["id"], "error": {"code": -32022, "message": "too old", "data": refusal}})
+            continue
+        if message.get("params", {}).get("name") == "raw":
+            raw(**message["params"]["arguments"], name=message["id"])
             continue
         result = answer(message["method"], message.get("params") or {})
         if result is not None and "modern" in behaviour:

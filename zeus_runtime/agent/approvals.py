@@ -203,7 +203,7 @@ class Desk:
             return await self._timed_out(pending)
         if decision is None:
             return pending
-        if decision.arguments is not None and (problem := pending.problem_of(decision.arguments)):
+        if problem := pending.problem_with(decision):
             raise UsageError(f"{pending.id} cannot be approved so: {problem}")
         settled = await settle(self._log, pending, decision)
         if settled.decision == decision and decision.always and pending.may_remember:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.tools.approval import ApprovalPending, ApprovalRequest
+from zeus_runtime.tools.approval import ApprovalPending, ApprovalRequest, fitted
 
 if TYPE_CHECKING:
     from zeus_runtime.tools import ToolResult
@@ -68,4 +68,7 @@ class ToolRunView:
             # Whoever asks may not be one of ours: the call ends first, and then it waits.
             self.waits = waits
             return None
-        return (decision.arguments or {}) if decision.answer == "approve" else None
+        if decision.answer != "approve":
+            return None
+        answer = fitted(self.tool, schema, dict(decision.arguments or {}), fill=True)
+        return None if isinstance(answer, str) else answer

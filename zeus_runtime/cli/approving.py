@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,12 @@ _HELP: Final = """\
   a         run it, and never ask this user about the tool again
   c [JSON]  run it with these arguments instead
   n [TEXT]  do not run it; TEXT tells the model why
+  l         decide later: the run ends, and `zeus resume` goes on (so does Ctrl-D)"""
+
+_ANSWER_HELP: Final = """\
+  c [JSON]  answer with this; without JSON you are asked field by field
+  y         answer with what has a default, and nothing else
+  n [TEXT]  do not answer
   l         decide later: the run ends, and `zeus resume` goes on (so does Ctrl-D)"""
 
 ReadLine = Callable[[str], Awaitable[str | None]]
@@ -77,25 +83,90 @@ class TerminalApprovals:
     async def _decided(self, pending: PendingApproval) -> Decision | None:
         complain(question(pending))
         keys = "y, a, c, n, l or ?" if pending.may_remember else "y, c, n, l or ?"
+        deed = "answer" if pending.is_question else "approve"
         while True:
-            line = await self._read(f"approve {pending.tool}? [{keys}] ")
+            line = await self._read(f"{deed} {pending.tool}? [{keys}] ")
             if line is None:
                 return None
             if line.strip() == "c":
-                line = f"c {await self._read('arguments as JSON: ') or ''}"
+                line = f"c {await self._asked_for(pending)}"
             outcome = read_answer(line, pending)
             if not isinstance(outcome, Instead):
                 return outcome
             complain(outcome.text)
+
+    async def _asked_for(self, pending: PendingApproval) -> str:
+        """Arguments, or the answer to a question field by field, as JSON."""
+        if not pending.is_question:
+            return await self._read("arguments as JSON: ") or ""
+        given = {}
+        for field in fields_of(pending):
+            line = (await self._read(f"  {field.line}: ") or "").strip()
+            if line:
+                given[field.name] = field.value(line)
+        return json.dumps(given)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A part of the answer to a question.
+
+    Args:
+        schema: what it may be.
+        required: whether the answer needs it.
+    """
+
+    name: str
+    schema: Mapping[str, Any]
+    required: bool
+
+    @property
+    def line(self) -> str:
+        """What a person needs to know of it."""
+        schema = self.schema
+        about = [str(schema.get("type") or "any")]
+        if isinstance(options := schema.get("enum"), list):
+            about = [" | ".join(map(str, options))]
+        if "default" in schema:
+            about.append(f"else {json.dumps(schema['default'], ensure_ascii=False)}")
+        elif self.required:
+            about.append("required")
+        text = str(schema.get("description") or schema.get("title") or "")
+        return printable(f"{self.name} ({', '.join(about)}){f', {text}' if text else ''}")
+
+    def value(self, line: str) -> Any:
+        """What was typed: text where a text is wanted, else JSON."""
+        kind = self.schema.get("type")
+        if kind == "boolean" and line.lower() in ("y", "yes", "n", "no"):
+            return line.lower().startswith("y")
+        if kind == "string":
+            return line
+        try:
+            return json.loads(line)
+        except ValueError:
+            return line
+
+
+def fields_of(pending: PendingApproval) -> Sequence[Field]:
+    """What an answer to a question consists of."""
+    schema = pending.schema or {}
+    required = schema.get("required") or ()
+    return [
+        Field(name, each if isinstance(each, dict) else {}, name in required)
+        for name, each in (schema.get("properties") or {}).items()
+    ]
 
 
 def question(pending: PendingApproval) -> str:
     """What would be done, why it is asked, and until when."""
     from datetime import UTC, datetime
 
-    lines = [styled(f"{printable(pending.tool)} waits for approval ({pending.id})", "yellow", sys.stderr)]
+    waits = "asks" if pending.is_question else "waits for approval"
+    lines = [styled(f"{printable(pending.tool)} {waits} ({pending.id})", "yellow", sys.stderr)]
     lines += [f"  {printable(str(name))}: {_shown(value)}" for name, value in pending.arguments.items()]
-    if pending.reason:
+    if pending.is_question:
+        lines += [f"  answer: {field.line}" for field in fields_of(pending)]
+    elif pending.reason:
         lines.append(f"  because: {printable(pending.reason)}")
     if pending.expires_ms is not None:
         until = datetime.fromtimestamp(pending.expires_ms / 1000, UTC).astimezone()
@@ -109,7 +180,9 @@ def read_answer(line: str, pending: PendingApproval) -> Decision | Instead | Non
     text = text.strip()
     match key.lower():
         case "y" | "yes":
-            return Decision("approve", instruction=text)
+            decision = Decision("approve", instruction=text)
+            problem = pending.problem_with(decision)
+            return decision if problem is None else Instead(f"{problem}\nType c to give them.")
         case "a" | "always" if pending.may_remember:
             return Decision("approve", always=True)
         case "n" | "no":
@@ -122,6 +195,8 @@ def read_answer(line: str, pending: PendingApproval) -> Decision | Instead | Non
         case "l" | "later":
             return None
         case _:
+            if pending.is_question:
+                return Instead(_ANSWER_HELP)
             help_text = (
                 _HELP
                 if pending.may_remember

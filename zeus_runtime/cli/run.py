@@ -20,7 +20,7 @@ from zeus_runtime.cli.options import (
     quiet_option,
     set_option,
 )
-from zeus_runtime.cli.streams import complain, is_terminal
+from zeus_runtime.cli.streams import as_json, complain, is_terminal
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
@@ -75,7 +75,9 @@ class Request:
 
         words = ["zeus", "resume", ending.session, *(["--config", self.config] if self.config else [])]
         for each in ending.details["pending"]:
-            words += ["--decide", f"{each['id']}=approve"]
+            asked = each.get("answer_schema", {}).get("properties") or {}
+            answer = ":" + as_json(dict.fromkeys(asked, "…"), indent=None) if asked else ""
+            words += ["--decide", f"{each['id']}=approve{answer}"]
         return shlex.join([*words, *self._laid_over])
 
     @property

@@ -1,18 +1,21 @@
 """A file's bytes as text: Markdown where the format has a structure, pages where it has pages.
 
 PDF by pypdf (BSD, pure Python), DOCX by mammoth (BSD: headings, lists and tables as HTML), HTML by markdownify (MIT, on
-Beautiful Soup). All three come with the extra ``kb`` and are imported for their own formats only.
+Beautiful Soup). All three come with the extra ``kb``; they read what anybody wrote, so they do it in a process apart.
 """
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import PurePath
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from zeus_runtime.errors import MissingError, ZeusError
+from zeus_runtime.tools.apart import Apart, ApartError
 
 Form: TypeAlias = Literal["markdown", "text", "code"]
 
@@ -64,35 +67,53 @@ class Converted:
         return "\n\n".join(f"[page {page.number}]\n{page.text}" for page in self.pages)
 
 
-def convert_file(name: str, data: bytes) -> Converted:
-    """The text of a file.
+def convert_file(name: str, data: bytes, *, apart: Apart | None = None, seconds: float = 60) -> Converted:
+    """The text of a file; blocks.
 
     Args:
         name: its name; the suffix says the format.
         data: its bytes.
+        apart: the process that formats with a parser are read in; None: one for this file alone.
+        seconds: how long reading it may take.
 
     Raises:
-        UnreadableError: it is no text and of no format that is known, or it is damaged, locked or too large.
+        UnreadableError: it is no text and of no format that is known, or it is damaged, locked or too large, or takes
+            too long.
         MissingError: the extra ``kb`` is not installed.
     """
     if len(data) > MAX_BYTES:
         raise UnreadableError(f"it has {len(data):,} bytes, more than the {MAX_BYTES:,} that are read")
     suffix = PurePath(name).suffix.lower()
-    special = _FORMATS.get(suffix)
-    if special is None:
+    if suffix not in _FORMATS:
         form: Form = "markdown" if suffix in _MARKDOWN else "text" if suffix in _PROSE else "code"
         return Converted(form, (Page(_plain(data)),))
+    for needed in _NEEDED[suffix]:
+        if find_spec(needed) is None:
+            raise MissingError(
+                f"{suffix[1:].upper()} files need {needed}, which is not installed",
+                remedy="pip install 'zeus-runtime[kb]'",
+            )
+    with nullcontext(apart) if apart is not None else Apart() as reader:
+        try:
+            found: Any = reader(f"{__name__}:parsed", data, seconds=seconds, suffix=suffix)
+        except ApartError as error:
+            raise UnreadableError(error.message) from None
+    if "unreadable" in found:
+        raise UnreadableError(found["unreadable"])
+    return Converted(found["form"], tuple(Page(*each) for each in found["pages"]))
+
+
+def parsed(data: bytes, suffix: str) -> Mapping[str, Any]:
+    """A file of a format with a parser: its form and its pages (text, number), or why it is unreadable."""
     try:
-        return special(data)
-    except ImportError as error:
-        raise MissingError(
-            f"{suffix[1:].upper()} files need {error.name}, which is not installed",
-            remedy="pip install 'zeus-runtime[kb]'",
-        ) from None
-    except ZeusError:
+        made = _FORMATS[suffix](data)
+    except UnreadableError as error:
+        return {"unreadable": error.message}
+    except MemoryError:
         raise
     except (Exception, RecursionError) as error:  # noqa: BLE001 - a library's word on a damaged file
-        raise UnreadableError(f"it is damaged: {type(error).__name__}: {str(error)[:200]}") from None
+        return {"unreadable": f"it is damaged: {type(error).__name__}: {str(error)[:200]}"}
+    return {"form": made.form, "pages": [[page.text, page.number] for page in made.pages]}
 
 
 def _plain(data: bytes) -> str:
@@ -148,4 +169,11 @@ _FORMATS: Final[Mapping[str, Callable[[bytes], Converted]]] = {
     ".html": _html,
     ".htm": _html,
     ".xhtml": _html,
+}
+_NEEDED: Final[Mapping[str, Sequence[str]]] = {
+    ".pdf": ("pypdf",),
+    ".docx": ("mammoth", "bs4", "markdownify"),
+    ".html": ("bs4", "markdownify"),
+    ".htm": ("bs4", "markdownify"),
+    ".xhtml": ("bs4", "markdownify"),
 }

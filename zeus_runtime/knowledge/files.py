@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,15 +39,18 @@ class Found:
     mtime_ns: int
 
 
-def files_of(sources: Sequence[str]) -> Iterator[Found]:
+def files_of(
+    sources: Sequence[str], unread: Callable[[str, str], None] = lambda _folder, _why: None
+) -> Iterator[Found]:
     """Every file of the sources, sorted, each once; hidden ones, caches and links are left out.
 
     Args:
         sources: absolute paths.
+        unread: is told of each folder below them that cannot be looked into, and why.
     """
     seen: set[str] = set()
     for source in sources:
-        for found in _of(source):
+        for found in _of(source, unread):
             if found.path not in seen:
                 seen.add(found.path)
                 yield found
@@ -69,10 +72,10 @@ def handfuls(files: Sequence[Found], *, at_most: int) -> Iterator[Sequence[Found
         yield files[start:]
 
 
-def _of(source: str) -> Iterator[Found]:
+def _of(source: str, unread: Callable[[str, str], None]) -> Iterator[Found]:
     root = Path(source)
     if root.is_dir():
-        yield from _below(source, source, root.name)
+        yield from _below(source, source, root.name, unread)
         return
     with suppress(OSError):
         state = root.stat()
@@ -80,18 +83,19 @@ def _of(source: str) -> Iterator[Found]:
             yield Found(source, root.name, root.name, source, state.st_size, state.st_mtime_ns)
 
 
-def _below(folder: str, source: str, label: str) -> Iterator[Found]:
+def _below(folder: str, source: str, label: str, unread: Callable[[str, str], None]) -> Iterator[Found]:
     try:
         with os.scandir(folder) as scanned:
             entries = sorted(scanned, key=lambda each: each.name)
-    except OSError:
+    except OSError as error:
+        unread(folder, error.strerror or str(error))
         return
     for entry in entries:
         name = entry.name
         if name.startswith(".") or name in _SKIPPED or entry.is_symlink():
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from _below(entry.path, source, f"{label}/{name}")
+            yield from _below(entry.path, source, f"{label}/{name}", unread)
             continue
         _, dot, suffix = name.rpartition(".")
         if dot + suffix.lower() in KNOWN_BINARY:

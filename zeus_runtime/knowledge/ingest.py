@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -26,6 +26,7 @@ from zeus_runtime.knowledge.files import Found, files_of, handfuls
 from zeus_runtime.knowledge.records import BaseInfo, KnownDocument, NewChunk
 from zeus_runtime.knowledge.word_numbers import WordNumbers
 from zeus_runtime.knowledge.words import packed_words
+from zeus_runtime.tools.apart import Apart
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -39,6 +40,8 @@ BATCH: Final = 256
 LOGGED: Final = 16_384
 """Chunks that are written between two checkpoints of SQLite's write-ahead log, which so stays below about 80 MB."""
 
+_READING_SECONDS: Final = 600
+"""Of one file, before it is called unreadable: a book as PDF takes a minute."""
 _FRESH_NS: Final = 2_000_000_000
 """A file changed so shortly before it was read may change again within one tick of the file system's clock."""
 
@@ -105,7 +108,12 @@ async def ingest(
         EmbeddingUnavailableError: the embedding model cannot be asked now; what was done stays.
         MissingError: a format needs the extra ``kb``.
     """
-    return await _Ingest(database, base, embedder, now_ns, progress).run()
+    with Apart() as apart:
+        return await _Ingest(database, base, embedder, now_ns, progress, apart).run()
+
+
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(path.startswith(f"{folder}{os.sep}") for folder in folders)
 
 
 class _Ingest:
@@ -116,7 +124,9 @@ class _Ingest:
         embedder: Embedder,
         now_ns: Callable[[], int],
         progress: Callable[[Progress], None],
+        apart: Apart,
     ) -> None:
+        self._apart = apart
         self._database = database
         self._base = base
         self._embedder = embedder
@@ -142,7 +152,8 @@ class _Ingest:
             lambda connection: records.documents(connection, key, ready=False)
         )
         await self._database.write(self._begun)
-        files = await asyncio.to_thread(lambda: list(files_of(list(self._sources))))
+        unread: dict[str, str] = {}
+        files = await asyncio.to_thread(lambda: list(files_of(list(self._sources), unread.__setitem__)))
         waiting: list[_Read] = []
         number = 0
         for some in handfuls(files, at_most=BATCH):
@@ -162,9 +173,18 @@ class _Ingest:
             (path, "it is not there; what came from it stays until it is removed from the base")
             for path in absent
         ]
+        self._done.failed += [
+            (path, f"this folder cannot be read: {why}; what came from it stays")
+            for path, why in unread.items()
+            if path not in absent
+        ]
         there = {found.path for found in files}
         kept = [*known.values(), *self._partial.values()]
-        gone = [each for each in kept if each.path not in there and each.source not in missing]
+        gone = [
+            each
+            for each in kept
+            if each.path not in there and each.source not in missing and not _is_below(each.path, unread)
+        ]
         await self._forget(gone)
         self._done.removed = sum(each.path in known for each in gone)
         self._files = (len(files), len(files))
@@ -223,7 +243,9 @@ class _Ingest:
     def _cut(self, name: str, data: bytes) -> list[Chunk]:
         base = self._base
         return chunks(
-            convert_file(name, data), chunk_tokens=base.chunk_tokens, overlap_tokens=base.overlap_tokens
+            convert_file(name, data, apart=self._apart, seconds=_READING_SECONDS),
+            chunk_tokens=base.chunk_tokens,
+            overlap_tokens=base.overlap_tokens,
         )
 
     def _trusted(self, found: Found) -> int:

@@ -172,13 +172,21 @@ def _folders(path: Path, depth: int, budget: list[int]) -> Iterator[Path]:
         below = sorted(
             name
             for name, entry in names.items()
-            if name not in _SKIPPED and not name.startswith(".") and entry.is_dir()
+            if name not in _SKIPPED and not name.startswith(".") and _is_folder(entry)
         )
     except OSError:
         return
     if depth < _MAX_DEPTH:
         for name in below:
             yield from _folders(path / name, depth + 1, budget)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    """A link that leads nowhere, or in a circle, is none; what stands beside it is."""
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
 
 
 def _read(

@@ -273,7 +273,7 @@ def _decidable(
             f"the time to decide {name} is over: it counts as {pending.on_timeout}",
             remedy=f"`zeus resume {session}` goes on.",
         )
-    if decision.arguments is not None and (problem := pending.problem_of(decision.arguments)):
+    if problem := pending.problem_with(decision):
         raise UsageError(f"{name} cannot be approved so: {problem}")
     return pending
 

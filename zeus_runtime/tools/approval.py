@@ -147,18 +147,17 @@ class PendingApproval:
         return "." in self.place
 
     def problem_of(self, arguments: JSON) -> str | None:
-        """Why ``arguments`` cannot be run instead; None if they can."""
-        from zeus_runtime.tools.dispatch import validate_arguments
-        from zeus_runtime.tools.tool import Tool
-
+        """Why ``arguments`` cannot be run instead, or are no answer to the question; None if they can."""
         if self.schema is None:
             return f"the arguments of {self.tool} cannot be changed"
-
-        async def unused() -> str:
-            raise AssertionError
-
-        checked = validate_arguments(Tool(self.tool, "", self.schema, unused), arguments)
+        checked = fitted(self.tool, self.schema, arguments, fill=self.is_question)
         return checked if isinstance(checked, str) else None
+
+    def problem_with(self, decision: Decision) -> str | None:
+        """Why it cannot be decided so; None if it can. A question is approved with an answer, not without one."""
+        if decision.answer != "approve" or (decision.arguments is None and not self.is_question):
+            return None
+        return self.problem_of(decision.arguments or {})
 
     def as_json(self) -> dict[str, Any]:
         """What whoever decides needs to know."""
@@ -169,9 +168,33 @@ class PendingApproval:
             "tool_name": self.tool,
             "parameters": dict(self.arguments),
             "reason": self.reason,
+            **({"answer_schema": dict(self.schema)} if self.is_question and self.schema is not None else {}),
             "created_ms": self.created_ms,
             "expires_ms": self.expires_ms,
         }
+
+
+def fitted(tool: str, schema: Mapping[str, JSON], arguments: JSON, *, fill: bool) -> dict[str, JSON] | str:
+    """What a person wrote as ``schema`` wants it, or what is wrong with it.
+
+    Args:
+        fill: whether what is missing is what the schema names as its default.
+    """
+    from zeus_runtime.tools.dispatch import validate_arguments
+    from zeus_runtime.tools.tool import Tool
+
+    async def unused() -> str:
+        raise AssertionError
+
+    if fill and isinstance(arguments, dict):
+        fields: Mapping[str, Any] = schema.get("properties") or {}
+        defaults = {
+            name: each["default"]
+            for name, each in fields.items()
+            if isinstance(each, dict) and "default" in each
+        }
+        arguments = {**defaults, **arguments}
+    return validate_arguments(Tool(tool, "", schema, unused), arguments)
 
 
 class ApprovalChannel(Protocol):

@@ -95,6 +95,11 @@ class ToolRun(Protocol):
         """While inside, somebody is waited for: the time limits of the call and of the run stand still."""
         ...
 
+    @property
+    def waits(self) -> object | None:
+        """Set where ``ask`` gave None because the question waits: the call is made again when it is answered."""
+        ...
+
     async def ask(self, question: str, schema: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
         """The user's answer to a question, an object that fits ``schema``; None: declined, or nobody can answer."""
         ...

@@ -188,6 +188,41 @@ for folder in ('/', '/dev', '/etc', '/usr', '/opt', '/proc', '/home', '/var/tmp'
     assert sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()) <= 8 * MEGABYTE
 
 
+def on_disk(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file() and not file.is_symlink())
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "for n in range(100): os.truncate(os.open(f'{n:03}', os.O_CREAT | os.O_WRONLY), 4 * 2**20)",
+        "open('000', 'wb').write(b'x' * 4 * 2**20)\nfor n in range(1, 100): os.link('000', f'{n:03}')",
+    ],
+    ids=["holes", "many names"],
+)
+async def test_files_that_are_small_in_memory_only_do_not_fill_the_hosts_disk(
+    box: Sandbox, tmp_path: Path, program: str
+) -> None:
+    await ran(box, "open('kept', 'w').write('x' * 100)", disk_bytes=8 * MEGABYTE)
+    outcome, _ = await ran(box, f"import os\n{program}", disk_bytes=8 * MEGABYTE)
+    assert "000" not in "".join(outcome.lost)
+    assert "too many bytes" in outcome.lost[0]
+    assert outcome.lost[-1] == "and 79 more"
+    assert on_disk(tmp_path) <= 8 * MEGABYTE
+    _, text = await ran(
+        box, "import os; print(len(open('kept').read()), len(os.listdir('.')))", disk_bytes=8 * MEGABYTE
+    )
+    assert text.split() == ["100", "2"], "the session goes on with what fits"
+
+
+async def test_files_are_changed_within_a_disk_that_is_full(box: Sandbox, tmp_path: Path) -> None:
+    fill = "open('a', 'wb').write(b'a' * 4 * 2**20); open('b', 'wb').write(b'b' * 4 * 2**20)"
+    assert (await ran(box, fill, disk_bytes=8 * MEGABYTE))[0].lost == ()
+    change = "import os; os.unlink('b'); open('c', 'wb').write(b'c' * 4 * 2**20); open('a', 'r+').write('x')"
+    assert (await ran(box, change, disk_bytes=8 * MEGABYTE))[0].lost == ()
+    assert on_disk(tmp_path) == 8 * MEGABYTE
+
+
 async def test_a_flood_of_empty_files_is_ended(box: Sandbox) -> None:
     outcome, _ = await ran(
         box, "for number in range(10**7): open(f'/workspace/{number}', 'w').close()", files=500

@@ -43,7 +43,7 @@ async def run(
                 ended = await stands.run(limits, on_output)
             finally:
                 stands.kill()
-                lost = await finished(asyncio.to_thread(copy_out, work, kept, staged))
+                lost = await finished(asyncio.to_thread(copy_out, work, kept, staged, limits.disk_bytes))
     finally:
         os.close(kept)
     return Outcome(ended.exit_code, ended.killed_by, ended.output, ended.seconds, lost)

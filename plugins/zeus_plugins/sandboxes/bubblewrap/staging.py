@@ -18,6 +18,7 @@ _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK: Final = 2**20
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _MAX_DEPTH: Final = 64
 _MAX_LOST: Final = 20
 
@@ -73,15 +74,34 @@ def _in(source: int, target: int, owner: int | None, prefix: str, staged: Staged
         staged.files[path] = _mark(os.stat(name, dir_fd=target, follow_symlinks=False))
 
 
-def copy_out(source: int, target: int, staged: Staged) -> tuple[str, ...]:
+@dataclass
+class _Out:
+    """What is known on the way out.
+
+    Args:
+        left: bytes that changed files may take.
+    """
+
+    staged: Staged
+    left: int
+    found: Staged = field(default_factory=Staged)
+    lost: list[str] = field(default_factory=list)
+
+
+def copy_out(source: int, target: int, staged: Staged, max_bytes: int) -> tuple[str, ...]:
     """Make the folder ``target`` what ``source`` has become since ``staged``; what did not change is not touched.
+
+    Args:
+        max_bytes: what all files together may take, each as large as it says it is and under each of its names: a
+            program's file with holes, or with many names, takes little in memory and all of a disk.
 
     Returns:
         what could not be kept, each path with the reason.
     """
-    lost: list[str] = []
-    found = Staged()
-    _out(source, target, "", staged, found, lost)
+    same = (mark for path, mark in staged.files.items() if _mark_at(source, path) == mark)
+    out = _Out(staged, max_bytes - sum(_room(mark[2]) for mark in same))
+    _out(source, target, "", out)
+    found, lost = out.found, out.lost
     gone = [path for path in staged.files if path not in found.files and path not in found.folders]
     gone += sorted(staged.folders - found.folders - found.files.keys(), key=len, reverse=True)
     for path in gone:
@@ -91,7 +111,8 @@ def copy_out(source: int, target: int, staged: Staged) -> tuple[str, ...]:
     return tuple(lost)
 
 
-def _out(source: int, target: int, prefix: str, staged: Staged, found: Staged, lost: list[str]) -> None:
+def _out(source: int, target: int, prefix: str, out: _Out) -> None:
+    found, lost = out.found, out.lost
     for name, status in _entries(source):
         path = f"{prefix}{name}"
         kind = stat.S_IFMT(status.st_mode)
@@ -104,21 +125,21 @@ def _out(source: int, target: int, prefix: str, staged: Staged, found: Staged, l
                 os.chmod(name, 0o700, dir_fd=source, follow_symlinks=True)
                 _make_folder(target, name, stat.S_IMODE(status.st_mode))
                 with _opened(source, name, _FOLDER) as inner, _opened(target, name, _FOLDER) as outer:
-                    _out(inner, outer, f"{path}/", staged, found, lost)
+                    _out(inner, outer, f"{path}/", out)
             except OSError as error:
                 lost.append(f"{path}: {error.strerror}")
             continue
         mark = _mark(status)
         reason: str | None = None
         if kind in (stat.S_IFREG, stat.S_IFLNK):
-            if staged.files.get(path) == mark:
+            if out.staged.files.get(path) == mark:
                 found.files[path] = mark
                 continue
             try:
                 reason = (
                     _keep_link(source, target, name, path)
                     if kind == stat.S_IFLNK
-                    else _keep_file(source, target, name, status)
+                    else _keep_file(source, target, name, status, out)
                 )
             except OSError as error:
                 reason = error.strerror
@@ -130,7 +151,10 @@ def _out(source: int, target: int, prefix: str, staged: Staged, found: Staged, l
             lost.append(f"{path}: {reason}")
 
 
-def _keep_file(source: int, target: int, name: str, status: os.stat_result) -> str | None:
+def _keep_file(source: int, target: int, name: str, status: os.stat_result, out: _Out) -> str | None:
+    if _room(status.st_size) > out.left:
+        return "too many bytes (holes in files and further names of a file count)"
+    out.left -= _room(status.st_size)
     temporary = f".{os.urandom(8).hex()}.zeus-tmp"
     with _opened(source, name, _READ) as inner:
         try:
@@ -219,6 +243,18 @@ def _entries(folder: int) -> Iterator[tuple[str, os.stat_result]]:
 
 def _mark(status: os.stat_result) -> Mark:
     return status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _mark_at(folder: int, path: str) -> Mark | None:
+    try:
+        return _mark(os.stat(path, dir_fd=folder, follow_symlinks=False))
+    except OSError:
+        return None
+
+
+def _room(size: int) -> int:
+    """What a file of ``size`` bytes takes of a file system in memory."""
+    return -(-size // _PAGE) * _PAGE
 
 
 def _copy(source: int, target: int) -> None:

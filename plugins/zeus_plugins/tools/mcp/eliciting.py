@@ -28,7 +28,8 @@ async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell) ->
     question = f"The MCP server {server!r} asks: {params.message}" + (f"\n{page}" if page else "")
     answer = None if run is None else await run.ask(question, schema)
     if answer is None or (page and not answer.get("done")):
-        tell("mcp_declined", f"{question} It was declined.")
+        if run is None or run.waits is None:
+            tell("mcp_declined", f"{question} It was declined.")
         return ElicitResult(action="decline")
     return ElicitResult(action="accept", content=None if page else dict(answer))
 

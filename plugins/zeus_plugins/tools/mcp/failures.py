@@ -5,6 +5,10 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 _LONGEST = 500
 _SESSION_LOST = ("Session terminated", "Session not found")
@@ -13,6 +17,10 @@ _SESSION_LOST = ("Session terminated", "Session not found")
 
 class UnauthorizedError(Exception):
     """A server's account is not authorised, or no longer."""
+
+
+class TalkError(Exception):
+    """A server writes what no client can read."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +44,17 @@ def explained(error: BaseException) -> Failure:
     import httpx2
     from mcp.shared.exceptions import MCPError
     from mcp.types import CONNECTION_CLOSED
+    from pydantic import ValidationError
 
     causes = list(_causes(error))
     for cause in causes:
         if isinstance(cause, UnauthorizedError):
             return Failure(str(cause), connection_lost=True, unauthorized=cause)
     for cause in causes:
+        if isinstance(cause, TalkError):
+            return Failure(str(cause), connection_lost=True)
+        if isinstance(cause, ValidationError):
+            return Failure(f"what it answered is not what the protocol says ({_misfit(cause)})")
         if isinstance(cause, MCPError):
             lost = cause.code == CONNECTION_CLOSED or cause.message in _SESSION_LOST
             return Failure(_short(cause.message), connection_lost=lost)
@@ -93,6 +106,13 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         yield each
         if each.__cause__ is not None:
             todo.append(each.__cause__)
+
+
+def _misfit(error: ValidationError) -> str:
+    """The first of what does not fit, without the library's advice."""
+    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(str(step) for step in problem["loc"])
+    return _short(f"{place}: {problem['msg']}" if place else problem["msg"])
 
 
 def _short(text: str) -> str:

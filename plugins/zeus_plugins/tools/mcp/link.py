@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.tools.mcp.failures import UnauthorizedError, explained, is_final, is_too_new
 from zeus_plugins.tools.mcp.offer import Offer, read_offer
+from zeus_plugins.tools.mcp.pace import Looks, Pace
 from zeus_plugins.tools.mcp.results import resource_result, tool_result
 from zeus_plugins.tools.mcp.transports import Place, address, process, quiet
 from zeus_runtime import ToolResult
@@ -27,6 +28,8 @@ _LONGEST_WAIT_SECONDS: Final = 60.0
 _STEADY_SECONDS: Final = 300.0
 """A server that was up for so long has not been restarted in a row."""
 _SURE_SECONDS: Final = 5.0
+_PROGRESS: Final = (20, 0.1)
+"""Of one call's progress: pieces that are told at once, and seconds until one more."""
 _CLOSING_SECONDS: Final = 10.0
 
 
@@ -94,6 +97,7 @@ class Link:
         self._auth: Any = None
         self._refused_at: float | None = None
         self._calls: list[ToolRun] = []
+        self._looks = Looks(self._woken.set)
         # Many servers never answer the newest protocol's first question, and the SDK would wait ten seconds for it.
         self._mode = "auto" if server.remote and server.spec.type != "sse" else "legacy"
 
@@ -146,8 +150,11 @@ class Link:
             name: the server's own name of the tool.
         """
 
+        pace = Pace(*_PROGRESS)
+
         async def tell_progress(progress: float, total: float | None, message: str | None) -> None:
-            run.progress(message or "", progress, total)
+            if pace.wait_seconds(asyncio.get_running_loop().time()) == 0:
+                run.progress(message or "", progress, total)
 
         client = await self._connected()
         if client is None:
@@ -253,6 +260,7 @@ class Link:
             self._set("connecting", self.why)
             begun = asyncio.get_running_loop().time()
             self._gone = self._stale = self._doubted = False
+            self._looks.begin()
             self._woken.clear()
             failure: BaseException | None = None
             with anyio.CancelScope() as self._scope:
@@ -305,7 +313,7 @@ class Link:
                 if self._doubted and not self._ended:
                     self._doubted = False
                     await self._make_sure(client)
-                if self._stale and not self._ended:
+                if self._stale and self._looks.now() and not self._ended:
                     self._stale = False
                     await self._refresh(client)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -55,6 +56,8 @@ async def process(
     import anyio
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
+    from zeus_plugins.tools.mcp.pipes import piped
+
     spec = server.spec
     assert spec.command is not None
     base = {name: place.environ[name] for name in _PASSED_ON if name in place.environ}
@@ -68,7 +71,9 @@ async def process(
     path = place.directory / ".zeus" / "mcp" / f"{server.name.replace(' ', '_')}.log"
     async with error_log(path, place.log_bytes) as (log, writer):
         heard(log)
-        async with stdio_client(parameters, errlog=writer) as (read, write):  # type: ignore[arg-type]
+        # The SDK's knows how Windows starts and ends processes.
+        talk = stdio_client if sys.platform == "win32" else piped
+        async with talk(parameters, writer) as (read, write):  # type: ignore[arg-type]
             writer.close()
             forward, received = anyio.create_memory_object_stream[Any](0)
 

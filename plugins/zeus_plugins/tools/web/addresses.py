@@ -14,7 +14,17 @@ from ipaddress import (
 )
 from typing import Final, NamedTuple
 
-_TRANSLATED: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+_TRANSLATED: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("::ffff:0:0:0/96"))
+_PUBLIC_IPV6: Final = IPv6Network("2000::/3")
+"""All that is given out for machines (RFC 4291, IANA's registry); what ``ipaddress`` says of the rest differs between
+versions of Python."""
+_NOT_PUBLIC: Final = (
+    IPv4Network("192.0.0.0/24"),
+    IPv4Network("168.63.129.16/32"),
+    IPv6Network("3fff::/20"),
+)
+"""What ``ipaddress`` does not know everywhere: addresses for protocols (one cloud's metadata among them), another
+cloud's own service, which is in a public range, and examples."""
 _COMPATIBLE: Final = IPv6Network("::/96")
 _WITH_PORT: Final = re.compile(r"\[?(?P<host>[0-9A-Fa-f.:]+?)\]?:(?P<port>\d{1,5})")
 
@@ -86,4 +96,8 @@ def _kind(ip: IPv4Address | IPv6Address) -> str | None:
         return "a multicast address"
     if ip.is_unspecified:
         return "no address of a machine"
+    if any(ip in network for network in _NOT_PUBLIC if network.version == ip.version):
+        return "not a public address"
+    if isinstance(ip, IPv6Address) and ip not in _PUBLIC_IPV6:
+        return "not a public address"
     return None if ip.is_global else "not a public address"

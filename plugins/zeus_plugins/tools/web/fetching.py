@@ -65,8 +65,7 @@ async def fetch(url: str, options: Options, *, resolve: Resolve = system_address
                 at = target(place, allow=options.allow_hosts, deny=options.deny_hosts)
                 async with pool.stream("GET", at.url, headers=headers) as response:
                     given = {
-                        name.decode("latin-1").lower(): value.decode("latin-1")
-                        for name, value in response.headers
+                        name.decode("latin-1").lower(): _header(value) for name, value in response.headers
                     }
                     if response.status in _REDIRECTS and given.get("location"):
                         place = redirected(at.url, given["location"])
@@ -90,32 +89,77 @@ async def _body(
     stream: AsyncIterator[bytes], headers: Mapping[str, str], max_bytes: int
 ) -> tuple[bytes, bool]:
     """At most ``max_bytes`` of the unpacked body, and whether that is all."""
-    encoding = headers.get("content-encoding", "identity").strip().lower()
-    if encoding not in ("identity", "") and encoding not in _WINDOW:
+    encoding = headers.get("content-encoding", "identity").strip().lower() or "identity"
+    if encoding != "identity" and encoding not in _WINDOW:
         raise WebError(f"the server packs its answer as {encoding}, which it was not asked for")
-    unpack = None if encoding in ("identity", "") else zlib.decompressobj(_WINDOW[encoding])
+    unpack = None if encoding == "identity" else _Unpack(encoding)
     data = bytearray()
-    first = True
     async for piece in stream:
         room = max_bytes - len(data)
-        if unpack is None:
-            data += piece[:room]
-            if len(piece) > room:
-                return bytes(data), False
-            continue
-        try:
-            unpacked = unpack.decompress(piece, room + 1)
-        except zlib.error:
-            if not first or encoding != "deflate":
-                raise WebError("the server's answer cannot be unpacked") from None
-            # Some servers mean the bare format without its header.
-            unpack = zlib.decompressobj(-zlib.MAX_WBITS)
-            unpacked = unpack.decompress(piece, room + 1)
-        first = False
-        data += unpacked[:room]
-        if len(unpacked) > room:
+        more = piece if unpack is None else unpack(piece, room + 1)
+        data += more[:room]
+        if len(more) > room:
             return bytes(data), False
+    if unpack is not None and not unpack.is_whole:
+        raise WebError("the server's answer breaks off in the middle")
     return bytes(data), True
+
+
+class _Unpack:
+    """Unpacks a body piece by piece.
+
+    Args:
+        encoding: one of ``_WINDOW``.
+    """
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self._member = zlib.decompressobj(_WINDOW[encoding])
+        self._begun = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it ended where such a body ends."""
+        return self._member.eof or not self._begun
+
+    def __call__(self, piece: bytes, most: int) -> bytes:
+        """What ``piece`` holds, of that at most ``most`` bytes.
+
+        Raises:
+            WebError: it is not packed so.
+        """
+        given = bytearray()
+        while piece and len(given) < most:
+            if self._member.eof:
+                if "gzip" not in self._encoding or not piece.strip(b"\0"):
+                    break  # padding
+                # Several packed files after one another are one (RFC 1952, 2.2).
+                self._member = zlib.decompressobj(_WINDOW[self._encoding])
+            try:
+                given += self._member.decompress(piece, most - len(given))
+            except zlib.error:
+                if self._begun or self._encoding != "deflate":
+                    raise WebError("the server's answer cannot be unpacked") from None
+                # Some servers mean the bare format without its header.
+                self._member = zlib.decompressobj(-zlib.MAX_WBITS)
+                given += self._decompressed(piece, most)
+            self._begun = True
+            piece = self._member.unused_data
+        return bytes(given)
+
+    def _decompressed(self, piece: bytes, most: int) -> bytes:
+        try:
+            return self._member.decompress(piece, most)
+        except zlib.error:
+            raise WebError("the server's answer cannot be unpacked") from None
+
+
+def _header(value: bytes) -> str:
+    """A header's text: servers write addresses with letters of their language as UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
 
 
 @cache

@@ -30,7 +30,9 @@ class Options:
         ),
     ] = ()
     timeout_seconds: Annotated[
-        float, Doc("How long one fetch may take, redirects included."), Minimum(0.01)
+        float,
+        Doc("How long one fetch may take, redirects included, and then as long reading the page."),
+        Minimum(0.01),
     ] = 30.0
     max_bytes: Annotated[int, Doc("Bytes of one page, unpacked; the rest is not read."), Minimum(1_000)] = (
         5_000_000
@@ -42,8 +44,20 @@ class Options:
     user_agent: Annotated[str, Doc("What servers are told.")] = "Mozilla/5.0 (compatible; zeus-runtime)"
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """What is allowed among private addresses can be read."""
+        """What is allowed among private addresses can be read, and a rule for hosts fits some host."""
         from zeus_plugins.tools.web.addresses import parse_allowed
+        from zeus_plugins.tools.web.urls import pattern_problem
+
+        for key, patterns in (("allow_hosts", self.allow_hosts or ()), ("deny_hosts", self.deny_hosts)):
+            for index, pattern in enumerate(patterns):
+                problem = pattern_problem(pattern)
+                if problem is not None:
+                    yield Misfit(
+                        (key, index),
+                        f"{pattern!r}: {problem}; the rule would fit nothing",
+                        "write docs.python.org, or *.python.org for all below it",
+                        "wrong-host",
+                    )
 
         for index, text in enumerate(self.allow_private):
             try:

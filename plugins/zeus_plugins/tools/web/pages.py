@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.tools.web.urls import WebError
+from zeus_runtime import Apart, ApartError
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.web.fetching import Fetched
@@ -22,6 +23,8 @@ _SAID: Final = re.compile(rb"""charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""",
 _TEXTS: Final = re.compile(r"text/|application/(json|xml|javascript|x-yaml|yaml|toml|.*\+(json|xml))")
 _HTML: Final = ("text/html", "application/xhtml+xml")
 _LOOKED_AT: Final = 4_096
+_NOT_ON_THE_WEB: Final = ("idna", "punycode", "raw_unicode_escape", "undefined", "unicode_escape", "utf_7")
+"""Python's codecs that no browser has; some of them fail though they are asked to replace what they cannot read."""
 _ON_THE_WEB: Final = ("cp1252", "cp1251", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr")
 """What pages are written in that are not UTF-8 and do not say so; among all encodings there is always a wrong one that
 fits too."""
@@ -40,11 +43,14 @@ _DROPPED: Final = (
 _BLANK: Final = re.compile(r"\n\s*\n\s*\n+")
 
 
-def page_text(page: Fetched) -> str:
-    """The page's text.
+def page_text(page: Fetched, *, seconds: float = 30) -> str:
+    """The page's text; blocks.
+
+    Args:
+        seconds: how long reading HTML may take: there are pages that no parser comes to the end of.
 
     Raises:
-        WebError: it is no text.
+        WebError: it is no text, or cannot be read within that.
     """
     kind = page.content_type.partition(";")[0].strip().lower()
     if not kind:
@@ -57,7 +63,15 @@ def page_text(page: Fetched) -> str:
     text = decoded(page.data, page.content_type, html=kind in _HTML)
     if "\0" in text[:_LOOKED_AT]:
         raise WebError(f"{page.url} says it is {kind}, but it is not text")
-    return as_markdown(text) if kind in _HTML else text
+    if kind not in _HTML:
+        return text
+    with Apart() as apart:
+        try:
+            return str(apart(f"{__name__}:as_markdown", text.encode(errors="replace"), seconds=seconds))
+        except ApartError as error:
+            raise WebError(
+                f"{page.url} cannot be read: {error.message}", remedy="Look for another page with its text."
+            ) from None
 
 
 def decoded(data: bytes, content_type: str, *, html: bool) -> str:
@@ -68,7 +82,7 @@ def decoded(data: bytes, content_type: str, *, html: bool) -> str:
     said = _SAID.search(content_type.encode("latin-1", "replace"))
     inside = _SAID.search(data[:_LOOKED_AT]) if html else None
     for found in (said, inside):
-        if found is not None and (name := _codec(found[1].decode("ascii"))):
+        if found is not None and (name := _codec(found[1].decode("ascii"))) is not None:
             return data.decode(name, "replace")
     try:
         return data.decode()
@@ -79,12 +93,12 @@ def decoded(data: bytes, content_type: str, *, html: bool) -> str:
         return data.decode(best.encoding if best is not None else "utf-8", "replace")
 
 
-def as_markdown(html: str) -> str:
-    """HTML as Markdown, without what only a browser needs."""
+def as_markdown(page: bytes) -> str:
+    """HTML in UTF-8 as Markdown, without what only a browser needs."""
     from bs4 import BeautifulSoup
     from markdownify import MarkdownConverter
 
-    soup = BeautifulSoup(html, "html.parser")
+    soup = BeautifulSoup(page.decode(), "html.parser")
     title = soup.title.get_text(" ", strip=True) if soup.title is not None else ""
     for each in soup.find_all((*_DROPPED, "title")):
         each.decompose()
@@ -105,4 +119,5 @@ def _codec(name: str) -> str | None:
     # What browsers do: Latin-1 means Windows-1252. A codec that makes no text of bytes is none.
     if found.name in ("iso8859-1", "ascii"):
         return "cp1252"
-    return found.name if found._is_text_encoding else None
+    known = found._is_text_encoding and found.name.replace("-", "_") not in _NOT_ON_THE_WEB
+    return found.name if known else None

@@ -74,7 +74,7 @@ def _web_fetch(options: Options) -> Tool:
         from zeus_plugins.tools.web.pages import page_text
 
         page = await fetch(url, options)
-        text = await asyncio.to_thread(page_text, page)
+        text = await asyncio.to_thread(page_text, page, seconds=options.timeout_seconds)
         part = text[start : start + options.max_result_chars]
         end = start + len(part)
         notes = []

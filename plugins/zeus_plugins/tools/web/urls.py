@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from ipaddress import IPv6Address
 from typing import NamedTuple
 from urllib.parse import quote, urldefrag, urljoin, urlsplit, urlunsplit
 
@@ -62,12 +63,46 @@ def target(url: str, *, allow: Sequence[str] | None, deny: Sequence[str]) -> Tar
 
 def matches(host: str, pattern: str) -> bool:
     """Whether a host is the one that a pattern names, or below it where the pattern begins with ``*.``."""
-    host, pattern = host.lower().rstrip("."), pattern.lower().rstrip(".")
+    host, pattern = host.lower().rstrip("."), _ascii(pattern)
     if pattern == "*":
         return True
     if pattern.startswith("*."):
         return host.endswith(pattern[1:])
     return host == pattern
+
+
+def pattern_problem(pattern: str) -> str | None:
+    """Why ``pattern`` fits no host at all; None if it may."""
+    if not pattern.strip("*."):
+        return None if pattern == "*" else "this is no host"
+    if "/" in pattern or "@" in pattern:
+        return "this is an address, not a host"
+    name = pattern.removeprefix("*.")
+    if "*" in name:
+        return "a * stands only at the beginning, for all hosts below a name"
+    if ":" in name:
+        return None if _is_ipv6(name) else "a host is named without its port"
+    try:
+        _ascii(pattern)
+    except UnicodeError:
+        return "this is no host"
+    return "this is no host" if any(letter.isspace() for letter in name) else None
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _ascii(pattern: str) -> str:
+    """A pattern as a host is compared with it: letters of other scripts as the network's names have them."""
+    star, _, name = pattern.lower().rstrip(".").rpartition("*.")
+    if ":" not in name:
+        name = name.encode("idna").decode("ascii").lower()
+    return f"*.{name}" if star or pattern.startswith("*.") else name
 
 
 def redirected(base: str, location: str) -> str:

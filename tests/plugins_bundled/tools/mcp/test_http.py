@@ -295,6 +295,33 @@ async def test_agents_that_renew_at_once_use_each_refresh_token_once(tmp_path: P
     assert (authority.refreshes, authority.reused) == (1, 0)
 
 
+async def test_a_key_that_others_can_read_ends_the_category_and_not_the_run(tmp_path: Path) -> None:
+    async with serving(Authority()) as served:
+        running = agent(tmp_path, adding(), oauth(served))
+        await log_in(running)
+        (tmp_path / "home/.config/zeus/accounts/key").chmod(0o644)
+        async with running:
+            events = await play(running, "go")
+            assert (await running.connections())[0].state == "unauthorized"
+    (told,) = [each.message for each in events if isinstance(each, Notice)]
+    assert "can be read by others" in told
+    assert "chmod 600" in told
+
+
+@pytest.mark.parametrize(("status", "state"), [(429, "connecting"), (400, "unauthorized")])
+async def test_a_renewal_that_is_refused_for_now_is_no_revocation(
+    tmp_path: Path, status: int, state: str
+) -> None:
+    async with serving(Authority()) as served:
+        running = agent(tmp_path, adding(), oauth(served))
+        await log_in(running)
+        expire(running)
+        served.token_status = status
+        async with running:
+            events = await play(running, "go")
+    assert any("zeus auth login" in str(event) for event in events) == (state == "unauthorized")
+
+
 async def test_a_person_who_refuses_ends_the_login_with_the_servers_words(tmp_path: Path) -> None:
     async with serving(Authority(refuse=True)) as served:
         with pytest.raises(RunError, match="the server refused: access_denied"):

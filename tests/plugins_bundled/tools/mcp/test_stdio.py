@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from zeus_plugins.tools.mcp.pace import Pace
 
 from tests.support import mcp_server
 from tests.support.agents import (
@@ -116,8 +119,8 @@ async def test_the_prefix_of_a_run_is_the_same_at_every_call(tmp_path: Path) -> 
         await play(running, "more", session)
     first, second, third, later = model.requests
     assert first.system == second.system == third.system
-    assert "small__new_10" in {tool.name for tool in third.tools}, "it can be called at once"
-    assert "### small__new_10" in later.system, "and is listed from the next run on"
+    assert "small__new_11" in {tool.name for tool in third.tools}, "it can be called at once"
+    assert "### small__new_11" in later.system, "and is listed from the next run on"
     assert "mcp_tools_changed" in notices(events)
 
 
@@ -300,6 +303,87 @@ async def test_a_server_that_chats_on_its_standard_output_works(tmp_path: Path) 
     async with agent(tmp_path, model, {"small": server("chatty")}) as running:
         events = await play(running, "go")
     assert results(events) == {"1": "said: a"}
+
+
+RESULT = '{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "text": "%s"}]}}'
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (RESULT % "half an emoji \\ud83d", "half an emoji ?"),
+        (RESULT % "a whole one \\ud83d\\ude00", "a whole one \U0001f600"),
+        ('{"jsonrpc": "2.0", "id": ID, "result": %s' % ("[" * 100_000), "its answer cannot be read"),
+        (
+            '{"jsonrpc": "2.0", "id": ID, "result": {"content": "text"}}',
+            "content: Input should be a valid list",
+        ),
+        ('{"jsonrpc": "2.0", "id": 99999, "result": {}}\n' + RESULT % "this one", "this one"),
+    ],
+)
+async def test_an_answer_that_does_not_hold_to_the_protocol_ends_its_call(
+    tmp_path: Path, line: str, said: str
+) -> None:
+    model = script(
+        calling(call("small__raw", "1", line=line)), calling(call("small__say", "2", text="a")), "done"
+    )
+    async with agent(tmp_path, model, {"small": server()}) as running:
+        events = await play(running, "go")
+    assert said in results(events)["1"]
+    assert results(events)["2"] == "said: a", "the connection is as good as before"
+
+
+async def test_a_long_answer_is_read_whole(tmp_path: Path) -> None:
+    line = RESULT % ("0123456789" * 1_000_000)
+    model = script(calling(call("small__raw", "1", line=line)), "done")
+    async with agent(tmp_path, model, {"small": server()}) as running:
+        events = await play(running, "go")
+    assert len(results(events)["1"]) == 10_000_000
+
+
+@pytest.mark.parametrize(
+    ("line", "times", "why"),
+    [("{" + "x" * 999, 65_000, "more than 64 MB"), ("what a day\n", 100_001, "no messages")],
+)
+async def test_a_server_that_floods_is_left_and_started_again(
+    tmp_path: Path, line: str, times: int, why: str
+) -> None:
+    model = script(
+        calling(call("small__raw", "1", line=line, times=times)),
+        calling(call("small__say", "2", text="a")),
+        "done",
+    )
+    async with agent(tmp_path, model, {"small": server()}) as running:
+        events = await play(running, "go")
+    assert "Whether the call took effect is unknown" in results(events)["1"]
+    assert results(events)["2"] == "said: a"
+    lost = [each.message for each in events if isinstance(each, Notice) and each.code == "mcp_lost"]
+    assert why in lost[0]
+
+
+async def test_a_server_whose_tools_change_all_the_time_is_looked_at_now_and_then(tmp_path: Path) -> None:
+    model = script(*[calling(call("small__say", str(n), text="a")) for n in range(20)], "done")
+    async with agent(tmp_path, model, {"small": server("restless")}) as running:
+        events = await play(running, "go")
+    assert len(seen(tmp_path, "tools/list")) <= 1 + 5
+    assert notices(events).count("mcp_tools_changed") <= 5
+
+
+async def test_progress_without_end_is_told_now_and_then(tmp_path: Path) -> None:
+    model = script(calling(call("small__count", "1", to=2_000)), "done")
+    async with agent(tmp_path, model, {"small": server()}) as running:
+        events = await play(running, "go")
+    assert 20 <= sum(event.type == "tool_progress" for event in events) < 1_000
+
+
+@given(st.lists(st.floats(0, 3), max_size=60))
+def test_no_pace_grants_more_than_its_burst_and_one_for_each_of_its_seconds(gaps: list[float]) -> None:
+    pace, now, granted = Pace(3, 1.0), 0.0, 0
+    for gap in gaps:
+        now += gap
+        granted += pace.wait_seconds(now) == 0
+    assert granted <= 3 + now + 1e-6
+    assert granted >= min(3, len(gaps))
 
 
 async def test_resources_are_listed_and_read(tmp_path: Path) -> None:

@@ -79,6 +79,8 @@ PAGES: dict[str, tuple[int, Mapping[str, str], bytes]] = {
     "/to-metadata": (302, {"Location": "http://169.254.169.254/latest/meta-data"}, b""),
     "/to-file": (302, {"Location": "file:///etc/passwd"}, b""),
     "/to-denied": (302, {"Location": "http://denied.example/"}, b""),
+    "/to-letters": (302, {"Location": "/b\u00c3\u00bccher"}, b""),  # UTF-8, as it stands on the wire
+    "/b%C3%BCcher": (200, {"Content-Type": "text/plain"}, b"books"),
     "/loop": (301, {"Location": "/loop"}, b""),
     "/slow": (200, {"Content-Type": "text/plain", "Content-Length": "100"}, b"start"),
     "/late": (200, {"Content-Type": "text/plain"}, b"at last"),
@@ -90,6 +92,12 @@ PAGES: dict[str, tuple[int, Mapping[str, str], bytes]] = {
         zlib.compress(b"unpacked")[2:-4],
     ),
     "/brotli": (200, {"Content-Type": "text/plain", "Content-Encoding": "br"}, b"??"),
+    "/two-packs": (
+        200,
+        {"Content-Type": "text/plain", "Content-Encoding": "gzip"},
+        gzip.compress(b"one ") + gzip.compress(b"two") + b"\0\0",
+    ),
+    "/cut": (200, {"Content-Type": "text/plain", "Content-Encoding": "gzip"}, gzip.compress(b"whole")[:-9]),
     "/broken": (200, {"Content-Type": "text/plain", "Content-Encoding": "gzip"}, b"no gzip at all"),
     "/image": (200, {"Content-Type": "image/png"}, b"\x89PNG"),
     "/json": (200, {"Content-Type": "application/json"}, b'{"a": 1}'),
@@ -140,6 +148,10 @@ async def test_every_redirect_is_looked_at(server: Server) -> None:
     denying = Options(allow_private=server.options.allow_private, deny_hosts=("denied.example",))
     assert "deny_hosts" in await said(f"{server.url}/to-denied", denying)
     assert "more than 5 redirects" in await said(f"{server.url}/loop", server.options)
+
+
+async def test_a_redirect_may_be_written_with_letters(server: Server) -> None:
+    assert (await fetch(f"{server.url}/to-letters", server.options)).data == b"books"
 
 
 async def test_a_name_that_changes_its_address_gains_nothing(server: Server) -> None:
@@ -215,7 +227,9 @@ async def test_a_bomb_is_unpacked_no_further_than_wanted(server: Server) -> None
 async def test_packed_answers_that_were_not_asked_for_or_are_broken_are_said(server: Server) -> None:
     assert "packs its answer as br" in await said(f"{server.url}/brotli", server.options)
     assert "cannot be unpacked" in await said(f"{server.url}/broken", server.options)
+    assert "breaks off" in await said(f"{server.url}/cut", server.options)
     assert (await fetch(f"{server.url}/deflate", server.options)).data == b"unpacked"
+    assert (await fetch(f"{server.url}/two-packs", server.options)).data == b"one two"
 
 
 async def test_a_server_that_is_not_there_is_said() -> None:
@@ -234,6 +248,8 @@ async def test_a_server_that_is_not_there_is_said() -> None:
         "255.255.255.255", "192.0.2.1", "198.18.0.1", "240.0.0.1", "::", "::1", "fe80::1", "fe80::1%eth0", "fc00::1",
         "fd00:ec2::254", "ff02::1", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1", "64:ff9b::7f00:1",
         "64:ff9b::a9fe:a9fe", "64:ff9b:1::1", "2002:7f00:1::", "2002:a00:1::1", "2001:db8::1", "2001:0:a00:1::",
+        "168.63.129.16", "192.0.0.192", "fec0::1", "3fff::1", "5f00::1", "::ffff:0:7f00:1",
+        "64:ff9b:1:7f00:1:0:808:808",
         "no address",
     ],
 )  # fmt: skip
@@ -296,6 +312,9 @@ def test_a_pattern_of_subdomains_means_a_whole_name() -> None:
     assert not matches("example.com", "*.example.com")
     assert not matches("evilexample.com", "*.example.com")
     assert matches("EXAMPLE.com.", "example.com")
+    assert matches("xn--bcher-kva.example", "Bücher.example")
+    assert matches("a.xn--bcher-kva.example", "*.bücher.example")
+    assert matches("anything.example", "*")
 
 
 def page(data: bytes, content_type: str) -> str:
@@ -316,6 +335,10 @@ def page(data: bytes, content_type: str) -> str:
         ("今天天气很好，我们去公园散步。你好，世界。".encode("gb18030"), "text/plain"),
         ("<meta charset=utf8><p>你好</p>".encode(), "text/html; charset=nonsense"),
         ("äöü".encode(), "text/plain; charset=hex"),
+        ("äöü".encode(), "text/plain; charset=idna"),
+        ("äöü".encode(), "text/plain; charset=punycode"),
+        ("äöü".encode(), "text/plain; charset=undefined"),
+        ("<meta charset=raw-unicode-escape><p>äöü".encode(), "text/html"),
     ],
 )
 def test_the_charset_is_found(data: bytes, content_type: str) -> None:
@@ -335,8 +358,8 @@ def test_json_stays_as_it_is() -> None:
 
 def test_what_only_a_browser_needs_is_left_out() -> None:
     text = as_markdown(
-        "<head><style>p{}</style></head><body><script>steal()</script><p>Text</p><img src='data:x'><form>f</form>"
-        "<pre><code>a  b\n c</code></pre><table><tr><th>H</th></tr><tr><td>1</td></tr></table></body>"
+        b"<head><style>p{}</style></head><body><script>steal()</script><p>Text</p><img src='data:x'><form>f</form>"
+        b"<pre><code>a  b\n c</code></pre><table><tr><th>H</th></tr><tr><td>1</td></tr></table></body>"
     )
     assert "steal" not in text
     assert "p{}" not in text
@@ -346,4 +369,10 @@ def test_what_only_a_browser_needs_is_left_out() -> None:
 
 
 def test_a_page_nested_deeper_than_anybody_writes_is_read_all_the_same() -> None:
-    assert "deep" in as_markdown("<div>" * 5_000 + "deep" + "</div>" * 5_000)
+    assert "deep" in as_markdown(b"<div>" * 5_000 + b"deep" + b"</div>" * 5_000)
+
+
+def test_a_page_that_no_parser_ends_ends_by_the_clock() -> None:
+    endless = Fetched("https://a.example/", 200, "text/html", b"<!" * 1_000_000, True)
+    with pytest.raises(WebError, match="takes longer than 1 seconds"):
+        page_text(endless, seconds=1)

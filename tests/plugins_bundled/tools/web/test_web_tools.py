@@ -210,3 +210,22 @@ def test_wrong_private_addresses_are_said_with_their_place(tmp_path: Path) -> No
         Agent.from_config(directory=tmp_path, environ={})
     (problem,) = refused.value.diagnostics
     assert problem.code == "wrong-address"
+
+
+@pytest.mark.parametrize(
+    "pattern", ["https://a.example/", "a.example:443", "a.example/path", "*example.org", "a b", "", "*."]
+)
+def test_a_rule_for_hosts_that_fits_none_is_said_with_its_place(tmp_path: Path, pattern: str) -> None:
+    from zeus_runtime import ConfigError
+
+    for key in ("allow_hosts", "deny_hosts"):
+        config = {
+            "version": 1,
+            "model": "gpt-4o",
+            "tools": [{"web": {key: ["*.fine.example", "::1", pattern]}}],
+        }
+        (tmp_path / "zeus.yaml").write_text(json.dumps(config, indent=1))
+        with pytest.raises(ConfigError) as refused:
+            Agent.from_config(directory=tmp_path, environ={})
+        (problem,) = refused.value.diagnostics
+        assert problem.code == "wrong-host"

@@ -48,6 +48,7 @@ async def log_in(server: Server, environ: Mapping[str, str], show: Callable[[str
 
     Raises:
         RunError: it was not authorised, or the server cannot be reached.
+        OptionsError: it could not be kept.
     """
     from mcp import Client
 
@@ -58,6 +59,7 @@ async def log_in(server: Server, environ: Mapping[str, str], show: Callable[[str
     from zeus_plugins.tools.mcp.transports import address
 
     store = account_store(server, environ)
+    store.check()
     provider: AccountProvider | None = None
     try:
         async with browser(server.spec.oauth.redirect_port, show) as person:

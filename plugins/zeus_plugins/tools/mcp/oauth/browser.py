@@ -26,9 +26,11 @@ class Browser:
     def __init__(self, port: int, show: Callable[[str], None]) -> None:
         self.redirect_uri = f"http://127.0.0.1:{port}/callback"
         self._show = show
+        self._state: str | None = None
         self._answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
 
     async def show(self, url: str) -> None:
+        self._state = _query(url).get("state")
         self._show(url)
 
     async def answer(self) -> AuthorizationCodeResult:
@@ -40,11 +42,14 @@ class Browser:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request of the browser."""
-        line = (await reader.readline()).decode("latin-1", "replace")
-        target = line.split(" ")[1] if line.count(" ") >= 2 else ""
-        parts = urlsplit(target)
-        if parts.path == "/callback":
-            status, text = "200 OK", self._take({key: each[0] for key, each in parse_qs(parts.query).items()})
+        try:
+            line = (await reader.readline()).decode("latin-1", "replace")
+            target = line.split(" ")[1] if line.count(" ") >= 2 else ""
+            is_answer = urlsplit(target).path == "/callback"
+        except ValueError:  # a line without end, or no address
+            is_answer = False
+        if is_answer:
+            status, text = self._take(_query(target))
         else:
             status, text = "404 Not Found", "There is nothing here."
         body = f"<!doctype html><meta charset=utf-8><title>Zeus</title><p>{text}</p>".encode()
@@ -58,20 +63,27 @@ class Browser:
         await writer.drain()
         writer.close()
 
-    def _take(self, query: dict[str, str]) -> str:
+    def _take(self, query: dict[str, str]) -> tuple[str, str]:
+        """The answer, if it is one to what was asked: any page that the user has open can come to this port."""
+        if self._state is None or query.get("state") != self._state:
+            return "400 Bad Request", "This is no answer to what Zeus asked. Go on in the other window."
         if self._answer.done():
-            return "This was answered already. You can close the window."
+            return "200 OK", "This was answered already. You can close the window."
         if "error" in query:
             self._answer.set_exception(
                 OAuthFlowError(f"the server refused: {query.get('error_description') or query['error']}")
             )
-            return "It was not authorised. You can close the window."
+            return "200 OK", "It was not authorised. You can close the window."
         self._answer.set_result(
             AuthorizationCodeResult(
                 code=query.get("code", ""), state=query.get("state"), iss=query.get("iss")
             )
         )
-        return "Zeus is authorised. You can close the window."
+        return "200 OK", "Zeus is authorised. You can close the window."
+
+
+def _query(url: str) -> dict[str, str]:
+    return {key: each[0] for key, each in parse_qs(urlsplit(url).query).items()}
 
 
 @asynccontextmanager

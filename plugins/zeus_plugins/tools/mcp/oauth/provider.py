@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,6 +17,7 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl
 
 from zeus_plugins.tools.mcp.failures import UnauthorizedError
+from zeus_runtime import OptionsError
 
 if TYPE_CHECKING:
     import httpx2
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 
 _NOWHERE = "http://127.0.0.1:1/callback"
 """The redirect address of a provider that asks nobody; it is never sent."""
+
+
+_FOR_NOW = (408, 425, 429)
+"""Answers that say nothing about the right: too late, too early, too often."""
 
 
 class Person(Protocol):
@@ -76,8 +81,18 @@ class AccountProvider(OAuthClientProvider):
         self._renewing = False
         self.refusal: UnauthorizedError | None = None
 
+    def _kept(self) -> Mapping[str, Any]:
+        """What is kept of the account; what cannot be read is no right, and whoever authorises it begins anew."""
+        try:
+            return self._store.read() or {}
+        except OptionsError as error:
+            if self._person is not None:
+                return {}
+            self.refusal = UnauthorizedError(f"{error.message}. {error.remedy or ''}".strip())
+            raise self.refusal from None
+
     async def get_tokens(self) -> OAuthToken | None:
-        kept = self._store.read() or {}
+        kept = self._kept()
         return OAuthToken.model_validate(kept["tokens"]) if "tokens" in kept else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
@@ -103,7 +118,7 @@ class AccountProvider(OAuthClientProvider):
                 token_endpoint_auth_method=self.context.client_metadata.token_endpoint_auth_method,
             )
         # A registration belongs to the port that it was made for: who authorises anew registers anew.
-        kept = (self._store.read() or {}) if self._person is None else {}
+        kept = self._kept() if self._person is None else {}
         return OAuthClientInformationFull.model_validate(kept["client"]) if kept.get("client") else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
@@ -111,7 +126,7 @@ class AccountProvider(OAuthClientProvider):
 
     async def _initialize(self) -> None:
         await super()._initialize()
-        kept = self._store.read() or {}
+        kept = self._kept()
         self.context.token_expiry_time = kept.get("expires_at")
         if kept.get("metadata"):
             self.context.oauth_metadata = OAuthMetadata.model_validate(kept["metadata"])
@@ -157,7 +172,7 @@ class AccountProvider(OAuthClientProvider):
         finally:
             await self._end_renewal()
         if not renewed and self._person is None:
-            if 400 <= response.status_code < 500:
+            if 400 <= response.status_code < 500 and response.status_code not in _FOR_NOW:
                 raise self._refused("is no longer authorised: its access was revoked or has expired")
             raise OAuthTokenError(f"the access could not be renewed: HTTP {response.status_code}")
         return renewed

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime import OptionsError, make_private
+from zeus_runtime import OptionsError
 
 if TYPE_CHECKING:
     from cryptography.fernet import Fernet
@@ -67,14 +67,23 @@ class AccountStore:
             content = self._path.read_bytes()
         except FileNotFoundError:
             return None
+        fernet = self._fernet()
         try:
-            kept: Mapping[str, Any] = json.loads(self._fernet().decrypt(content))
+            kept: Mapping[str, Any] = json.loads(fernet.decrypt(content))
         except (InvalidToken, ValueError):
             raise OptionsError(
                 f"the account of {self.name!r} cannot be decrypted: its key has changed",
                 remedy=f"Authorise it again: zeus auth login {self.name}.",
             ) from None
         return kept
+
+    def check(self) -> None:
+        """That an account can be kept, before anybody is asked for one.
+
+        Raises:
+            OptionsError: the key is damaged, or others can read it.
+        """
+        self._fernet()
 
     def write(self, account: Mapping[str, Any]) -> None:
         """Keep an account, in one step: a reader sees the former or this one."""
@@ -121,20 +130,45 @@ class AccountStore:
         from cryptography.fernet import Fernet
 
         file = self._folder / "key"
-        with suppress(FileNotFoundError):
-            return Fernet(file.read_bytes())
-        key = _from_keyring()
-        if key is not None:
-            return Fernet(key)
-        self._make_folder()
+        if not file.exists():
+            key = _from_keyring()
+            if key is not None:
+                return Fernet(key)
+            self._make_key(file)
+        _refuse_open(file)
         try:
-            descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
             return Fernet(file.read_bytes())
+        except ValueError:
+            raise OptionsError(
+                f"the key of the accounts, {file}, is damaged",
+                remedy="Put it back from a backup, or remove it and authorise again: zeus auth login NAME.",
+            ) from None
+
+    def _make_key(self, file: Path) -> None:
+        """A new key, there at once and whole: another process may want it in the same moment."""
+        from cryptography.fernet import Fernet
+
+        self._make_folder()
+        made = file.with_name(f"key.{os.getpid()}.{os.urandom(4).hex()}.new")
+        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "wb") as writer:
             writer.write(Fernet.generate_key())
-        make_private(file)
-        return Fernet(file.read_bytes())
+        try:
+            with suppress(FileExistsError):
+                os.link(made, file)
+        finally:
+            made.unlink()
+
+
+def _refuse_open(file: Path) -> None:
+    """Raise if others may read the key: as good as the accounts themselves."""
+    status = file.stat()
+    if os.name == "posix" and status.st_mode & 0o077:
+        raise OptionsError(
+            f"the key of the accounts, {file}, can be read by others (mode {status.st_mode & 0o777:03o})",
+            remedy=f"Make it yours alone (chmod 600 {file}); if others were on this machine, remove it and authorise"
+            " the accounts again: zeus auth login NAME.",
+        )
 
 
 def _from_keyring() -> str | None:

@@ -1,0 +1,92 @@
+"""Where accounts are kept, and what comes back from a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from zeus_plugins.tools.mcp.oauth.browser import browser
+from zeus_plugins.tools.mcp.oauth.store import AccountStore
+
+from zeus_runtime import OptionsError
+
+
+@pytest.fixture(autouse=True)
+def _no_keyring(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHON_KEYRING_BACKEND", "keyring.backends.fail.Keyring")
+
+
+def store(folder: Path, name: str = "far") -> AccountStore:
+    return AccountStore(folder / "accounts", name, "https://far.example/mcp")
+
+
+def test_a_key_that_others_can_read_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    store(tmp_path).write({"tokens": {}})
+    key = tmp_path / "accounts/key"
+    assert key.stat().st_mode & 0o777 == 0o600
+    key.chmod(0o644)
+    for use in (store(tmp_path).read, store(tmp_path).check, lambda: store(tmp_path).write({})):
+        with pytest.raises(OptionsError, match="can be read by others") as refused:
+            use()
+        assert f"chmod 600 {key}" in str(refused.value)
+    key.chmod(0o600)
+    assert store(tmp_path).read() is not None
+
+
+@pytest.mark.parametrize("content", [b"", b"no key", b"\0" * 44])
+def test_a_damaged_key_is_said_whoever_meets_it(tmp_path: Path, content: bytes) -> None:
+    store(tmp_path).write({"tokens": {}})
+    (tmp_path / "accounts/key").write_bytes(content)
+    for use in (store(tmp_path).read, store(tmp_path).check, lambda: store(tmp_path).write({})):
+        with pytest.raises(OptionsError, match="is damaged") as refused:
+            use()
+        assert "zeus auth login" in str(refused.value)
+
+
+def write(folder: Path, name: str, gate: Any) -> None:
+    gate.wait()
+    store(folder, name).write({"tokens": {"access_token": name}})
+
+
+def test_processes_that_keep_their_first_accounts_at_once_have_one_key(tmp_path: Path) -> None:
+    fork = multiprocessing.get_context("fork")
+    gate = fork.Barrier(6)
+    writers = [fork.Process(target=write, args=(tmp_path, f"s{n}", gate)) for n in range(6)]
+    for each in writers:
+        each.start()
+    for each in writers:
+        each.join()
+    kept = [store(tmp_path, f"s{n}").read() for n in range(6)]
+    assert [each and each["tokens"]["access_token"] for each in kept] == [f"s{n}" for n in range(6)]
+    assert [each.name for each in (tmp_path / "accounts").iterdir() if "new" in each.name] == []
+
+
+async def test_only_the_answer_to_what_was_asked_is_taken() -> None:
+    async with browser(None, lambda _url: None) as person, httpx2.AsyncClient() as pages:
+
+        async def visit(query: str) -> int:
+            return (await pages.get(f"{person.redirect_uri}{query}")).status_code
+
+        assert await visit("?code=early&state=guess") == 400, "nothing was asked yet"
+        await person.show("https://far.example/authorize?client_id=x&state=secret")
+        answer = asyncio.create_task(person.answer())
+        for foreign in ("?code=evil&state=guess", "?error=access_denied", "", "?code=evil"):
+            assert await visit(foreign) == 400
+        assert not answer.done()
+        assert await visit("?code=good&state=secret") == 200
+        assert (await answer).code == "good"
+
+
+async def test_a_request_that_is_none_disturbs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async with browser(None, lambda _url: None) as person:
+        port = int(person.redirect_uri.split(":")[2].partition("/")[0])
+        for noise in (b"\r\n", b"GET //[ HTTP/1.1\r\n", b"GET /" + b"x" * 50_000 + b"\r\n"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(noise)
+            assert b"404" in await reader.readline()
+            writer.close()
+    assert caplog.records == []

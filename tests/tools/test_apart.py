@@ -1,0 +1,89 @@
+"""A process of its own for what strangers wrote: whatever it does there, its user is told and goes on."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from zeus_runtime import Apart, ApartError
+
+EVAL = "builtins:eval"
+
+
+@pytest.fixture
+def apart() -> Iterator[Apart]:
+    with Apart() as made:
+        yield made
+
+
+def test_what_a_function_makes_of_bytes_comes_back(apart: Apart) -> None:
+    data = bytes(range(256)) * 5_000
+    assert apart("builtins:list", data, seconds=30) == list(data)
+    assert apart("builtins:int", b"ff", seconds=30, base=16) == 255
+
+
+def test_one_process_serves_all_calls_and_ends_with_its_user() -> None:
+    with Apart() as apart:
+        pids = {apart(EVAL, b"__import__('os').getpid()", seconds=30) for _ in range(3)}
+        (pid,) = pids
+        assert pid != os.getpid()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(str(pid)), 0)
+    with pytest.raises(ApartError, match="closed"):
+        apart(EVAL, b"1", seconds=30)
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [
+        (b"sum(iter(lambda: 1, 2))", "longer than 0.5 seconds"),
+        (b"__import__('os')._exit(3)", "died of it"),
+        (b"1 / 0", "ZeroDivisionError: division by zero"),
+        (b"object()", "not JSON serializable"),
+        pytest.param(
+            b"len(bytearray(3 * 10**9))",
+            "more memory than 2,000 MB",
+            marks=pytest.mark.skipif(sys.platform != "linux", reason="no limit of address space"),
+        ),
+    ],
+)
+def test_what_goes_wrong_is_told_and_the_next_call_is_answered(
+    apart: Apart, program: bytes, why: str
+) -> None:
+    assert apart(EVAL, b"1", seconds=30) == 1
+    with pytest.raises(ApartError, match=why):
+        apart(EVAL, program, seconds=0.5 if b"iter" in program else 30)
+    assert apart(EVAL, b"2", seconds=30) == 2
+
+
+def test_a_process_that_dies_while_it_is_given_its_bytes_is_told_too(apart: Apart) -> None:
+    with pytest.raises(ApartError, match="ModuleNotFoundError"):
+        apart("no_such_module:function", b"x" * 10_000_000, seconds=30)
+    apart._process.kill()  # type: ignore[union-attr]
+    with pytest.raises(ApartError, match="died of it"):
+        apart(EVAL, b"x" * 10_000_000, seconds=30)
+    assert apart(EVAL, b"3", seconds=30) == 3
+
+
+def test_it_has_neither_secrets_nor_modules_of_the_working_directory(
+    apart: Apart, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "json.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    assert "sk-secret" not in str(apart(EVAL, b"dict(__import__('os').environ)", seconds=30))
+
+
+def test_what_a_library_prints_is_no_answer(apart: Apart) -> None:
+    assert apart(EVAL, b"print('noise') or 5", seconds=30) == 5
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit of processor time")
+def test_a_process_whose_user_was_killed_ends_by_its_processor_time(apart: Apart) -> None:
+    limit = apart(EVAL, b"__import__('resource').getrlimit(__import__('resource').RLIMIT_CPU)[0]", seconds=30)
+    assert 30 < int(str(limit)) < 60

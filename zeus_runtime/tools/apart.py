@@ -1,0 +1,199 @@
+"""Reading what strangers wrote in a process of its own: parsers meet files that never end, or unpack to all the memory.
+
+A thread cannot be ended and a parser's memory cannot be taken back; a process can. It gets bytes and gives JSON back.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from zeus_runtime.errors import ZeusError
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.tool import JSON
+
+_ENVIRONMENT: Final = ("PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "TEMP", "TMPDIR", "PATH")
+_SIZES: Final = struct.Struct("!QQ")
+_SIZE: Final = struct.Struct("!Q")
+_MAX_BYTES: Final = 2_000_000_000
+"""Of address space."""
+
+
+class ApartError(ZeusError):
+    """The work did not come to an end: it took too long or too much memory, or failed in a way of its own."""
+
+    code = "apart"
+
+
+class Apart:
+    """A process that applies functions to bytes: started at the first call, and anew after one that it did not survive.
+
+    One call at a time. Its user closes it (``with Apart() as apart``); it ends by itself when its user is gone.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._one_at_a_time = threading.Lock()
+        self._closed = False
+
+    def __enter__(self) -> Apart:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process, and what it is doing; nothing more is read in it."""
+        self._closed = True
+        self._end()
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            with suppress(BrokenPipeError), process:
+                process.wait()
+
+    def __call__(self, function: str, data: bytes, *, seconds: float, **named: JSON) -> JSON:
+        """What ``function(data, **named)`` gives; blocks.
+
+        Args:
+            function: ``module:name`` of one whose result is JSON.
+            seconds: how long it may take.
+
+        Raises:
+            ApartError: it gave nothing; the message says why.
+        """
+        with self._one_at_a_time:
+            if self._closed:
+                raise ApartError("it was not read: what read it has been closed")
+            outcome = self._outcome(json.dumps([function, seconds, named]).encode(), data, seconds)
+        if "failed" in outcome:
+            raise ApartError(outcome["failed"])
+        return outcome["value"]
+
+    def _outcome(self, order: bytes, data: bytes, seconds: float) -> Mapping[str, Any]:
+        process = self._process = self._process or _started()
+        late = threading.Event()
+
+        def end() -> None:
+            late.set()
+            process.kill()
+
+        clock = threading.Timer(seconds, end)
+        clock.daemon = True
+        clock.start()
+        answer = None
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with suppress(BrokenPipeError):
+                process.stdin.write(_SIZES.pack(len(order), len(data)) + order)
+                process.stdin.write(data)
+                process.stdin.flush()
+                answer = _read(process.stdout)
+        finally:
+            clock.cancel()
+            if answer is None or late.is_set():
+                self._end()
+        if answer is not None:
+            outcome: Mapping[str, Any] = json.loads(answer)
+            return outcome
+        return {
+            "failed": f"it takes longer than {seconds:g} seconds"
+            if late.is_set()
+            else "its reader died of it"
+        }
+
+
+def _started() -> subprocess.Popen[bytes]:
+    # Neither the working directory, where a model may write modules, nor this process's secrets are its own.
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", __name__],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+    )
+
+
+def _read(stream: Any) -> bytes | None:
+    head = stream.read(_SIZE.size)
+    if len(head) < _SIZE.size:
+        return None
+    (size,) = _SIZE.unpack(head)
+    body: bytes = stream.read(size)
+    return body if len(body) == size else None
+
+
+class _Order(NamedTuple):
+    function: str
+    seconds: float
+    named: Mapping[str, Any]
+    data: bytes
+
+
+def _orders(stream: Any) -> Any:
+    while len(head := stream.read(_SIZES.size)) == _SIZES.size:
+        sizes = _SIZES.unpack(head)
+        order, data = (stream.read(size) for size in sizes)
+        if len(data) < sizes[1]:
+            return
+        function, seconds, named = json.loads(order)
+        yield _Order(function, seconds, named, data)
+
+
+def _done(order: _Order) -> bytes:
+    from importlib import import_module
+
+    module, _, name = order.function.partition(":")
+    try:
+        value = getattr(import_module(module), name)(order.data, **order.named)
+        return json.dumps({"value": value}).encode()
+    except MemoryError:
+        return json.dumps({"failed": f"it takes more memory than {_MAX_BYTES // 1_000_000:,} MB"}).encode()
+    except (Exception, RecursionError) as error:  # noqa: BLE001 - whatever a parser does with it is told its user
+        return json.dumps({"failed": f"{type(error).__name__}: {str(error)[:200]}"}).encode()
+
+
+def _limit(seconds: float) -> None:
+    """What ends this process where its user cannot any more."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    most = int(used.ru_utime + used.ru_stime + seconds) + 5
+    for limit, value in ((resource.RLIMIT_AS, _MAX_BYTES), (resource.RLIMIT_CPU, most)):
+        _, hard = resource.getrlimit(limit)
+        with suppress(ValueError, OSError):
+            resource.setrlimit(limit, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
+
+
+def _serve() -> None:
+    orders = sys.stdin.buffer
+    answers = io.FileIO(os.dup(1), "wb")
+    # What a library prints is no answer.
+    os.dup2(2, 1)
+    for order in _orders(orders):
+        _limit(order.seconds)
+        answer = _done(order)
+        whole = memoryview(_SIZE.pack(len(answer)) + answer)
+        while whole:
+            whole = whole[answers.write(whole) or 0 :]
+
+
+if __name__ == "__main__":
+    _serve()
