@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from zeus_runtime.agent.inventory import Opened, Stock
-    from zeus_runtime.agent.plan import Plan, PlannedTool
+    from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.agent.planned_tools import PlannedTool
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plugins import Plugin
     from zeus_runtime.tools import Connection, Toolset
@@ -163,7 +164,7 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
     from zeus_runtime.agent.inventory import Opened
     from zeus_runtime.agent.opening import OpenToolsets
     from zeus_runtime.agent.outfitting import equipment_of
-    from zeus_runtime.agent.plan import PlannedTool
+    from zeus_runtime.agent.planned_tools import PlannedTool
     from zeus_runtime.tools import showing
 
     known = {each.tool.name: each for each in plan.tools}
