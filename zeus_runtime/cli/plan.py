@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zeus_runtime.cli.options import config_argument, env_option, mode_option, read_config, set_option
+from zeus_runtime.cli.options import (
+    ConfigArgs,
+    bare_config_argument,
+    env_option,
+    gather_config,
+    mode_option,
+    read_config,
+    set_option,
+)
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
 
 if TYPE_CHECKING:
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
 
 
 @click.command("plan")
-@config_argument
+@bare_config_argument
 @click.option("--explain", metavar="PATH", help="Only where one value comes from, such as limits.max_steps.")
 @click.option("--prompt", is_flag=True, help="Only the system prompt, without what middlewares add in a run.")
 @mode_option
@@ -38,17 +46,16 @@ if TYPE_CHECKING:
     show_default=True,
     help="text for people, json for programs.",
 )
+@gather_config
 @click.pass_obj
 @click.pass_context
 def command(
     ctx: click.Context,
     process: Process,
-    config: str | None,
+    which: ConfigArgs,
     explain: str | None,
     prompt: bool,
     mode: Any,
-    env: str | None,
-    sets: tuple[str, ...],
     output: str,
 ) -> None:
     """Show exactly what will run and where each value comes from.
@@ -60,7 +67,7 @@ def command(
         raise click.UsageError("--explain, --prompt and --format json exclude each other", ctx)
     from zeus_runtime.agent.plan import make_plan
 
-    checked = read_config(process, config, env=env, sets=sets)
+    checked = read_config(process, which)
     redact = checked.document.redactor
     if explain is not None:
         answer(redact(_explained(ctx, checked, explain)))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from zeus_runtime.cli.options import MODES, config_argument, env_option, read_config, set_option
+from zeus_runtime.cli.options import MODES, ConfigArgs, config_argument, read_config
 from zeus_runtime.cli.streams import answer, as_json, complain
 
 if TYPE_CHECKING:
@@ -28,16 +28,12 @@ def command() -> None:
 
 @command.command("list")
 @config_argument
-@env_option
-@set_option
 @click.option("--connect", is_flag=True, help="Start the MCP servers and list their tools too.")
 @click.option("--json", "as_object", is_flag=True, help="JSON for programs, schemas included.")
 @click.pass_obj
 def list_tools(
     process: Process,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     connect: bool,
     as_object: bool,
 ) -> None:
@@ -54,7 +50,7 @@ def list_tools(
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.table import table
 
-    checked = read_config(process, config, env=env, sets=sets)
+    checked = read_config(process, which)
     plan = make_plan(checked)
     for off in plan.off:
         complain(f"off: {off.component} ({off.plugin}): {off.reason}")
