@@ -132,7 +132,8 @@ async def test_a_stream_of_sse_that_died_without_a_word_is_begun_anew_after_a_ca
             *(each for n in range(8) for each in (calling(call("far__add", str(n), left=n, right=1)), "done"))
         )
         async with agent(tmp_path, model, server) as running:
-            events = await play(running, "go")
+            with moved_by_hand():
+                events = await play(running, "go")
             assert results(events) == ["1"]
             silence()
             found = ""
