@@ -11,7 +11,7 @@ from zeus_runtime.cli.options import MODES, ConfigArgs, config_argument, read_co
 from zeus_runtime.cli.streams import answer, as_json, complain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from zeus_runtime.agent.inventory import Opened, Stock
     from zeus_runtime.agent.plan import Plan
@@ -46,7 +46,7 @@ def list_tools(
     """
     from dataclasses import asdict
 
-    from zeus_runtime.agent.inventory import Opened, inventory
+    from zeus_runtime.agent.inventory import inventory
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.table import table
 
@@ -54,11 +54,6 @@ def list_tools(
     plan = make_plan(checked)
     for off in plan.off:
         complain(f"off: {off.component} ({off.plugin}): {off.reason}")
-    made: dict[str, Toolset] = {each.name: each.create(plan.build) for each in plan.opens}
-    opened = Opened(
-        {name: toolset.status() for name, toolset in made.items()},
-        {name: toolset.accounts() for name, toolset in made.items()},
-    )
     tools: Sequence[PlannedTool] = plan.tools
     if connect and plan.opens:
         import asyncio
@@ -67,6 +62,8 @@ def list_tools(
 
         with prepared(process):
             tools, opened = asyncio.run(_connected(process, plan))
+    else:
+        opened = _opened({each.name: each.create(plan.build) for each in plan.opens})
     stocks = inventory(plan, checked.registry, tools, opened)
     connections = [each for status in opened.connections.values() for each in status]
     if as_object:
@@ -157,7 +154,6 @@ def _plugin_object(plugin: Plugin) -> dict[str, Any]:
 
 async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool], Opened]:
     """All tools in the order the model sees them, with the toolsets' where they are there, and how those are."""
-    from zeus_runtime.agent.inventory import Opened
     from zeus_runtime.agent.opening import OpenToolsets
     from zeus_runtime.agent.outfitting import equipment_of
     from zeus_runtime.agent.planned_tools import PlannedTool
@@ -179,13 +175,19 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
         ]
         for problem in equipment.refused:
             complain(process.redact(f"note: {problem}"), "yellow")
-        return tools, Opened(
-            {name: toolset.status() for name, toolset in opened.items()},
-            {name: toolset.accounts() for name, toolset in opened.items()},
-            started=True,
-        )
+        return tools, _opened(opened, started=True)
     finally:
         await toolsets.aclose()
+
+
+def _opened(toolsets: Mapping[str, Toolset], *, started: bool = False) -> Opened:
+    from zeus_runtime.agent.inventory import Opened
+
+    return Opened(
+        {name: toolset.status() for name, toolset in toolsets.items()},
+        {name: toolset.accounts() for name, toolset in toolsets.items()},
+        started=started,
+    )
 
 
 def _told(process: Process, connections: Sequence[Connection], *, connect: bool) -> str:

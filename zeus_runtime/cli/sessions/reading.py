@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,7 +19,8 @@ from zeus_runtime.cli.wording import call_line
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.cli.sessions.stored import Stored
+    from zeus_runtime.cli.sessions.stored import Message, Stored
+    from zeus_runtime.config.secrets import Redactor
     from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.thread_log import ThreadLog
 
@@ -72,32 +73,37 @@ def show_session(
     as_object: bool,
 ) -> None:
     """Print a session's conversation, whole, as it was before any context policy; the last used one by default."""
-    from zeus_runtime.cli.sessions.stored import conversation, decisions_as_json
+    from zeus_runtime.cli.sessions.stored import conversation
 
     checked, stored = _read(process, session, which)
     redact = checked.document.redactor
     shown = [each for each in stored.messages if whole or not each.set_aside]
     if as_object:
-        messages = [
-            {"seq": each.seq, **({"set_aside": True} if each.set_aside else {}), **each.payload}
-            for each in shown
-        ]
-        answer(
-            as_json(
-                {
-                    "session": stored.info.session,
-                    "state": stored.info.state,
-                    "messages": redact.json(messages),
-                    "parent": stored.info.parent or None,
-                    "children": [asdict(each) for each in stored.children],
-                    "approvals": redact.json(decisions_as_json(stored.approvals)),
-                }
-            )
-        )
+        answer(as_json(_object(stored, shown, redact)))
         return
     text = redact(conversation(shown, stored.approvals))
     answer(printable(text) if is_terminal(sys.stdout) else text)
-    hidden = len(stored.messages) - len(shown)
+    _tell_about(stored, len(stored.messages) - len(shown), redact)
+
+
+def _object(stored: Stored, shown: Sequence[Message], redact: Redactor) -> dict[str, Any]:
+    from zeus_runtime.cli.sessions.stored import decisions_as_json
+
+    messages = [
+        {"seq": each.seq, **({"set_aside": True} if each.set_aside else {}), **each.payload} for each in shown
+    ]
+    return {
+        "session": stored.info.session,
+        "state": stored.info.state,
+        "messages": redact.json(messages),
+        "parent": stored.info.parent or None,
+        "children": [asdict(each) for each in stored.children],
+        "approvals": redact.json(decisions_as_json(stored.approvals)),
+    }
+
+
+def _tell_about(stored: Stored, hidden: int, redact: Redactor) -> None:
+    """What is not part of the conversation: family, open questions, how to go on."""
     if hidden:
         complain(f"({hidden} message(s) set aside by a rollback: --all shows them)")
     if stored.info.parent:
