@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from zeus_runtime.cli.database_file import is_missing
 from zeus_runtime.cli.options import ConfigArgs, config_argument, read_owner
 from zeus_runtime.cli.streams import answer, as_json, complain
 
@@ -28,14 +29,13 @@ def show_current(process: Process, which: ConfigArgs, as_object: bool) -> None:
     import asyncio
 
     from zeus_runtime.cli.start import prepared
-    from zeus_runtime.store.database import sqlite_file, without_password
+    from zeus_runtime.store.database import without_password
     from zeus_runtime.store.schema import HEAD, state
 
     checked, _ = read_owner(process, which)
     url = checked.config.storage.url
-    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
     found = None
-    if file is None or file.exists():
+    if not is_missing(checked):
         with prepared(process):
             found = asyncio.run(_current(checked))
     if as_object:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from zeus_runtime.cli.database_file import file_of
 from zeus_runtime.cli.options import (
     ConfigArgs,
     bare_config_argument,
@@ -20,8 +21,6 @@ from zeus_runtime.cli.options import (
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.chosen import EmbeddingsInUse
     from zeus_runtime.agent.components import PlannedComponent
@@ -217,16 +216,10 @@ def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
     url, memory = plan.config.storage.url, plan.config.memory
     if not url.startswith("sqlite"):
         return None
-    file, stored = _sqlite_file(url, checked.directory), None
+    file, stored = file_of(url, checked.directory), None
     if file is not None and memory is not None:
         stored = stored_in_file(file, memory.user)
     return embeddings_in_use(checked, plan, stored)
-
-
-def _sqlite_file(url: str, directory: Path) -> Path | None:
-    """As ``store.database.sqlite_file``, which costs the import of SQLAlchemy."""
-    database = url.partition("://")[2].partition("?")[0].removeprefix("/")
-    return directory / database if database not in ("", ":memory:") else None
 
 
 def _object(checked: Checked, plan: Plan) -> dict[str, Any]:

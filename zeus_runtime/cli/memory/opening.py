@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from zeus_runtime.cli.database_file import is_missing
 from zeus_runtime.cli.options import ConfigArgs, read_owner
 
 if TYPE_CHECKING:
@@ -53,13 +54,10 @@ def with_memory(
 
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.start import prepared
-    from zeus_runtime.store.database import sqlite_file
 
     service = make_plan(checked).build.memory
     assert service is not None, "read_remembering saw to it"
-    url = checked.config.storage.url
-    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
-    if looks and file is not None and not file.exists():
+    if looks and is_missing(checked):
         return None
     memory = service.for_session(session) if session else service
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from zeus_runtime.cli.database_file import is_missing
 from zeus_runtime.cli.options import ConfigArgs, read_owner
 from zeus_runtime.cli.sessions.options import Age, config_option, json_option, sessions_argument, yes_option
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
@@ -228,12 +229,11 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[Keeper], Aw
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.errors import UsageError
-    from zeus_runtime.store.database import Database, sqlite_file
+    from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
 
     url = checked.config.storage.url
-    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
-    if file is not None and not file.exists():
+    if is_missing(checked):
         raise UsageError("there is no session yet", remedy=f"There is no database {url}.")
 
     async def run() -> T:
