@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from zeus_runtime.agent.checked import check
-from zeus_runtime.agent.conversation import history_of
 from zeus_runtime.agent.keeping import Pruned
 from zeus_runtime.agent.live import Live
 from zeus_runtime.agent.outcome import RunResult, result_of
@@ -17,6 +16,7 @@ from zeus_runtime.agent.outfitting import fresh_outfit
 from zeus_runtime.agent.plan import Plan, make_plan
 from zeus_runtime.agent.runner import Runner
 from zeus_runtime.agent.session import Compaction, new_session_id
+from zeus_runtime.agent.stored_thread import history_of
 from zeus_runtime.events import Event
 
 if TYPE_CHECKING:
