@@ -15,11 +15,10 @@ from langchain_core.messages import AIMessage, HumanMessage
 from tests.support.databases import SQLITE_URL, database_on
 from zeus_runtime.agent.conversation import Conversation
 from zeus_runtime.agent.keeping import Keeper
+from zeus_runtime.agent.stored_thread import read_thread
 from zeus_runtime.context import DropBefore, Evict, fold
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.line import edits_aside, line_of
-from zeus_runtime.store.rollbacks import rollbacks
 from zeus_runtime.store.thread_log import ThreadLog
 
 SESSION = "session_law"
@@ -44,16 +43,7 @@ class NoCheckpoints:
 async def conversation(log: ThreadLog) -> Conversation:
     """As a run opens it."""
     thread = await log.find(SESSION)
-    made = await rollbacks(log, thread)
-    edits = await log.edit_entries(thread)
-    return Conversation(
-        log,
-        thread,
-        await log.read(thread),
-        [payload for _, _, payload in edits],
-        line=line_of(made),
-        edits_aside=edits_aside(made, [(number, at) for number, at, _ in edits]),
-    )
+    return Conversation(log, thread, await read_thread(log, thread))
 
 
 class Model:

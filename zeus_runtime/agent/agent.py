@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.checked import check
-from zeus_runtime.agent.conversation import history_of
-from zeus_runtime.agent.delegating import Delegating, Ground
-from zeus_runtime.agent.keeping import Keeper, Pruned
-from zeus_runtime.agent.live import HeldOpen, Live
+from zeus_runtime.agent.keeping import Pruned
+from zeus_runtime.agent.live import Live
 from zeus_runtime.agent.outcome import RunResult, result_of
 from zeus_runtime.agent.outfitting import fresh_outfit
 from zeus_runtime.agent.plan import Plan, make_plan
-from zeus_runtime.agent.redaction import redacted
-from zeus_runtime.agent.references import brought_along, pictures_left_out
-from zeus_runtime.agent.running import Running
-from zeus_runtime.agent.session import Compaction, Session, new_session_id
-from zeus_runtime.errors import UsageError
-from zeus_runtime.events import Event, Notice
-from zeus_runtime.plugins import Observers
+from zeus_runtime.agent.runner import Runner
+from zeus_runtime.agent.session import Compaction, new_session_id
+from zeus_runtime.agent.stored_thread import history_of
+from zeus_runtime.events import Event
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
     from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.outfit import Outfit
     from zeus_runtime.config.model import Mode, Retention
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.listing import SessionInfo
-    from zeus_runtime.store.thread_log import ThreadLog
-    from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools import Connection, Tool, Toolset
     from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
 
@@ -49,9 +39,7 @@ class Agent:
     def __init__(self, checked: Checked, plan: Plan, *, model: Model | None = None) -> None:
         self._checked = checked
         self._plan = plan
-        self._held = HeldOpen(plan, model)
-        self._cassette: Path | None = None
-        self._running = Running()
+        self._runner = Runner(checked, plan, model)
 
     @classmethod
     def from_config(
@@ -137,7 +125,7 @@ class Agent:
             approvals: who is asked what needs approval. Without anybody, or where that gives no answer, the run ends
                 with the code ``approval_needed``; ``decide`` and ``resume`` go on.
         """
-        return self._events(prompt, session, approvals, attachments)
+        return self._runner.events(prompt, session, approvals, attachments)
 
     def resume(
         self, session: str, *, approvals: ApprovalChannel | None = None
@@ -150,7 +138,7 @@ class Agent:
         Raises:
             UsageError: there is no such session. (That nothing is left to take up comes as a ``RunFailed``.)
         """
-        return self._events(None, session, approvals)
+        return self._runner.events(None, session, approvals)
 
     async def pending_approvals(self, session: str | None = None) -> Sequence[PendingApproval]:
         """What nobody has decided yet, the oldest first: of a session and its sub-agents, or of the whole database."""
@@ -182,7 +170,7 @@ class Agent:
         Returns:
             whether something ran.
         """
-        return self._running.cancel(session)
+        return self._runner.running.cancel(session)
 
     @contextmanager
     def record(self, path: str | Path) -> Iterator[None]:
@@ -190,11 +178,11 @@ class Agent:
 
         Replay it with ``model: {replay: {cassette: PATH}}``.
         """
-        former, self._cassette = self._cassette, self._plan.build.directory / path
+        former, self._runner.cassette = self._runner.cassette, self._plan.build.directory / path
         try:
             yield
         finally:
-            self._cassette = former
+            self._runner.cassette = former
 
     async def sessions(self, *, limit: int | None = None) -> Sequence[SessionInfo]:
         """The sessions of this agent's database, last used first."""
@@ -224,16 +212,7 @@ class Agent:
         Raises:
             UsageError: there is no such session, it has no messages, or it is running.
         """
-        live = await self._open()
-        thread = await live.log.find(session)
-        self._running.refuse(session)
-        emit = self._emitter(lambda _event: None)
-        outfit = await self._outfit(live, session, emit, None)
-        give_back = await live.database.claim(session)
-        try:
-            return await self._session(live, thread).compact(self._plan.mode, outfit, emit)
-        finally:
-            give_back()
+        return await self._runner.compact(session)
 
     async def rollback(self, session: str, *, to: int, before: bool = False) -> int:
         """Go back to an earlier message of the user's; what came after it is set aside, and stays in the database.
@@ -250,7 +229,7 @@ class Agent:
         Raises:
             UsageError: there is no such session or message, or nothing after it, or the session is running.
         """
-        return await self._keeper(await self._open()).roll_back(session, to, before=before)
+        return await (await self._runner.keeper()).roll_back(session, to, before=before)
 
     async def archive(self, session: str) -> bool:
         """Pack a session's messages, edits and ledger away; its checkpoints go. False if it was archived already.
@@ -258,9 +237,9 @@ class Agent:
         Raises:
             UsageError: there is no such session, or it is running.
         """
-        live = await self._open()
-        done = await self._keeper(live).archive(session)
-        await live.database.compact()
+        keeper = await self._runner.keeper()
+        done = await keeper.archive(session)
+        await keeper.log.database.compact()
         return done
 
     async def restore(self, session: str) -> bool:
@@ -270,9 +249,9 @@ class Agent:
             UsageError: there is no such session, or it is running.
             RunError: its archive is damaged.
         """
-        live = await self._open()
-        done = await self._keeper(live).restore(session)
-        await live.database.compact()
+        keeper = await self._runner.keeper()
+        done = await keeper.restore(session)
+        await keeper.log.database.compact()
         return done
 
     async def prune(
@@ -287,7 +266,7 @@ class Agent:
         """
         config = self._plan.config
         agent = None if every_agent else config.name
-        keeper = self._keeper(await self._open())
+        keeper = await self._runner.keeper()
         return await keeper.prune(retention or config.retention, agent=agent, dry_run=dry_run)
 
     async def delete_session(self, session: str) -> None:
@@ -296,14 +275,13 @@ class Agent:
         Raises:
             UsageError: there is no such session, or it is running.
         """
-        live = await self._open()
-        await self._keeper(live).delete(session)
-        await live.database.compact()
+        keeper = await self._runner.keeper()
+        await keeper.delete(session)
+        await keeper.log.database.compact()
 
     async def aclose(self) -> None:
         """Cancel what runs and close the stores."""
-        await self._running.aclose()
-        await self._held.aclose()
+        await self._runner.aclose()
 
     async def __aenter__(self) -> Self:
         return self
@@ -326,117 +304,5 @@ class Agent:
         model = live.model_of(self._plan)
         return fresh_outfit(self._plan, model, new_session_id(), opened=opened).equipment.tools
 
-    async def _events(
-        self,
-        prompt: str | None,
-        session: str | None,
-        approvals: ApprovalChannel | None,
-        attachments: Sequence[str | Path] = (),
-    ) -> AsyncGenerator[Event, None]:
-        _refuse_broken_text(prompt or "")
-        references = await brought_along(self._plan, prompt, attachments)
-        live = await self._open()
-        name = session or new_session_id()
-        events: asyncio.Queue[Event | None] = asyncio.Queue()
-        emit = self._emitter(events.put_nowait)
-        outfit = await self._outfit(live, name, emit, approvals)
-        if session is None:
-            thread = await live.log.open(name, agent=self._plan.config.name, title=prompt or "")
-        else:
-            thread = await live.log.find(session)
-            await _refuse_sub_agents(live.log, thread)
-        self._running.refuse(name)
-        give_back = await live.database.claim(name)
-        for notice in self._plan.notices:
-            emit(notice)
-        for each in references:
-            if each.problem:
-                emit(Notice("reference", f"@{each.path}: {each.problem}"))
-        for picture, why in pictures_left_out(references, self._plan.profile):
-            emit(Notice("picture_not_shown", f"{picture.label} is not shown to the model: {why}."))
-
-        async def work() -> None:
-            with live.toolsets_of(self._plan).telling(emit):
-                started = self._session(live, thread)
-                await started.run(prompt, self._plan.mode, outfit, emit, references=references)
-
-        running = self._running.events(name, work, events, emit=emit, ended=give_back)
-        async with aclosing(running):
-            async for event in running:
-                yield event
-
-    def _session(self, live: Live, thread: Thread) -> Session:
-        config = self._plan.config
-
-        async def upkeep() -> None:
-            await self._keeper(live).keep(config.retention, agent=config.name, spare=thread.session)
-
-        return Session(
-            thread, log=live.log, database=live.database, saver=live.saver, graph=live.graph, upkeep=upkeep
-        )
-
-    async def _outfit(
-        self, live: Live, session: str, emit: Callable[[Event], None], channel: ApprovalChannel | None
-    ) -> Outfit:
-        redact = self._checked.document.redactor.json
-        desk = Desk(live.log, user=self._plan.config.user, redact=redact, emit=emit, channel=channel)
-        ground = Ground(
-            live.log,
-            live.database,
-            live.saver,
-            live.graph,
-            lambda plan: self._heard(live.model_of(plan)),
-            live.toolsets_of,
-        )
-        delegate = Delegating(ground, self._plan, session, desk)
-        opened = await live.toolsets_of(self._plan).opened()
-        model = self._heard(live.model_of(self._plan))
-        return fresh_outfit(self._plan, model, session, desk, delegate, opened)
-
-    def _keeper(self, live: Live) -> Keeper:
-        plan = self._plan.build
-        forget = (plan.sandboxes.remove,) if plan.sandboxes is not None else ()
-        return Keeper(live.log, live.saver, self._running.__contains__, plan.workspace, forget)
-
-    def _heard(self, model: Model) -> Model:
-        if self._cassette is None:
-            return model
-        from zeus_runtime.models.recorder import Recorder
-
-        return Recorder(model, self._cassette, self._checked.document.redactor)
-
-    def _emitter(self, put: Callable[[Event], None]) -> Callable[[Event], None]:
-        observers = Observers(self._checked.registry.observers)
-        redactor = self._checked.document.redactor
-
-        def emit(event: Event) -> None:
-            shown = redacted(event, redactor)
-            put(shown)
-            for notice in observers.notify(shown):
-                put(notice)
-
-        return emit
-
     async def _open(self) -> Live:
-        return await self._held.live()
-
-
-async def _refuse_sub_agents(log: ThreadLog, thread: Thread) -> None:
-    from zeus_runtime.store.family import parent_of
-
-    parent = await parent_of(log, thread)
-    if parent is not None:
-        raise UsageError(
-            f"the session {thread.session} works for {parent}",
-            remedy=f"Go on with {parent}; it takes this one up.",
-        )
-
-
-def _refuse_broken_text(prompt: str) -> None:
-    try:
-        prompt.encode()
-    except UnicodeEncodeError:
-        raise UsageError(
-            "the prompt is not UTF-8 text: it holds a lone surrogate",
-            remedy="Decode what it was read from as UTF-8.",
-        ) from None
+        return await self._runner.live()

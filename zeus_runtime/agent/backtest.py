@@ -17,6 +17,7 @@ from zeus_runtime.agent.middleware import Turn
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.outfitting import fresh_outfit
 from zeus_runtime.agent.run import Run
+from zeus_runtime.agent.stored_thread import StoredThread
 from zeus_runtime.context.edits import DropBefore, Edit, Pin, Summarize, edit_from_json
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.context.recordings import Recording
@@ -130,7 +131,7 @@ class _Player:
         conversation = Conversation(
             self._log,
             self._thread,
-            (),
+            StoredThread(),
             counter=outfit.counter,
             replayable=[tool.name for tool in outfit.equipment.tools if tool.replayable_result],
         )

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.references import KEY, Reference
+from zeus_runtime.agent.stored_thread import StoredThread
 from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.messages import from_payload, to_payload
 from zeus_runtime.models.pictures import Picture, kept_with, pictures_of
-from zeus_runtime.store.line import Line
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage, ToolMessage
 
     from zeus_runtime.context.tokens import Counter
-    from zeus_runtime.store.thread_log import LogEntry, StepEntry, ThreadLog
+    from zeus_runtime.store.thread_log import StepEntry, ThreadLog
     from zeus_runtime.store.threads import Thread
 
 _NOTHING = Pin("", "unreadable or set aside", 0)
@@ -39,11 +39,7 @@ class Conversation:
 
     Args:
         log, thread: where the messages are.
-        entries: those that are there.
-        edits: the payloads of the admitted edits, in order.
-        line: which of the entries are part of the conversation; all by default.
-        edits_aside: the numbers of the edits that a rollback set aside.
-        last_step: the ledger's last entry, where there is one.
+        stored: those that are there.
         counter: counts tokens.
         replayable: names of tools whose results can be fetched again.
 
@@ -55,18 +51,14 @@ class Conversation:
         self,
         log: ThreadLog,
         thread: Thread,
-        entries: Sequence[LogEntry],
-        edits: Sequence[str] = (),
+        stored: StoredThread,
         *,
-        line: Line | None = None,
-        edits_aside: Container[int] = (),
-        last_step: Step | None = None,
         counter: Counter | None = None,
         replayable: Iterable[str] = (),
     ) -> None:
         self._log = log
         self._thread = thread
-        self._places = line or Line()
+        self._places = stored.line
         self._line: list[BaseMessage] = []
         self._ahead: dict[int, BaseMessage] = {}
         self._ids: dict[int, str] = {}
@@ -74,15 +66,15 @@ class Conversation:
         self._state: dict[str, Any] = {}
         self.problems: list[str] = []
         self._edits = [
-            _NOTHING if number in edits_aside else self._edit(number, text)
-            for number, text in enumerate(edits, 1)
+            _NOTHING if number in stored.edits_aside else self._edit(number, text)
+            for number, text in enumerate(stored.edits, 1)
         ]
         self._counter = counter
         self._replayable = frozenset(replayable)
         self._view: View | None = None
-        self.last_step = last_step
+        self.last_step = stored.last_step
         self._texts: set[str] = set()
-        for entry in entries:
+        for entry in stored.entries:
             if (place := self._places.place(entry.seq)) is not None:
                 self._take(place, entry.id, from_payload(json.loads(entry.payload)), entry.created_ms)
 
@@ -310,20 +302,3 @@ def tool_message(
         artifact=artifact,
         additional_kwargs=kept_with(pictures),
     )
-
-
-async def history_of(log: ThreadLog, thread: Thread, *, whole: bool) -> Sequence[BaseMessage]:
-    """Every message of a thread's conversation, untouched by any context policy.
-
-    Args:
-        whole: those that a rollback set aside too.
-    """
-    from zeus_runtime.store.line import line_of
-    from zeus_runtime.store.rollbacks import rollbacks
-
-    line = line_of(() if whole else await rollbacks(log, thread))
-    return [
-        from_payload(json.loads(entry.payload))
-        for entry in await log.read(thread)
-        if line.place(entry.seq) is not None
-    ]

@@ -1,14 +1,16 @@
-"""Giving work to a sub-agent: a session of its own that is found again, and what comes back from it."""
+"""Giving work to a sub-agent: a session of its own, which is found again and run until it ends."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.approvals import Desk
+from zeus_runtime.agent.errand import Errand, handed_down, with_handles
+from zeus_runtime.agent.evidence import errand_result
 from zeus_runtime.agent.outfitting import fresh_outfit
 from zeus_runtime.agent.redaction import redacted
 from zeus_runtime.agent.session import Session
@@ -27,56 +29,17 @@ from zeus_runtime.tools.approval import ApprovalPending
 from zeus_runtime.tools.paths import WorkspaceError
 
 if TYPE_CHECKING:
-    from langchain_core.messages import BaseMessage
     from langgraph.checkpoint.base import BaseCheckpointSaver
     from langgraph.graph.state import CompiledStateGraph
 
-    from zeus_runtime.agent.meter import Meter
     from zeus_runtime.agent.opening import OpenToolsets
     from zeus_runtime.agent.plan import Plan
     from zeus_runtime.agent.subagents import PlannedAgent
     from zeus_runtime.config.model import SubAgent
-    from zeus_runtime.context import View
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
-    from zeus_runtime.tools.clock import Clock
-
-
-@dataclass(frozen=True)
-class Errand:
-    """What a call gives to do.
-
-    Args:
-        agent: whom.
-        prompt: what.
-        description: in a few words.
-        handles: files whose text a slice is given.
-        call_id, place, run_id: the call.
-        view: what the parent's model was sent last.
-        meter: where what it uses counts too.
-        emit: where its events go.
-        clock: its time limit.
-    """
-
-    agent: str
-    prompt: str
-    description: str
-    handles: tuple[str, ...]
-    call_id: str
-    place: int
-    run_id: str
-    view: Callable[[], View]
-    meter: Meter
-    emit: Callable[[Event], None]
-    clock: Clock
-
-
-_LARGEST_HANDLE: Final = 4_000_000
-"""Bytes of one handle."""
-
-Delegate: TypeAlias = Callable[[Errand], Awaitable[ToolResult]]
 
 
 @dataclass(frozen=True)
@@ -238,7 +201,7 @@ class Delegating:
             await log.append(thread, seq, f"given.{seq}", payload)
 
     async def _told(self, planned: PlannedAgent, thread: Thread, ending: Event | None) -> ToolResult:
-        """The result of the call: the answer, and by what it can be checked."""
+        """The result of the call, from what the sub-agent's log and ledger say."""
         from zeus_runtime.models.messages import from_payload
 
         log = self.ground.log
@@ -248,99 +211,7 @@ class Delegating:
             if not entry.id.startswith("given.")
         ]
         steps = [Step.from_json(entry.payload) for entry in await log.steps(thread)]
-        writing = {each.tool.name for each in planned.plan.tools if each.tool.access == "write"}
-        evidence = {
-            "agent": planned.name,
-            "session": thread.session,
-            "steps": sum(step.usage is not None or not step.error for step in steps),
-            "prompt_tokens": sum(step.usage.input_tokens for step in steps if step.usage is not None),
-            "completion_tokens": sum(step.usage.output_tokens for step in steps if step.usage is not None),
-            "cost_usd": _sum([cost for step in steps for cost in (step.cost_usd, step.policy_cost_usd)]),
-            "files": files_written(messages, writing),
-        }
-        is_answered = bool(messages) and messages[-1].type == "ai"
-        nothing_left = isinstance(ending, RunFailed) and ending.code == "usage" and is_answered
-        if isinstance(ending, RunFailed) and not nothing_left:
-            text = f"The agent {planned.name} did not finish its work ({ending.code}): {ending.message}"
-            return ToolResult(f"{text}\n\n{_line(evidence)}", is_error=True, artifact=evidence)
-        from zeus_runtime.models.content import text_of
-
-        answer = text_of(messages[-1]) if is_answered else ""
-        return ToolResult(f"{answer or '(it gave no answer)'}\n\n{_line(evidence)}", artifact=evidence)
-
-
-def with_handles(errand: Errand, plan: Plan, budget_tokens: int | None) -> tuple[str, int | None]:
-    """The prompt with the text of each handle, as long as that fits the budget, and what of that is left.
-
-    Raises:
-        WorkspaceError: one cannot be read.
-    """
-    parts, left = [errand.prompt], budget_tokens
-    for handle in errand.handles:
-        text = plan.build.workspace.read(handle, max_bytes=_LARGEST_HANDLE).decode("utf-8", "replace")
-        tokens = plan.token_counter.text(text)
-        if left is not None and tokens > left:
-            parts.append(
-                f"({handle} is {tokens:,} tokens, which is more than you can be given: read it yourself.)"
-            )
-            continue
-        left = None if left is None else left - tokens
-        parts.append(f'<file path="{handle}">\n{text}\n</file>')
-    return "\n\n".join(parts), left
-
-
-def handed_down(view: View, *, last: int | None, budget_tokens: int | None) -> list[BaseMessage]:
-    """The newest messages of a view that fit, beginning with one that is no result of a call that is missing.
-
-    Args:
-        last: how many at most; None for all.
-        budget_tokens: what they may take together; None for whatever they take.
-    """
-    items = list(view.items())
-    start, tokens = len(items), 0
-    while start > 0 and (last is None or len(items) - start < last):
-        tokens += items[start - 1].tokens
-        if budget_tokens is not None and tokens > budget_tokens:
-            break
-        start -= 1
-    while start < len(items) and items[start].message.type == "tool":
-        start += 1
-    return [item.message for item in items[start:]]
-
-
-def files_written(messages: Sequence[BaseMessage], writing: set[str]) -> list[str]:
-    """The paths that successful calls of tools that write were given, each once, in order."""
-    from zeus_runtime.models.content import calls_of
-
-    failed = {
-        getattr(message, "tool_call_id", "")
-        for message in messages
-        if message.type == "tool" and getattr(message, "status", "") == "error"
-    }
-    found = [
-        value
-        for message in messages
-        if message.type == "ai"
-        for call in calls_of(message)
-        if call["name"] in writing and call["id"] not in failed and isinstance(call["args"], dict)
-        for name, value in call["args"].items()
-        if name in ("path", "file_path") and isinstance(value, str)
-    ]
-    return list(dict.fromkeys(found))
-
-
-def _line(evidence: Mapping[str, Any]) -> str:
-    """``[researcher · session_… · 3 steps · $0.0120 · wrote /notes.md]``."""
-    steps, cost, files = evidence["steps"], evidence["cost_usd"], evidence["files"]
-    parts = [evidence["agent"], evidence["session"], f"{steps} {'step' if steps == 1 else 'steps'}"]
-    parts += [f"${cost:.4f}"] if cost is not None else []
-    parts += [f"wrote {', '.join(files)}"] if files else []
-    return f"[{' · '.join(parts)}]"
-
-
-def _sum(costs: Sequence[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if known else None
+        return errand_result(planned, thread.session, ending, messages, steps)
 
 
 async def _nothing() -> None: ...

@@ -11,7 +11,8 @@ from zeus_runtime.tools import visible
 from zeus_runtime.tools.modes import MODE_TABLE
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.plan import Plan, PlannedTool
+    from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.agent.planned_tools import PlannedTool
     from zeus_runtime.plugins import Kind, Plugin, Registered, Registry
     from zeus_runtime.tools import Account, Connection
 

@@ -16,7 +16,7 @@ from zeus_runtime.models.profiles import ModelProfile
 from zeus_runtime.prompt import Section
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.delegating import Delegate
+    from zeus_runtime.agent.errand import Delegate
     from zeus_runtime.config import Limits
     from zeus_runtime.context.fixed import ToolCounts
     from zeus_runtime.context.tokens import Counter

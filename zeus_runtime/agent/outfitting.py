@@ -18,7 +18,7 @@ from zeus_runtime.tools import Tool
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.build import Build
-    from zeus_runtime.agent.delegating import Delegate
+    from zeus_runtime.agent.errand import Delegate
     from zeus_runtime.agent.middleware import Middleware
     from zeus_runtime.agent.plan import Plan
     from zeus_runtime.config import Ref

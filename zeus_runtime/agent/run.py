@@ -216,7 +216,7 @@ class Run:
         description: str,
         handles: Sequence[str],
     ) -> ToolResult:
-        from zeus_runtime.agent.delegating import Errand
+        from zeus_runtime.agent.errand import Errand
 
         assert self._outfit.delegate is not None, "no tool is called in a simulation"
         return await self._outfit.delegate(

@@ -1,25 +1,39 @@
-"""What is wrong with a config's MCP servers and connectors, each problem with its place."""
+"""A config's MCP servers and connectors: what is wrong with them, and the tool component that they bring along."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from zeus_runtime.agent.components import planned_component
 from zeus_runtime.config import ConfigError
-from zeus_runtime.config.mcp import server_problems
+from zeus_runtime.config.mcp import Connectors, server_problems
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.components import PlannedComponent
 
 IMPLIED: Final = "mcp"
 """The tool component that ``mcpServers`` and ``connectors`` bring along."""
 
 
-def refuse_servers(checked: Checked) -> None:
-    """Check ``mcpServers`` and ``connectors``.
+def implied_component(checked: Checked) -> tuple[PlannedComponent, ...]:
+    """The component of the MCP servers, where there are some and ``tools`` does not place it.
 
     Raises:
-        ConfigError: with every problem.
+        ConfigError: something is wrong with the servers.
     """
+    from zeus_runtime.config import Ref
+
+    config = checked.config
+    if not (config.mcp_servers or config.connectors != Connectors()):
+        return ()
+    _refuse_servers(checked)
+    if any(ref.name == IMPLIED for ref in config.tools):
+        return ()
+    return (planned_component(checked, "tool", Ref(IMPLIED), ("mcpServers",)),)
+
+
+def _refuse_servers(checked: Checked) -> None:
     config = checked.config
     problems = [
         checked.diagnostic(

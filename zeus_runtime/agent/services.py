@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.components import PlannedComponent, inner_component, planned_component
+from zeus_runtime.agent.sandboxes import Sandboxes
+from zeus_runtime.agent.workspace import planned_workspace
 from zeus_runtime.config import ConfigError
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.models.profiles import lookup
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.build import Build
     from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.config import Ref
+    from zeus_runtime.config import Config, Ref
     from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.embedding import Embedder
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.interface import Model
+    from zeus_runtime.models.profiles import ModelProfile
     from zeus_runtime.tools.sandbox import SandboxBackend
 
 
@@ -25,6 +30,39 @@ class PlannedMemory:
 
     embeddings: PlannedComponent
     vector_store: PlannedComponent
+
+
+def equipped(checked: Checked, config: Config, profile: ModelProfile, memory: PlannedMemory | None) -> Build:
+    """What the components of a plan are created with.
+
+    Args:
+        checked: what the plan is made of.
+        config: its config, in the mode it runs in.
+        profile: the model's limits and prices.
+        memory: what long-term memory works with.
+
+    Raises:
+        ConfigError: the workspace is not there, or a threshold of the memory does not fit.
+    """
+    bare = Build(
+        config=config,
+        directory=checked.directory,
+        homes=checked.homes,
+        environ=checked.environ,
+        profile=profile,
+        workspace=planned_workspace(checked),
+        profile_of=lambda name: lookup(
+            name, overrides=config.profiles, homes=checked.homes, table=checked.model_table()
+        ),
+    )
+    return replace(
+        bare,
+        open_model=lambda ref: _model(checked, bare, ref),
+        memory=None if memory is None else _memory_service(checked, memory, bare),
+        open_component=lambda kind, ref: inner_component(checked, kind, ref, bare),
+        sandboxes=Sandboxes(lambda ref: _sandbox_backend(checked, bare, ref)),
+        knowledge=knowledge_service(checked, bare) if config.knowledge else None,
+    )
 
 
 def planned_memory(checked: Checked) -> PlannedMemory | None:
@@ -52,7 +90,7 @@ def _vectors_beside(url: str) -> str:
     return "pgvector" if url.startswith("postgres") else "sqlite"
 
 
-def memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> MemoryService:
+def _memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> MemoryService:
     """Long-term memory on behalf of the config's user and project; it opens itself at first use."""
     from zeus_runtime.memory.items import Caller, MemorySettingError, MemorySettings
     from zeus_runtime.memory.opened import MemorySource
@@ -116,7 +154,7 @@ def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
     )
 
 
-def opened_model(checked: Checked, build: Build, ref: str | Ref) -> Model:
+def _model(checked: Checked, build: Build, ref: str | Ref) -> Model:
     """Another model from its name or Ref, with retry around it."""
     from zeus_runtime.config import Ref
     from zeus_runtime.models.retry import with_retry
@@ -126,7 +164,7 @@ def opened_model(checked: Checked, build: Build, ref: str | Ref) -> Model:
     return with_retry(model, build.config.retry)
 
 
-def sandbox_backend(checked: Checked, build: Build, ref: Ref) -> SandboxBackend:
+def _sandbox_backend(checked: Checked, build: Build, ref: Ref) -> SandboxBackend:
     """The sandbox backend that a tool's option names."""
     made: SandboxBackend = inner_component(checked, "sandbox", ref, build)
     return made

@@ -19,6 +19,7 @@ from zeus_runtime.agent.middleware import Sources, Turn
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.references import KEY, Reference, pictures_shown
 from zeus_runtime.agent.run import Run
+from zeus_runtime.agent.stored_thread import read_thread
 from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.archive import Archive
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.snapshots import Reason
-    from zeus_runtime.store.thread_log import StepEntry, ThreadLog
+    from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
 
 _log = logging.getLogger(__name__)
@@ -59,16 +60,6 @@ class Compaction:
     messages_before: int
     messages_after: int
     decisions: tuple[Decision, ...]
-
-
-def last_step(entries: Sequence[StepEntry]) -> Step | None:
-    """The last of the ledger's entries; one that cannot be read keeps its number and says nothing else."""
-    if not entries:
-        return None
-    try:
-        return Step.from_json(entries[-1].payload)
-    except ValueError:
-        return Step(number=entries[-1].number, run_id="", cursor=entries[-1].seq, edits=0)
 
 
 class Session:
@@ -202,21 +193,12 @@ class Session:
         return {name: json.loads(texts[digest]) for name, digest in digests.items() if digest in texts}
 
     async def _conversation(self, outfit: Outfit) -> Conversation:
-        from zeus_runtime.store.line import edits_aside, line_of
-        from zeus_runtime.store.rollbacks import rollbacks
-
-        steps = await self._log.steps(self._thread, last=True)
-        made = await rollbacks(self._log, self._thread)
-        self._branch = len(made)
-        edits = await self._log.edit_entries(self._thread)
+        stored = await read_thread(self._log, self._thread)
+        self._branch = stored.rollbacks
         return Conversation(
             self._log,
             self._thread,
-            await self._log.read(self._thread),
-            [payload for _, _, payload in edits],
-            line=line_of(made),
-            edits_aside=edits_aside(made, [(number, at) for number, at, _ in edits]),
-            last_step=last_step(steps),
+            stored,
             counter=outfit.counter,
             replayable=[tool.name for tool in outfit.equipment.tools if tool.replayable_result],
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zeus_runtime.cli.log import with_log
-from zeus_runtime.cli.options import env_option, read_owner, set_option
+from zeus_runtime.cli.options import ConfigArgs, read_owner
 from zeus_runtime.cli.sessions.options import config_option, json_option
 from zeus_runtime.cli.streams import answer, as_json, complain
 from zeus_runtime.tools.approval import STRICTNESS
@@ -26,17 +26,13 @@ if TYPE_CHECKING:
 @click.argument("chosen", required=False, metavar="[MODE]", type=click.Choice([*STRICTNESS, "config"]))
 @click.option("--user", metavar="NAME", help="Whose choice; the config's memory.user by default, else local.")
 @config_option
-@env_option
-@set_option
 @json_option
 @click.pass_obj
 def mode(
     process: Process,
     chosen: str | None,
     user: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     as_object: bool,
 ) -> None:
     """Show or choose how often the user is asked where no rule of the YAML's `approve` fits.
@@ -53,7 +49,7 @@ def mode(
     from zeus_runtime.errors import UsageError
     from zeus_runtime.store.approvals import store_mode, stored_mode
 
-    checked, _ = read_owner(process, config, env=env, sets=sets)
+    checked, _ = read_owner(process, which)
     whose = user or checked.config.user
     known = _modes(checked)
     if not known:

@@ -10,7 +10,7 @@ import click
 
 from zeus_runtime.cli.approval_mode import mode
 from zeus_runtime.cli.log import with_log
-from zeus_runtime.cli.options import Decorator, env_option, read_owner, set_option
+from zeus_runtime.cli.options import ConfigArgs, Decorator, read_owner
 from zeus_runtime.cli.sessions.options import config_option, json_option
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
 
@@ -31,16 +31,12 @@ def command() -> None:
 @command.command("pending")
 @click.argument("session", required=False)
 @config_option
-@env_option
-@set_option
 @json_option
 @click.pass_obj
 def list_pending(
     process: Process,
     session: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     as_object: bool,
 ) -> None:
     """List the calls that wait for a decision, the oldest first; `zeus resume SESSION --decide` decides."""
@@ -48,7 +44,7 @@ def list_pending(
     from zeus_runtime.cli.wording import call_line
     from zeus_runtime.store.approvals import open_approvals
 
-    checked, _ = read_owner(process, config, env=env, sets=sets)
+    checked, _ = read_owner(process, which)
     found = with_log(process, checked, lambda log: open_approvals(log, session)) or []
     redact = checked.document.redactor
     if as_object:
@@ -73,23 +69,19 @@ def list_pending(
 @command.command("list")
 @user_option
 @config_option
-@env_option
-@set_option
 @json_option
 @click.pass_obj
 def list_allowed(
     process: Process,
     user: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     as_object: bool,
 ) -> None:
     """List the tools that the user is never asked about."""
     from zeus_runtime.cli.table import table
     from zeus_runtime.store.approvals import allowlist
 
-    checked, _ = read_owner(process, config, env=env, sets=sets)
+    checked, _ = read_owner(process, which)
     whose = user or checked.config.user
     found = with_log(process, checked, lambda log: allowlist(log, whose)) or []
     if as_object:
@@ -105,16 +97,12 @@ def list_allowed(
 @click.argument("tools", nargs=-1, required=True, metavar="TOOL...")
 @user_option
 @config_option
-@env_option
-@set_option
 @click.pass_obj
 def allow_tools(
     process: Process,
     tools: tuple[str, ...],
     user: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
 ) -> None:
     """Never ask the user about these tools again, where the YAML's `approve` has mode allowlist and no rule fits."""
     from zeus_runtime.agent.plan import make_plan
@@ -122,7 +110,7 @@ def allow_tools(
     from zeus_runtime.plugins.suggestion import did_you_mean
     from zeus_runtime.store.approvals import allow
 
-    checked, own = read_owner(process, config, env=env, sets=sets)
+    checked, own = read_owner(process, which)
     known = [each.tool.name for each in make_plan(checked).tools] if own else []
     for tool in tools if own else ():
         if tool not in known:
@@ -144,22 +132,18 @@ def allow_tools(
 @click.argument("tools", nargs=-1, required=True, metavar="TOOL...")
 @user_option
 @config_option
-@env_option
-@set_option
 @click.pass_obj
 def revoke_tools(
     process: Process,
     tools: tuple[str, ...],
     user: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
 ) -> None:
     """Take tools off the user's allowlist."""
     from zeus_runtime.errors import UsageError
     from zeus_runtime.store.approvals import revoke
 
-    checked, _ = read_owner(process, config, env=env, sets=sets)
+    checked, _ = read_owner(process, which)
     whose = user or checked.config.user
 
     async def work(log: ThreadLog) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zeus_runtime.cli.options import config_argument, env_option, read_config, set_option
+from zeus_runtime.cli.options import ConfigArgs, config_argument, read_config
 from zeus_runtime.cli.streams import answer, as_json, complain
 
 if TYPE_CHECKING:
@@ -26,19 +26,15 @@ def command() -> None:
 
 @command.command("status")
 @config_argument
-@env_option
-@set_option
 @click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
 @click.pass_obj
-def status(
-    process: Process, config: str | None, env: str | None, sets: tuple[str, ...], as_object: bool
-) -> None:
+def status(process: Process, which: ConfigArgs, as_object: bool) -> None:
     """Show the accounts that a config's tools need, and which are authorised."""
     from dataclasses import asdict
 
     from zeus_runtime.cli.table import table
 
-    found = [account for _, account in _accounts(process, config, env, sets)]
+    found = [account for _, account in _accounts(process, which)]
     if as_object:
         answer(as_json([asdict(account) for account in found]))
     elif not found:
@@ -56,13 +52,9 @@ def status(
 @command.command("login")
 @click.argument("name")
 @config_argument
-@env_option
-@set_option
 @click.option("--no-browser", is_flag=True, help="Only print the address, open no browser.")
 @click.pass_obj
-def login(
-    process: Process, name: str, config: str | None, env: str | None, sets: tuple[str, ...], no_browser: bool
-) -> None:
+def login(process: Process, name: str, which: ConfigArgs, no_browser: bool) -> None:
     """Authorise the account NAME in a browser.
 
     The address to open is printed, and the browser comes back to a port of this machine. The right is kept encrypted
@@ -70,7 +62,7 @@ def login(
     """
     import asyncio
 
-    toolset = _toolset(_accounts(process, config, env, sets), name)
+    toolset = _toolset(_accounts(process, which), name)
 
     def show(url: str) -> None:
         complain(f"open this address to authorise {name!r}:\n  {url}")
@@ -86,24 +78,20 @@ def login(
 @command.command("logout")
 @click.argument("name")
 @config_argument
-@env_option
-@set_option
 @click.pass_obj
-def logout(process: Process, name: str, config: str | None, env: str | None, sets: tuple[str, ...]) -> None:
+def logout(process: Process, name: str, which: ConfigArgs) -> None:
     """Take the right of the account NAME back at its provider, and forget it."""
     import asyncio
 
-    toolset = _toolset(_accounts(process, config, env, sets), name)
+    toolset = _toolset(_accounts(process, which), name)
     there_was_one = asyncio.run(toolset.log_out(name))
     answer(f"{name} is no longer authorised" if there_was_one else f"{name} was not authorised")
 
 
-def _accounts(
-    process: Process, config: str | None, env: str | None, sets: Sequence[str]
-) -> list[tuple[Toolset, Account]]:
+def _accounts(process: Process, which: ConfigArgs) -> list[tuple[Toolset, Account]]:
     from zeus_runtime.agent.plan import make_plan
 
-    plan = make_plan(read_config(process, config, env=env, sets=sets))
+    plan = make_plan(read_config(process, which))
     toolsets = [planned.create(plan.build) for planned in plan.opens]
     return [(toolset, account) for toolset in toolsets for account in toolset.accounts()]
 

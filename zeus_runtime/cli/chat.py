@@ -11,9 +11,11 @@ import click
 from zeus_runtime.cli.completion import complete_session
 from zeus_runtime.cli.options import (
     MODES,
+    ConfigArgs,
     attach_option,
-    config_argument,
+    bare_config_argument,
     env_option,
+    gather_config,
     mode_option,
     read_config,
     set_option,
@@ -48,7 +50,7 @@ LATEST: Final = 15
 
 
 @click.command("chat")
-@config_argument
+@bare_config_argument
 @click.option("--session", metavar="ID", shell_complete=complete_session, help="Go on with this session.")
 @click.option("-c", "--continue", "continues", is_flag=True, help="Go on with the agent's latest session.")
 @mode_option
@@ -56,17 +58,16 @@ LATEST: Final = 15
 @set_option
 @attach_option
 @click.option("-q", "--quiet", is_flag=True, help="Show the answers and errors only.")
+@gather_config
 @click.pass_obj
 @click.pass_context
 def command(
     ctx: click.Context,
     process: Process,
-    config: str | None,
+    which: ConfigArgs,
     session: str | None,
     continues: bool,
     mode: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
     attach: tuple[Path, ...],
     quiet: bool,
 ) -> None:
@@ -75,14 +76,12 @@ def command(
     Each line is a prompt; a line that ends with a backslash goes on in the next. /help shows the commands. Ctrl-C stops
     the answer; at the prompt, twice, it leaves. Lines may also be piped in, one prompt each.
     """
-    if config == "-":
+    if which.config == "-":
         raise click.UsageError("standard input is the conversation; give the config as a file", ctx)
     ctx.exit(
         converse(
             process,
-            config=config,
-            env=env,
-            sets=sets,
+            which,
             mode=mode,
             session=session,
             continues=continues,
@@ -94,10 +93,8 @@ def command(
 
 def converse(
     process: Process,
+    which: ConfigArgs,
     *,
-    config: str | None,
-    env: str | None,
-    sets: Sequence[str],
     mode: Any,
     session: str | None,
     quiet: bool,
@@ -117,7 +114,7 @@ def converse(
     from zeus_runtime.cli.lines import Lines
     from zeus_runtime.cli.start import prepared
 
-    checked = read_config(process, config, env=env, sets=sets)
+    checked = read_config(process, which)
     with prepared(process), asyncio.Runner() as runner:
         chat = Chat(checked, runner, mode=mode, quiet=quiet, attach=attach)
         try:

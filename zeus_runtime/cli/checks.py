@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from zeus_runtime.errors import ZeusError
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.cli.options import ConfigArgs
     from zeus_runtime.cli.process import Process
 
 DISTRIBUTION = "zeus-runtime"
@@ -20,27 +21,25 @@ OLDEST_PYTHON = (3, 11)
 DEFAULT_URL = "sqlite:///.zeus/zeus.db"
 
 
-def examine(
-    process: Process, config: str | None, *, env: str | None = None, sets: Sequence[str] = ()
-) -> Iterator[Finding]:
+def examine(process: Process, which: ConfigArgs) -> Iterator[Finding]:
     """Every finding, as it is made.
 
     Args:
-        config: what to check besides the installation; None for ``zeus.yaml`` in the working directory, if any.
+        which: the config to check besides the installation; ``zeus.yaml`` in the working directory, if any.
     """
     yield _python()
     yield from packages(DISTRIBUTION)
     yield from _plugins(process)
     yield from _homes(process)
     checked: Checked | None = None
-    if config is None and not (process.directory / "zeus.yaml").exists():
+    if which.config is None and not (process.directory / "zeus.yaml").exists():
         yield Finding(
             "ok", "config", "none asked for, and no zeus.yaml here: keys and defaults are looked at"
         )
         yield _keys(process)
         yield from database(DEFAULT_URL, process.directory)
     else:
-        findings, checked = _config(process, config, env, sets)
+        findings, checked = _config(process, which)
         yield from findings
     if checked is not None:
         yield from _model(checked)
@@ -113,14 +112,12 @@ def _homes(process: Process) -> Iterator[Finding]:
         yield missing("homes", error.message, error.remedy or "")
 
 
-def _config(
-    process: Process, config: str | None, env: str | None, sets: Sequence[str]
-) -> tuple[list[Finding], Checked | None]:
+def _config(process: Process, which: ConfigArgs) -> tuple[list[Finding], Checked | None]:
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.options import read_config
 
     try:
-        checked = read_config(process, config, env=env, sets=sets)
+        checked = read_config(process, which)
         plan = make_plan(checked)
     except ZeusError as error:
         return [Finding("fail", "config", str(error), error.remedy or "", exit_code=error.exit_code)], None

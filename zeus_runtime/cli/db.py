@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zeus_runtime.cli.options import config_argument, env_option, read_owner, set_option
+from zeus_runtime.cli.database_file import is_missing
+from zeus_runtime.cli.options import ConfigArgs, config_argument, read_owner
 from zeus_runtime.cli.streams import answer, as_json, complain
 
 if TYPE_CHECKING:
@@ -21,25 +22,20 @@ def command() -> None:
 
 @command.command("current")
 @config_argument
-@env_option
-@set_option
 @click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
 @click.pass_obj
-def show_current(
-    process: Process, config: str | None, env: str | None, sets: tuple[str, ...], as_object: bool
-) -> None:
+def show_current(process: Process, which: ConfigArgs, as_object: bool) -> None:
     """Print the revision that a database has, and whether it is this program's."""
     import asyncio
 
     from zeus_runtime.cli.start import prepared
-    from zeus_runtime.store.database import sqlite_file, without_password
+    from zeus_runtime.store.database import without_password
     from zeus_runtime.store.schema import HEAD, state
 
-    checked, _ = read_owner(process, config, env=env, sets=sets)
+    checked, _ = read_owner(process, which)
     url = checked.config.storage.url
-    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
     found = None
-    if file is None or file.exists():
+    if not is_missing(checked):
         with prepared(process):
             found = asyncio.run(_current(checked))
     if as_object:
@@ -53,10 +49,8 @@ def show_current(
 
 @command.command("upgrade")
 @config_argument
-@env_option
-@set_option
 @click.pass_obj
-def upgrade(process: Process, config: str | None, env: str | None, sets: tuple[str, ...]) -> None:
+def upgrade(process: Process, which: ConfigArgs) -> None:
     """Bring a database to this program's schema, in one transaction; make the tables of an empty one.
 
     On a server the tables of the checkpointer and of memory's vectors are made too. Back up first; running
@@ -67,7 +61,7 @@ def upgrade(process: Process, config: str | None, env: str | None, sets: tuple[s
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.store.schema import HEAD
 
-    checked, _ = read_owner(process, config, env=env, sets=sets)
+    checked, _ = read_owner(process, which)
     with prepared(process):
         found = asyncio.run(_upgrade(checked))
     if found == HEAD:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zeus_runtime.cli.options import config_argument, env_option, set_option
+from zeus_runtime.cli.options import ConfigArgs, config_argument
 from zeus_runtime.cli.streams import Style, answer, as_json, styled
 
 if TYPE_CHECKING:
@@ -19,17 +19,13 @@ _STYLES: dict[str, Style] = {"ok": "green", "warn": "yellow", "fail": "red"}
 
 @click.command("doctor")
 @config_argument
-@env_option
-@set_option
 @click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
 @click.pass_obj
 @click.pass_context
 def command(
     ctx: click.Context,
     process: Process,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     as_object: bool,
 ) -> None:
     """Check the installation, the plugins and the keys.
@@ -45,9 +41,7 @@ def command(
     from zeus_runtime.cli.checks import examine
 
     gc.enable()
-    found = list(
-        _shown(examine(process, config, env=env, sets=sets), as_object=as_object, redact=process.redact)
-    )
+    found = list(_shown(examine(process, which), as_object=as_object, redact=process.redact))
     if as_object:
         answer(as_json([finding.as_object() for finding in found]))
     ctx.exit(max((finding.exit_code for finding in found), default=0))

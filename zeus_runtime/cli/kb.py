@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from zeus_runtime.cli.options import env_option, read_owner, set_option
+from zeus_runtime.cli.options import ConfigArgs, config_args, read_owner
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
 
 if TYPE_CHECKING:
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-config_option = click.option(
-    "--config", metavar="CONFIG", help="Whose database, user and embedding model; zeus.yaml by default."
+config_option = config_args(
+    click.option(
+        "--config", metavar="CONFIG", help="Whose database, user and embedding model; zeus.yaml by default."
+    )
 )
 json_option = click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
 
@@ -40,8 +42,6 @@ def command() -> None:
     "--overlap-tokens", metavar="N", type=click.IntRange(min=0), help="Of a new base; 60 by default."
 )
 @config_option
-@env_option
-@set_option
 @json_option
 @click.pass_obj
 def add(
@@ -51,9 +51,7 @@ def add(
     project: bool,
     chunk_tokens: int | None,
     overlap_tokens: int | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     as_object: bool,
 ) -> None:
     """Add files and folders to the knowledge base NAME, which is made if it is not there.
@@ -76,19 +74,15 @@ def add(
         with _progress_bar() as tell:
             return await service.add(name, here, project=project, cutting=cutting, progress=tell)
 
-    _tell_done(name, _with_service(process, config, env, sets, work), as_object=as_object)
+    _tell_done(name, _with_service(process, which, work), as_object=as_object)
 
 
 @command.command("reindex")
 @click.argument("name")
 @config_option
-@env_option
-@set_option
 @json_option
 @click.pass_obj
-def reindex(
-    process: Process, name: str, config: str | None, env: str | None, sets: tuple[str, ...], as_object: bool
-) -> None:
+def reindex(process: Process, name: str, which: ConfigArgs, as_object: bool) -> None:
     """Embed the knowledge base NAME anew, by the model that would embed a new one.
 
     A base keeps the embedding model that it was made with. This changes it: every file is read and embedded again.
@@ -99,7 +93,7 @@ def reindex(
         with _progress_bar() as tell:
             return await service.reindex(name, progress=tell)
 
-    _tell_done(name, _with_service(process, config, env, sets, work), as_object=as_object)
+    _tell_done(name, _with_service(process, which, work), as_object=as_object)
 
 
 def _tell_done(name: str, done: Ingested, *, as_object: bool) -> None:
@@ -116,20 +110,16 @@ def _tell_done(name: str, done: Ingested, *, as_object: bool) -> None:
 
 @command.command("list")
 @config_option
-@env_option
-@set_option
 @json_option
 @click.pass_obj
-def list_bases(
-    process: Process, config: str | None, env: str | None, sets: tuple[str, ...], as_object: bool
-) -> None:
+def list_bases(process: Process, which: ConfigArgs, as_object: bool) -> None:
     """List the knowledge bases that the config's user and project have."""
     from zeus_runtime.cli.table import table
 
     async def work(service: KnowledgeService) -> list[tuple[BaseInfo, list[str]]]:
         return [(base, await service.sources(base.name)) for base in await service.bases()]
 
-    found = _with_service(process, config, env, sets, work)
+    found = _with_service(process, which, work)
     if as_object:
         answer(as_json([{**_object(base), "sources": sources} for base, sources in found]))
     elif not found:
@@ -156,8 +146,6 @@ def list_bases(
     "-k", "top_k", metavar="N", type=click.IntRange(1, 100), default=5, show_default=True, help="At most N."
 )
 @config_option
-@env_option
-@set_option
 @json_option
 @click.pass_obj
 def search(
@@ -165,9 +153,7 @@ def search(
     name: str,
     query: str,
     top_k: int,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     as_object: bool,
 ) -> None:
     """Search the knowledge base NAME as the model's tool does; each passage with its source and place."""
@@ -177,7 +163,7 @@ def search(
             await service.sources(name)
         return await service.search(query, names=[name], top_k=top_k)
 
-    found = _with_service(process, config, env, sets, work)
+    found = _with_service(process, which, work)
     for notice in found.notices:
         complain(f"warning: {notice}", "yellow")
     if as_object:
@@ -193,17 +179,13 @@ def search(
 @click.argument("name")
 @click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
 @config_option
-@env_option
-@set_option
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def remove(
     process: Process,
     name: str,
     paths: tuple[Path, ...],
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     yes: bool,
 ) -> None:
     """Remove the knowledge base NAME, or only what came from PATHs that were added to it."""
@@ -219,14 +201,12 @@ def remove(
     async def work(service: KnowledgeService) -> int:
         return await service.remove(name, [process.directory / path for path in paths])
 
-    answer(f"{_with_service(process, config, env, sets, work)} documents removed")
+    answer(f"{_with_service(process, which, work)} documents removed")
 
 
 def _with_service(
     process: Process,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     work: Callable[[KnowledgeService], Awaitable[T]],
 ) -> T:
     import asyncio
@@ -235,7 +215,7 @@ def _with_service(
     from zeus_runtime.agent.services import knowledge_service
     from zeus_runtime.cli.start import prepared
 
-    checked, _ = read_owner(process, config, env=env, sets=sets)
+    checked, _ = read_owner(process, which)
     service = knowledge_service(checked, make_plan(checked).build)
 
     async def run() -> T:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
+from zeus_runtime.cli.database_file import is_missing
+
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
@@ -24,16 +26,14 @@ def with_log(
     import asyncio
 
     from zeus_runtime.cli.start import prepared
-    from zeus_runtime.store.database import Database, sqlite_file
+    from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
 
-    url = checked.config.storage.url
-    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
-    if file is not None and not file.exists() and not makes:
+    if not makes and is_missing(checked):
         return None
 
     async def run() -> T:
-        database = Database(url, directory=checked.directory)
+        database = Database(checked.config.storage.url, directory=checked.directory)
         try:
             log = ThreadLog(database)
             await log.create_tables()

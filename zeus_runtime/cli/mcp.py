@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zeus_runtime.cli.options import config_argument, env_option, mode_option, read_config, set_option
+from zeus_runtime.cli.options import (
+    ConfigArgs,
+    bare_config_argument,
+    env_option,
+    gather_config,
+    mode_option,
+    read_config,
+    set_option,
+)
 from zeus_runtime.cli.streams import complain
 
 if TYPE_CHECKING:
@@ -17,14 +25,13 @@ if TYPE_CHECKING:
 
 
 @click.command("mcp")
-@config_argument
+@bare_config_argument
 @mode_option
 @env_option
 @set_option
+@gather_config
 @click.pass_obj
-def command(
-    process: Process, config: str | None, mode: Mode | None, env: str | None, sets: tuple[str, ...]
-) -> None:
+def command(process: Process, mode: Mode | None, which: ConfigArgs) -> None:
     """Serve an agent as an MCP server.
 
     It speaks on standard input and output. Its clients get the tool `run(prompt, session)`, which tells its progress
@@ -40,7 +47,7 @@ def command(
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.errors import MissingError
 
-    checked = read_config(process, config, env=env, sets=sets)
+    checked = read_config(process, which)
     plan = make_plan(checked, mode=mode)
     if find_spec("mcp") is None:
         raise MissingError(

@@ -107,9 +107,9 @@ def show_model(process: Process, name: str, config: str | None, as_object: bool)
 def _where(process: Process, config: str | None) -> tuple[Profiles | None, tuple[Path, ...]]:
     """The user's profiles and the Homes: a config's, or those of the working directory."""
     if config is not None:
-        from zeus_runtime.cli.options import read_config
+        from zeus_runtime.cli.options import ConfigArgs, read_config
 
-        checked = read_config(process, config)
+        checked = read_config(process, ConfigArgs(config))
         return checked.config.profiles, checked.homes
     from zeus_runtime.plugins.home import search_path
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from zeus_runtime.cli.completion import complete_config
+from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -18,9 +21,30 @@ Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 MODES = ("agent", "ask", "plan")
 
-config_argument: Decorator = click.argument(
-    "config", metavar="[CONFIG]", required=False, shell_complete=complete_config
-)
+
+@dataclass(frozen=True)
+class ConfigArgs:
+    """Which config a command line means.
+
+    Args:
+        config: a file, a preset's name, or ``-``; None for ``zeus.yaml``.
+        env: the overlay's name.
+        sets: ``a.b=value`` overrides.
+    """
+
+    config: str | None = None
+    env: str | None = None
+    sets: Sequence[str] = ()
+
+    @property
+    def laid_over(self) -> list[str]:
+        """The words of the command line that lay something over the config."""
+        words = ["--env", self.env] if self.env else []
+        for each in self.sets:
+            words += ["--set", each]
+        return words
+
+
 env_option: Decorator = click.option(
     "--env", metavar="NAME", help="Lay the overlay FILE.NAME.yaml over the config."
 )
@@ -34,6 +58,27 @@ set_option: Decorator = click.option(
 mode_option: Decorator = click.option(
     "--mode", type=click.Choice(MODES), help="The mode, instead of the config's."
 )
+
+
+def gather_config(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Below what says the config, --env and --set: the command gets them as one ConfigArgs, ``which``."""
+
+    @wraps(command)
+    def gathered(*args: Any, config: str | None, env: str | None, sets: tuple[str, ...], **rest: Any) -> Any:
+        return command(*args, which=ConfigArgs(config, env, sets), **rest)
+
+    return gathered
+
+
+def config_args(config: Decorator) -> Decorator:
+    """What says the config, then --env and --set; the command gets one ConfigArgs, ``which``."""
+    return lambda command: config(env_option(set_option(gather_config(command))))
+
+
+bare_config_argument: Decorator = click.argument(
+    "config", metavar="[CONFIG]", required=False, shell_complete=complete_config
+)
+config_argument = config_args(bare_config_argument)
 format_option: Decorator = click.option(
     "--format",
     "form",
@@ -60,9 +105,7 @@ output_option: Decorator = click.option(
 quiet_option: Decorator = click.option("-q", "--quiet", is_flag=True, help="On standard error only errors.")
 
 
-def read_config(
-    process: Process, config: str | None, *, env: str | None = None, sets: Sequence[str] = ()
-) -> Checked:
+def read_config(process: Process, which: ConfigArgs) -> Checked:
     """The config, checked; its secrets are masked in messages from now on.
 
     Raises:
@@ -71,17 +114,24 @@ def read_config(
     """
     from zeus_runtime.agent.checked import check
 
-    checked = check(config, env=env, sets=sets, directory=process.directory, environ=process.environ)
+    checked = check(
+        which.config,
+        env=which.env,
+        sets=which.sets,
+        directory=process.directory,
+        environ=process.environ,
+    )
     process.learn(checked.document.redactor)
     return checked
 
 
-def read_owner(
-    process: Process, config: str | None, *, env: str | None = None, sets: Sequence[str] = ()
-) -> tuple[Checked, bool]:
+def read_owner(process: Process, which: ConfigArgs, *, preset: str = "default") -> tuple[Checked, bool]:
     """The config whose database is meant, and whether the user named it or has it here.
 
     A folder where only presets ran has sessions and no zeus.yaml: they are in the default place.
+
+    Args:
+        preset: what is meant where there is none.
     """
-    own = config is not None or (process.directory / "zeus.yaml").exists()
-    return read_config(process, config if own else "default", env=env, sets=sets), own
+    own = which.config is not None or (process.directory / "zeus.yaml").exists()
+    return read_config(process, which if own else replace(which, config=preset)), own

@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zeus_runtime.cli.options import config_argument, env_option, mode_option, read_config, set_option
+from zeus_runtime.cli.database_file import file_of
+from zeus_runtime.cli.options import (
+    ConfigArgs,
+    bare_config_argument,
+    env_option,
+    gather_config,
+    mode_option,
+    read_config,
+    set_option,
+)
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.chosen import EmbeddingsInUse
     from zeus_runtime.agent.components import PlannedComponent
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @click.command("plan")
-@config_argument
+@bare_config_argument
 @click.option("--explain", metavar="PATH", help="Only where one value comes from, such as limits.max_steps.")
 @click.option("--prompt", is_flag=True, help="Only the system prompt, without what middlewares add in a run.")
 @mode_option
@@ -38,17 +45,16 @@ if TYPE_CHECKING:
     show_default=True,
     help="text for people, json for programs.",
 )
+@gather_config
 @click.pass_obj
 @click.pass_context
 def command(
     ctx: click.Context,
     process: Process,
-    config: str | None,
+    which: ConfigArgs,
     explain: str | None,
     prompt: bool,
     mode: Any,
-    env: str | None,
-    sets: tuple[str, ...],
     output: str,
 ) -> None:
     """Show exactly what will run and where each value comes from.
@@ -60,7 +66,7 @@ def command(
         raise click.UsageError("--explain, --prompt and --format json exclude each other", ctx)
     from zeus_runtime.agent.plan import make_plan
 
-    checked = read_config(process, config, env=env, sets=sets)
+    checked = read_config(process, which)
     redact = checked.document.redactor
     if explain is not None:
         answer(redact(_explained(ctx, checked, explain)))
@@ -210,16 +216,10 @@ def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
     url, memory = plan.config.storage.url, plan.config.memory
     if not url.startswith("sqlite"):
         return None
-    file, stored = _sqlite_file(url, checked.directory), None
+    file, stored = file_of(url, checked.directory), None
     if file is not None and memory is not None:
         stored = stored_in_file(file, memory.user)
     return embeddings_in_use(checked, plan, stored)
-
-
-def _sqlite_file(url: str, directory: Path) -> Path | None:
-    """As ``store.database.sqlite_file``, which costs the import of SQLAlchemy."""
-    database = url.partition("://")[2].partition("?")[0].removeprefix("/")
-    return directory / database if database not in ("", ":memory:") else None
 
 
 def _object(checked: Checked, plan: Plan) -> dict[str, Any]:

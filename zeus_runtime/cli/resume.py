@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from zeus_runtime.cli.completion import complete_config
-from zeus_runtime.cli.options import env_option, output_option, quiet_option, set_option
+from zeus_runtime.cli.options import (
+    ConfigArgs,
+    config_args,
+    output_option,
+    quiet_option,
+)
 from zeus_runtime.cli.sessions.options import session_argument
 
 if TYPE_CHECKING:
@@ -28,14 +33,14 @@ if TYPE_CHECKING:
     help="approve, always, reject, reject:REASON or approve:JSON; may be repeated.",
 )
 @click.option("--instruction", metavar="TEXT", help="Told the model with each decision.")
-@click.option(
-    "--config",
-    metavar="CONFIG",
-    shell_complete=complete_config,
-    help="The agent: a file or preset; zeus.yaml by default.",
+@config_args(
+    click.option(
+        "--config",
+        metavar="CONFIG",
+        shell_complete=complete_config,
+        help="The agent: a file or preset; zeus.yaml by default.",
+    )
 )
-@env_option
-@set_option
 @output_option
 @quiet_option
 @click.pass_obj
@@ -46,9 +51,7 @@ def command(
     session: str | None,
     decided: tuple[str, ...],
     instruction: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     output: str,
     quiet: bool,
 ) -> None:
@@ -71,9 +74,7 @@ def command(
     if instruction is not None and not decided:
         raise click.UsageError("--instruction goes with --decide", ctx)
     request = Request(
-        config=config,
-        env=env,
-        sets=sets,
+        which=which,
         mode=None,
         prompt=None,
         session=session,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +12,11 @@ import click
 
 from zeus_runtime.cli.completion import complete_session
 from zeus_runtime.cli.options import (
+    ConfigArgs,
     attach_option,
-    config_argument,
+    bare_config_argument,
     env_option,
+    gather_config,
     mode_option,
     output_option,
     quiet_option,
@@ -36,7 +38,7 @@ class Request:
     """What the command line asks for.
 
     Args:
-        config, env, sets, mode: the agent.
+        which, mode: the agent.
         prompt: what the user says; None with ``continues`` takes up the interrupted run.
         session: the session to go on with.
         continues: go on with ``session``, or the agent's latest.
@@ -47,9 +49,7 @@ class Request:
         decide: a question's id to what is decided, before the run is taken up.
     """
 
-    config: str | None
-    env: str | None
-    sets: Sequence[str]
+    which: ConfigArgs
     mode: Any
     prompt: str | None
     session: str | None
@@ -65,31 +65,26 @@ class Request:
         """The command that goes on with this agent's latest session."""
         import shlex
 
+        which = self.which
         return shlex.join(
-            ["zeus", "run", *([self.config] if self.config else []), *self._laid_over, "--continue"]
+            ["zeus", "run", *([which.config] if which.config else []), *which.laid_over, "--continue"]
         )
 
     def deciding(self, ending: RunFailed) -> str:
         """The command that approves what the run ended for."""
         import shlex
 
-        words = ["zeus", "resume", ending.session, *(["--config", self.config] if self.config else [])]
+        config = self.which.config
+        words = ["zeus", "resume", ending.session, *(["--config", config] if config else [])]
         for each in ending.details["pending"]:
             asked = each.get("answer_schema", {}).get("properties") or {}
             answer = ":" + as_json(dict.fromkeys(asked, "…"), indent=None) if asked else ""
             words += ["--decide", f"{each['id']}=approve{answer}"]
-        return shlex.join([*words, *self._laid_over])
-
-    @property
-    def _laid_over(self) -> list[str]:
-        words = ["--env", self.env] if self.env else []
-        for each in self.sets:
-            words += ["--set", each]
-        return words
+        return shlex.join([*words, *self.which.laid_over])
 
 
 @click.command("run")
-@config_argument
+@bare_config_argument
 @click.argument("prompt", metavar="[PROMPT]", required=False)
 @click.option(
     "-p", "--prompt", "text", metavar="TEXT", help="The prompt; with PROMPT -, standard input follows it."
@@ -122,19 +117,18 @@ class Request:
 @attach_option
 @output_option
 @quiet_option
+@gather_config
 @click.pass_obj
 @click.pass_context
 def command(
     ctx: click.Context,
     process: Process,
-    config: str | None,
+    which: ConfigArgs,
     prompt: str | None,
     text: str | None,
     session: str | None,
     continues: bool,
     mode: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
     max_steps: int | None,
     timeout: float | None,
     max_cost: float | None,
@@ -151,6 +145,7 @@ def command(
 
     Ctrl-C stops the run so that --continue can go on with it; twice, it ends at once.
     """
+    config = which.config
     if prompt is None and config is not None and " " in config and not (process.directory / config).exists():
         message = f"CONFIG comes first, and there is no file {config!r}; a prompt alone is given with -p"
         raise click.UsageError(message, ctx)
@@ -159,10 +154,9 @@ def command(
         "limits.timeout_seconds": timeout,
         "limits.max_cost_usd": max_cost,
     }
+    limited = [f"{path}={value}" for path, value in limits.items() if value is not None]
     request = Request(
-        config=config,
-        env=env,
-        sets=(*sets, *(f"{path}={value}" for path, value in limits.items() if value is not None)),
+        which=replace(which, sets=(*which.sets, *limited)),
         mode=mode,
         prompt=_prompt(ctx, config, prompt, text, continues=continues),
         session=session,
@@ -219,9 +213,7 @@ def _converse(ctx: click.Context, process: Process, request: Request) -> int:
 
     return converse(
         process,
-        config=request.config,
-        env=request.env,
-        sets=request.sets,
+        request.which,
         mode=request.mode,
         session=request.session,
         quiet=request.quiet,
@@ -266,7 +258,7 @@ async def _ending(process: Process, request: Request, view: View) -> RunComplete
     from zeus_runtime.cli.drive import drive
     from zeus_runtime.cli.options import read_config
 
-    checked = read_config(process, request.config, env=request.env, sets=request.sets)
+    checked = read_config(process, request.which)
     agent = Agent(checked, make_plan(checked, mode=request.mode))
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(agent)

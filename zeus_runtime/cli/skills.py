@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from zeus_runtime.cli.options import config_argument, env_option, read_owner, set_option
+from zeus_runtime.cli.options import (
+    ConfigArgs,
+    config_args,
+    config_argument,
+    read_owner,
+)
 from zeus_runtime.cli.streams import answer, as_json, complain, printable
 
 if TYPE_CHECKING:
@@ -25,13 +30,9 @@ def command() -> None:
 
 @command.command("list")
 @config_argument
-@env_option
-@set_option
 @click.option("--json", "as_object", is_flag=True, help="JSON for programs, warnings included.")
 @click.pass_obj
-def list_skills(
-    process: Process, config: str | None, env: str | None, sets: tuple[str, ...], as_object: bool
-) -> None:
+def list_skills(process: Process, which: ConfigArgs, as_object: bool) -> None:
     """List the skills that a config's agent finds, the nearest first.
 
     Status: offered to the model, shadowed by a nearer one of its name, untrusted (the project brings it and the YAML
@@ -40,7 +41,7 @@ def list_skills(
     """
     from zeus_runtime.cli.table import shortened, table
 
-    found, listed = _found(process, config, env, sets)
+    found, listed = _found(process, which)
     if as_object:
         answer(as_json([_object(each) for each in found.all]))
         return
@@ -64,21 +65,17 @@ def list_skills(
 
 @command.command("show")
 @click.argument("name")
-@click.option("--config", metavar="CONFIG", help="The config whose skills are meant.")
-@env_option
-@set_option
+@config_args(click.option("--config", metavar="CONFIG", help="The config whose skills are meant."))
 @click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
 @click.pass_obj
-def show_skill(
-    process: Process, name: str, config: str | None, env: str | None, sets: tuple[str, ...], as_object: bool
-) -> None:
+def show_skill(process: Process, name: str, which: ConfigArgs, as_object: bool) -> None:
     """Show one skill: where it is, what is wrong with it, its files and its instructions."""
     from zeus_runtime.cli.table import table
     from zeus_runtime.skills.discovery import FILE
     from zeus_runtime.skills.front_matter import read_skill_text
     from zeus_runtime.skills.resources import read_skill_resource, skill_resources
 
-    found, listed = _found(process, config, env, sets)
+    found, listed = _found(process, which)
     skill = _chosen(found, name)
     usable = skill.status != "unusable"
     body = read_skill_text(read_skill_resource(skill.folder, FILE)).body if usable else ""
@@ -101,12 +98,12 @@ def show_skill(
     _complain_of([skill], overflow=False, listed=listed)
 
 
-def _found(process: Process, config: str | None, env: str | None, sets: Sequence[str]) -> tuple[Skills, bool]:
+def _found(process: Process, which: ConfigArgs) -> tuple[Skills, bool]:
     """The skills, and whether the config gives them to its model at all."""
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.skills import find_skills, skill_roots
 
-    plan = make_plan(read_owner(process, config, env=env, sets=sets)[0])
+    plan = make_plan(read_owner(process, which)[0])
     planned = next((each for each in plan.middlewares if each.name == COMPONENT), None)
     build = plan.build
     roots = skill_roots(directory=build.directory, workspace=build.workspace.root, homes=build.homes)

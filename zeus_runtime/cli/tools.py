@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from zeus_runtime.cli.options import MODES, config_argument, env_option, read_config, set_option
+from zeus_runtime.cli.options import MODES, ConfigArgs, config_argument, read_config
 from zeus_runtime.cli.streams import answer, as_json, complain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from zeus_runtime.agent.inventory import Opened, Stock
-    from zeus_runtime.agent.plan import Plan, PlannedTool
+    from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.agent.planned_tools import PlannedTool
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plugins import Plugin
     from zeus_runtime.tools import Connection, Toolset
@@ -27,16 +28,12 @@ def command() -> None:
 
 @command.command("list")
 @config_argument
-@env_option
-@set_option
 @click.option("--connect", is_flag=True, help="Start the MCP servers and list their tools too.")
 @click.option("--json", "as_object", is_flag=True, help="JSON for programs, schemas included.")
 @click.pass_obj
 def list_tools(
     process: Process,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     connect: bool,
     as_object: bool,
 ) -> None:
@@ -49,19 +46,14 @@ def list_tools(
     """
     from dataclasses import asdict
 
-    from zeus_runtime.agent.inventory import Opened, inventory
+    from zeus_runtime.agent.inventory import inventory
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.table import table
 
-    checked = read_config(process, config, env=env, sets=sets)
+    checked = read_config(process, which)
     plan = make_plan(checked)
     for off in plan.off:
         complain(f"off: {off.component} ({off.plugin}): {off.reason}")
-    made: dict[str, Toolset] = {each.name: each.create(plan.build) for each in plan.opens}
-    opened = Opened(
-        {name: toolset.status() for name, toolset in made.items()},
-        {name: toolset.accounts() for name, toolset in made.items()},
-    )
     tools: Sequence[PlannedTool] = plan.tools
     if connect and plan.opens:
         import asyncio
@@ -70,6 +62,8 @@ def list_tools(
 
         with prepared(process):
             tools, opened = asyncio.run(_connected(process, plan))
+    else:
+        opened = _opened({each.name: each.create(plan.build) for each in plan.opens})
     stocks = inventory(plan, checked.registry, tools, opened)
     connections = [each for status in opened.connections.values() for each in status]
     if as_object:
@@ -160,10 +154,9 @@ def _plugin_object(plugin: Plugin) -> dict[str, Any]:
 
 async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool], Opened]:
     """All tools in the order the model sees them, with the toolsets' where they are there, and how those are."""
-    from zeus_runtime.agent.inventory import Opened
     from zeus_runtime.agent.opening import OpenToolsets
     from zeus_runtime.agent.outfitting import equipment_of
-    from zeus_runtime.agent.plan import PlannedTool
+    from zeus_runtime.agent.planned_tools import PlannedTool
     from zeus_runtime.tools import showing
 
     known = {each.tool.name: each for each in plan.tools}
@@ -182,13 +175,19 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
         ]
         for problem in equipment.refused:
             complain(process.redact(f"note: {problem}"), "yellow")
-        return tools, Opened(
-            {name: toolset.status() for name, toolset in opened.items()},
-            {name: toolset.accounts() for name, toolset in opened.items()},
-            started=True,
-        )
+        return tools, _opened(opened, started=True)
     finally:
         await toolsets.aclose()
+
+
+def _opened(toolsets: Mapping[str, Toolset], *, started: bool = False) -> Opened:
+    from zeus_runtime.agent.inventory import Opened
+
+    return Opened(
+        {name: toolset.status() for name, toolset in toolsets.items()},
+        {name: toolset.accounts() for name, toolset in toolsets.items()},
+        started=started,
+    )
 
 
 def _told(process: Process, connections: Sequence[Connection], *, connect: bool) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from zeus_runtime.cli.completion import complete_config
-from zeus_runtime.cli.options import env_option, set_option
+from zeus_runtime.cli.options import ConfigArgs, env_option, set_option
 from zeus_runtime.cli.streams import answer
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def command(
     names: Sequence[str | None] = files or (None,)
     if names.count("-") > 1:
         raise click.UsageError("standard input (-) can be read only once", ctx)
-    outcomes = [_check(process, name, env, sets, strict=strict) for name in names]
+    outcomes = [_check(process, ConfigArgs(name, env, sets), strict=strict) for name in names]
     if output == "json":
         answer(_as_json(outcomes))
     else:
@@ -70,24 +70,22 @@ class _Outcome(NamedTuple):
     diagnostics: Sequence[Diagnostic]
 
 
-def _check(
-    process: Process, name: str | None, env: str | None, sets: Sequence[str], *, strict: bool
-) -> _Outcome:
+def _check(process: Process, which: ConfigArgs, *, strict: bool) -> _Outcome:
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.options import read_config
     from zeus_runtime.config import ConfigError, Diagnostic
     from zeus_runtime.errors import ZeusError
 
     try:
-        checked = read_config(process, name, env=env, sets=sets)
+        checked = read_config(process, which)
         found = _warnings(checked, make_plan(checked))
     except ConfigError as error:
-        return _Outcome(name or "zeus.yaml", error.exit_code, error.diagnostics)
+        return _Outcome(which.config or "zeus.yaml", error.exit_code, error.diagnostics)
     except ZeusError as error:
         only = Diagnostic(
             error.code, process.redact(error.message), position=_mark(error.where), hint=error.remedy
         )
-        return _Outcome(name or "zeus.yaml", error.exit_code, (only,))
+        return _Outcome(which.config or "zeus.yaml", error.exit_code, (only,))
     failed = strict and any(diagnostic.severity == "warning" for diagnostic in found)
     return _Outcome(checked.document.source, 3 if failed else 0, found)
 

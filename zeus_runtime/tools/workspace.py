@@ -19,6 +19,7 @@ from weakref import WeakValueDictionary
 from zeus_runtime.errors import MissingError
 from zeus_runtime.tools import atomic
 from zeus_runtime.tools.entries import FileEntry, kind_of, scan
+from zeus_runtime.tools.file_refusals import refused, replaceable, require_file
 from zeus_runtime.tools.paths import WorkspaceError, join, printable, split
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 from zeus_runtime.tools.walking import Guard, Place, Walk
@@ -160,10 +161,10 @@ class WorkspaceFiles:
         """A regular file, open for reading bytes. Never blocks on FIFOs or devices: they are refused."""
         parts = self._parts(path)
         with self._explained(parts), self._place(parts) as place:
-            _require_file(place.present(), parts)
+            require_file(place.present(), parts)
             descriptor = os.open(place.name, os.O_RDONLY | _OPEN_FILE, dir_fd=place.folder)
             try:
-                _require_file(os.fstat(descriptor), parts)
+                require_file(os.fstat(descriptor), parts)
                 return os.fdopen(descriptor, "rb")
             except BaseException:
                 os.close(descriptor)
@@ -187,7 +188,7 @@ class WorkspaceFiles:
         """
         parts = self._writable_parts(path)
         with self._explained(parts), self._place(parts, create=True, guard=guard) as place, self._lock(place):
-            old = _replaceable(place, parts)
+            old = replaceable(place, parts)
             atomic.replace(place.folder, place.name, data, old=old, before_publish=lambda: None)
             return old is None
 
@@ -201,12 +202,12 @@ class WorkspaceFiles:
         """
         parts = self._parts(path)
         with self._explained(parts), self._place(parts, guard=guard) as place, self._lock(place):
-            if _replaceable(place, parts) is None:
+            if replaceable(place, parts) is None:
                 raise FileNotFoundError(errno.ENOENT, "missing", place.name)
             descriptor = os.open(place.name, os.O_RDONLY | _OPEN_FILE, dir_fd=place.folder)
             with os.fdopen(descriptor, "rb") as file:
                 status = os.fstat(descriptor)
-                _require_file(status, parts)
+                require_file(status, parts)
                 data = file.read(max_bytes + 1)
             if len(data) > max_bytes:
                 raise WorkspaceError(
@@ -228,11 +229,11 @@ class WorkspaceFiles:
         """Add ``data`` at the end of ``path`` durably, creating it and its folders as needed."""
         parts = self._writable_parts(path)
         with self._explained(parts), self._place(parts, create=True, guard=guard) as place, self._lock(place):
-            _replaceable(place, parts)
+            replaceable(place, parts)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _OPEN_FILE
             descriptor = os.open(place.name, flags, 0o666, dir_fd=place.folder)
             try:
-                _require_file(os.fstat(descriptor), parts)
+                require_file(os.fstat(descriptor), parts)
                 atomic.write_all(descriptor, data)
                 os.fsync(descriptor)
             finally:
@@ -358,47 +359,4 @@ class WorkspaceFiles:
         except OSError as error:
             if error.errno == errno.ENOENT:
                 raise self._missing(parts) from None
-            reason = _REASONS.get(error.errno or 0, error.strerror or "the system refused")
-            raise WorkspaceError(f"{printable(join(parts))}: {reason}.") from None
-
-
-_SPECIAL = {
-    stat.S_IFIFO: "a FIFO, not a file",
-    stat.S_IFSOCK: "a socket, not a file",
-    stat.S_IFCHR: "a device, not a file",
-    stat.S_IFBLK: "a device, not a file",
-    stat.S_IFLNK: "a link that was made just now; nothing was read or written",
-}
-
-_REASONS = {
-    errno.EACCES: "permission denied",
-    errno.EPERM: "permission denied",
-    errno.ENAMETOOLONG: "the name is too long",
-    errno.ENOTDIR: "a part of the path is a file, not a folder",
-    errno.ELOOP: "a part of the path became a link while it was being opened",
-    errno.EISDIR: "it is a folder",
-    errno.ENOSPC: "no space is left on the disk",
-    errno.EDQUOT: "the disk quota is used up",
-    errno.EROFS: "the file system is read-only",
-}
-
-
-def _require_file(status: os.stat_result, parts: tuple[str, ...]) -> None:
-    if stat.S_ISREG(status.st_mode):
-        return
-    path = printable(join(parts))
-    if stat.S_ISDIR(status.st_mode):
-        raise WorkspaceError(f"{path} is a folder.", remedy="Use ls for folders.")
-    raise WorkspaceError(f"{path} is {_SPECIAL.get(stat.S_IFMT(status.st_mode), 'not a regular file')}.")
-
-
-def _replaceable(place: Place, parts: tuple[str, ...]) -> os.stat_result | None:
-    status = place.status()
-    if status is None:
-        return None
-    _require_file(status, parts)
-    if not status.st_mode & 0o222:
-        raise WorkspaceError(
-            f"{printable(join(parts))} is read-only.", remedy="Leave it, or ask the user to make it writable."
-        )
-    return status
+            raise refused(error, parts) from None

@@ -24,6 +24,7 @@ from tests.support.agents import (
     write_agent,
 )
 from tests.support.databases import SQLITE_URL, storage
+from tests.support.hand_time import moved_by_hand
 from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import (
@@ -298,13 +299,13 @@ async def test_somebody_who_is_asked_and_never_answers_times_out(folder: Path) -
 async def test_thinking_is_not_the_runs_time(folder: Path) -> None:
     class Slow:
         async def ask(self, pending: PendingApproval) -> Decision | None:
-            await asyncio.sleep(0.4)
+            await time.passes(1_000)
             return APPROVE
 
-    config = write_agent(folder, "middlewares: [approve]\nlimits: {timeout_seconds: 0.35}\n")
+    config = write_agent(folder, "middlewares: [approve]\nlimits: {timeout_seconds: 5}\n")
     async with Agent.from_config(config, directory=folder, model=recording("a", "b")) as living:
-        await living.sessions()
-        events = await events_of(living.stream("go", approvals=Slow()))
+        with moved_by_hand() as time:
+            events = await events_of(living.stream("go", approvals=Slow()))
     assert isinstance(events[-1], RunCompleted), events[-1]
 
 
@@ -313,7 +314,7 @@ ASKING = (
     + """
 import asyncio
 
-@tool(access="read", timeout_seconds=0.3)
+@tool(access="read", timeout_seconds=5)
 async def interview(run, hang: bool) -> str:
     \"\"\"Ask the user.
 
@@ -333,19 +334,25 @@ def register_interview():
 
 
 async def test_thinking_is_not_the_calls_time_either_and_what_the_tool_takes_is(folder: Path) -> None:
+    passing: list[asyncio.Task[None]] = []
+
     class Slow:
         async def ask(self, pending: PendingApproval) -> Decision | None:
-            await asyncio.sleep(0.4)
+            await time.passes(1_000)
+            if pending.call_id == "c2":
+                passing.append(asyncio.create_task(time.goes_on()))
             return Decision("approve", arguments={"name": "Ada"})
 
     calls = [call("interview", "c1", hang=False), call("interview", "c2", hang=True)]
     config = write_agent(folder, plugin=ASKING, tools="[interview]")
     model = script(calling(calls[0]), calling(calls[1]), "done")
     async with Agent.from_config(config, directory=folder, model=model) as living:
-        events = await events_of(living.stream("go", approvals=Slow()))
+        with moved_by_hand() as time:
+            events = await events_of(living.stream("go", approvals=Slow()))
+        passing[0].cancel()
     answered, hung = of(events, ToolCallResult)
     assert answered.content == "{'name': 'Ada'}"
-    assert "did not finish within 0.3 seconds" in hung.content
+    assert "did not finish within 5 seconds" in hung.content
 
 
 async def test_a_cancelled_question_stays_open(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import subprocess
@@ -18,6 +19,7 @@ from zeus_plugins.middlewares.local_context.options import Options
 from zeus_plugins.middlewares.local_context.tree import tree
 
 from tests.support.agents import PositionModel, call, calling, write_agent
+from tests.support.hand_time import moved_by_hand
 from zeus_runtime import Agent, Build, ModelProfile, ModelRequest, Section, Summarize, Turn, WorkspaceFiles
 from zeus_runtime.context import Budget, View, fold
 from zeus_runtime.context.tokens import counter_for
@@ -146,11 +148,17 @@ async def test_a_git_that_does_not_answer_is_given_up_and_killed(tmp_path: Path)
     (folder / "git").chmod(0o755)
     (tmp_path / "a.txt").write_text("a")
     environ = {"PATH": f"{folder}:{os.environ['PATH']}"}
-    text = await told(looking(tmp_path, environ, timeout_seconds=0.3, depth=1))
+    written = tmp_path / "pid"
+    with moved_by_hand() as time:
+        asked = asyncio.create_task(told(looking(tmp_path, environ, depth=1)))
+        while not (written.exists() and written.read_text().endswith("\n")):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        await time.passes(60)
+        text = await asked
     assert "Git" not in text
     assert "a.txt" in text
     with pytest.raises(ProcessLookupError):
-        os.kill(int((tmp_path / "pid").read_text()), 0)
+        os.kill(int(written.read_text()), 0)
 
 
 async def test_the_section_keeps_its_limit_in_tokens(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import click
 
 from zeus_runtime.cli.completion import complete_config, complete_session
 from zeus_runtime.cli.context.options import config_option, plot_option
-from zeus_runtime.cli.options import env_option, format_option, read_config, read_owner, set_option
+from zeus_runtime.cli.options import ConfigArgs, format_option, read_config, read_owner
 from zeus_runtime.cli.streams import complain
 from zeus_runtime.cli.telling import tell
 
@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     " recorded session was given of them.",
 )
 @config_option
-@env_option
-@set_option
 @format_option
 @plot_option
 @click.pass_obj
@@ -77,9 +75,7 @@ def backtest(
     needles: tuple[str, ...],
     summary_tokens: int,
     listing: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     form: str,
     plot: str | None,
 ) -> None:
@@ -104,7 +100,7 @@ def backtest(
     if sessions:
         from zeus_runtime.cli.context.store import read_recordings
 
-        checked, _ = read_owner(process, config, env=env, sets=sets)
+        checked, _ = read_owner(process, which)
         recordings += read_recordings(process, checked, sessions)
     if trajectories is not None:
         recordings += _trajectories(process, trajectories, chain)
@@ -210,7 +206,7 @@ def _played(
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.start import prepared
 
-    plans = [(policy, make_plan(read_config(process, policy))) for policy in policies]
+    plans = [(policy, make_plan(read_config(process, ConfigArgs(policy)))) for policy in policies]
     played: list[Replayed] = []
     listings: list[Listing] = []
     with prepared(process):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,7 @@ from zeus_runtime.cli.context.options import (
     session_option,
     step_option,
 )
-from zeus_runtime.cli.options import env_option, format_option, read_owner, set_option
+from zeus_runtime.cli.options import ConfigArgs, format_option, read_owner
 from zeus_runtime.cli.streams import complain
 from zeus_runtime.cli.telling import tell
 
@@ -34,8 +33,6 @@ def command() -> None:
 @session_option
 @step_option
 @config_option
-@env_option
-@set_option
 @format_option
 @plot_option
 @click.pass_obj
@@ -43,9 +40,7 @@ def show(
     process: Process,
     session: str | None,
     step: int | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     form: str,
     plot: str | None,
 ) -> None:
@@ -56,7 +51,7 @@ def show(
     from zeus_runtime.context.inspection import composition
 
     target = None if plot is None else check_plot(plot)
-    checked, trace = _read(process, session, config, env, sets)
+    checked, trace = _read(process, session, which)
     found = composition(trace, step)
     if target is not None:
         write_plot(target, [session_curve(trace)], title=f"{trace.session}: context")
@@ -73,8 +68,6 @@ def show(
 @click.argument("second", metavar="B", type=click.IntRange(min=1))
 @session_option
 @config_option
-@env_option
-@set_option
 @format_option
 @click.pass_obj
 def diff(
@@ -82,16 +75,14 @@ def diff(
     first: int,
     second: int,
     session: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     form: str,
 ) -> None:
     """Compare the steps A and B: what entered, what left, and by which edit."""
     from zeus_runtime.cli.context.tables import difference_text
     from zeus_runtime.context.inspection import difference
 
-    checked, trace = _read(process, session, config, env, sets)
+    checked, trace = _read(process, session, which)
     found = difference(trace, first, second)
     tell(
         checked,
@@ -106,8 +97,6 @@ def diff(
 @session_option
 @step_option
 @config_option
-@env_option
-@set_option
 @format_option
 @click.pass_obj
 def explain(
@@ -115,9 +104,7 @@ def explain(
     item: str,
     session: str | None,
     step: int | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     form: str,
 ) -> None:
     """Say where ITEM came from, its tokens, and what happened to it.
@@ -128,7 +115,7 @@ def explain(
     from zeus_runtime.cli.context.tables import explanation_text
     from zeus_runtime.context.inspection import explanation
 
-    checked, trace = _read(process, session, config, env, sets)
+    checked, trace = _read(process, session, which)
     found = explanation(trace, item, step)
     at = trace.step(step)
     tell(
@@ -144,8 +131,6 @@ def explain(
 @session_option
 @step_option
 @config_option
-@env_option
-@set_option
 @format_option
 @click.pass_obj
 def missing(
@@ -153,9 +138,7 @@ def missing(
     text: str,
     session: str | None,
     step: int | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     form: str,
 ) -> None:
     """Find TEXT in the session and say which edit removed it, at which step, and where it can still be read."""
@@ -165,7 +148,7 @@ def missing(
 
     if not text.strip():
         raise UsageError("there is no text to look for")
-    checked, trace = _read(process, session, config, env, sets)
+    checked, trace = _read(process, session, which)
     found = why_missing(trace, text, step)
     at = trace.step(step)
     tell(
@@ -181,12 +164,10 @@ def missing(
     )
 
 
-def _read(
-    process: Process, session: str | None, config: str | None, env: str | None, sets: Sequence[str]
-) -> tuple[Checked, Trace]:
+def _read(process: Process, session: str | None, which: ConfigArgs) -> tuple[Checked, Trace]:
     from zeus_runtime.cli.context.store import read_trace
 
-    checked, own = read_owner(process, config, env=env, sets=sets)
+    checked, own = read_owner(process, which)
     trace = read_trace(process, checked, session, agent=checked.config.name if own else None)
     for problem in trace.problems:
         complain(f"warning: {problem}", "yellow")

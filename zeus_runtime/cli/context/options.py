@@ -5,12 +5,15 @@ from __future__ import annotations
 import click
 
 from zeus_runtime.cli.completion import complete_config, complete_session
+from zeus_runtime.cli.options import config_args
 
-config_option = click.option(
-    "--config",
-    metavar="CONFIG",
-    shell_complete=complete_config,
-    help="Whose database: a file or preset; zeus.yaml by default.",
+config_option = config_args(
+    click.option(
+        "--config",
+        metavar="CONFIG",
+        shell_complete=complete_config,
+        help="Whose database: a file or preset; zeus.yaml by default.",
+    )
 )
 session_option = click.option(
     "--session",

@@ -69,7 +69,7 @@ async def _recording(log: ThreadLog, session: str) -> Recording:
 
 async def _tools(log: ThreadLog, thread: Thread) -> tuple[ToolSchema, ...]:
     """The tools of a session's last request, as the ledger kept them; none that it does not know any more."""
-    from zeus_runtime.agent.session import last_step
+    from zeus_runtime.agent.stored_thread import last_step
     from zeus_runtime.context.fixed import fixed_from_json
     from zeus_runtime.models.interface import ToolSchema
 

@@ -17,7 +17,7 @@ from zeus_runtime.cli.memory.options import (
     type_option,
 )
 from zeus_runtime.cli.memory.profile import profile
-from zeus_runtime.cli.options import env_option, format_option, set_option
+from zeus_runtime.cli.options import ConfigArgs, format_option
 from zeus_runtime.cli.streams import answer, complain, is_terminal
 from zeus_runtime.cli.telling import tell
 from zeus_runtime.memory.items import MEMORY_TYPES, SCOPES, STATUSES, VISIBILITIES
@@ -48,8 +48,6 @@ def command() -> None:
 )
 @session_option
 @config_option
-@env_option
-@set_option
 @format_option
 @click.pass_obj
 def list_memories(
@@ -59,9 +57,7 @@ def list_memories(
     status: str,
     limit: int,
     session: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     form: str,
 ) -> None:
     """List memories, last changed first.
@@ -80,7 +76,7 @@ def list_memories(
         hidden = await memory.hidden_memories(scope=scope, status=wanted, limit=left) if left else []
         return found, hidden
 
-    checked = read_remembering(process, config, env=env, sets=sets)
+    checked = read_remembering(process, which)
     found, hidden = with_memory(process, checked, work, session=session, looks=True) or ([], [])
     if not found and not hidden and form == "table":
         complain("no memory")
@@ -107,8 +103,6 @@ def list_memories(
 )
 @session_option
 @config_option
-@env_option
-@set_option
 @format_option
 @click.pass_obj
 def search(
@@ -119,9 +113,7 @@ def search(
     scope: Scope | None,
     mode: SearchMode,
     session: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     form: str,
 ) -> None:
     """Find the memories that fit QUERY best, as the agent would, with their scores.
@@ -133,7 +125,7 @@ def search(
 
     if not query.strip():
         raise UsageError("there are no words to look for")
-    checked = read_remembering(process, config, env=env, sets=sets)
+    checked = read_remembering(process, which)
     found = (
         with_memory(
             process,
@@ -179,8 +171,6 @@ def search(
 @click.option("--subject", metavar="TEXT", help="What it is about.")
 @session_option
 @config_option
-@env_option
-@set_option
 @click.pass_obj
 def add(
     process: Process,
@@ -190,9 +180,7 @@ def add(
     visibility: Visibility,
     subject: str | None,
     session: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
 ) -> None:
     """Keep CONTENT (`-`: standard input) and print its id.
 
@@ -201,7 +189,7 @@ def add(
     """
     from zeus_runtime.errors import UsageError
 
-    checked = read_remembering(process, config, env=env, sets=sets)
+    checked = read_remembering(process, which)
     text = sys.stdin.read() if content == "-" else content
     saved = with_memory(
         process,
@@ -231,22 +219,18 @@ def add(
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @session_option
 @config_option
-@env_option
-@set_option
 @click.pass_obj
 def delete(
     process: Process,
     ids: tuple[str, ...],
     yes: bool,
     session: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
 ) -> None:
     """Delete memories for good, with what they had replaced, their history's texts and the profile lines from them."""
     from zeus_runtime.errors import UsageError
 
-    checked = read_remembering(process, config, env=env, sets=sets)
+    checked = read_remembering(process, which)
     wanted = tuple(dict.fromkeys(ids))
     if not yes:
         if not is_terminal(sys.stdin):
@@ -267,23 +251,19 @@ def delete(
 @command.command("stats")
 @session_option
 @config_option
-@env_option
-@set_option
 @format_option
 @click.pass_obj
 def stats(
     process: Process,
     session: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     form: str,
 ) -> None:
     """Count memories by status, scope, kind, source and embedding model."""
     from zeus_runtime.cli.memory.tables import stats_text
     from zeus_runtime.memory.outcomes import MemoryStats
 
-    checked = read_remembering(process, config, env=env, sets=sets)
+    checked = read_remembering(process, which)
     found = with_memory(process, checked, lambda memory: memory.stats(), session=session, looks=True)
     counted = found or MemoryStats(0, {}, 0)
     value = {
@@ -298,24 +278,20 @@ def stats(
 @click.argument("memory_id", metavar="ID")
 @session_option
 @config_option
-@env_option
-@set_option
 @format_option
 @click.pass_obj
 def history(
     process: Process,
     memory_id: str,
     session: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     form: str,
 ) -> None:
     """Show what happened to a memory, in order."""
     from zeus_runtime.cli.memory.tables import history_text
     from zeus_runtime.errors import UsageError
 
-    checked = read_remembering(process, config, env=env, sets=sets)
+    checked = read_remembering(process, which)
     found = with_memory(
         process, checked, lambda memory: memory.memory_history(memory_id), session=session, looks=True
     )

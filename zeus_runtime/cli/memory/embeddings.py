@@ -8,7 +8,7 @@ import click
 
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import config_option
-from zeus_runtime.cli.options import env_option, format_option, set_option
+from zeus_runtime.cli.options import ConfigArgs, format_option
 from zeus_runtime.cli.streams import complain
 from zeus_runtime.cli.telling import tell
 
@@ -30,17 +30,15 @@ def embeddings() -> None:
 
 @embeddings.command("show")
 @config_option
-@env_option
-@set_option
 @format_option
 @click.pass_obj
-def show(process: Process, config: str | None, env: str | None, sets: tuple[str, ...], form: str) -> None:
+def show(process: Process, which: ConfigArgs, form: str) -> None:
     """Show the model in use, whose choice it is, and how many memories have no vector of it."""
     from zeus_runtime.agent.chosen import embeddings_in_use
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.table import table
 
-    checked = read_remembering(process, config, env=env, sets=sets)
+    checked = read_remembering(process, which)
     stored = with_memory(process, checked, lambda memory: memory.stored_embeddings(), looks=True)
     plan = make_plan(checked)
     used = embeddings_in_use(checked, plan, stored)
@@ -69,10 +67,8 @@ def show(process: Process, config: str | None, env: str | None, sets: tuple[str,
 @embeddings.command("use")
 @click.argument("model", metavar="MODEL")
 @config_option
-@env_option
-@set_option
 @click.pass_obj
-def use(process: Process, model: str, config: str | None, env: str | None, sets: tuple[str, ...]) -> None:
+def use(process: Process, model: str, which: ConfigArgs) -> None:
     """Embed by MODEL from now on: a component's name, or as in the YAML '{litellm: {model: NAME}}'.
 
     It is made once to see that it can be: an unknown name, wrong options, a missing key or package change nothing.
@@ -80,18 +76,16 @@ def use(process: Process, model: str, config: str | None, env: str | None, sets:
     """
     from zeus_runtime.memory.choice import written_choice
 
-    checked = read_remembering(process, config, env=env, sets=sets)
+    checked = read_remembering(process, which)
     _choose(process, checked, written_choice(model))
 
 
 @embeddings.command("reset")
 @config_option
-@env_option
-@set_option
 @click.pass_obj
-def reset(process: Process, config: str | None, env: str | None, sets: tuple[str, ...]) -> None:
+def reset(process: Process, which: ConfigArgs) -> None:
     """Give up the user's own choice: the config's model embeds again."""
-    _choose(process, read_remembering(process, config, env=env, sets=sets), None)
+    _choose(process, read_remembering(process, which), None)
 
 
 def _choose(process: Process, checked: Checked, ref: Ref | None) -> None:

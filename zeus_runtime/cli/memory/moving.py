@@ -12,7 +12,7 @@ import click
 
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import config_option, session_option
-from zeus_runtime.cli.options import env_option, format_option, set_option
+from zeus_runtime.cli.options import ConfigArgs, format_option
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
 
 if TYPE_CHECKING:
@@ -29,22 +29,18 @@ if TYPE_CHECKING:
 @click.option("--all", "every", is_flag=True, help="Also what is archived or superseded.")
 @session_option
 @config_option
-@env_option
-@set_option
 @click.pass_obj
 def export_memories(
     process: Process,
     file: str | None,
     every: bool,
     session: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
 ) -> None:
     """Write memories as JSON lines to FILE, or to standard output."""
     from zeus_runtime.errors import UsageError
 
-    checked = read_remembering(process, config, env=env, sets=sets)
+    checked = read_remembering(process, which)
 
     async def work(memory: MemoryService) -> list[str]:
         status = None if every else "active"
@@ -67,17 +63,13 @@ def export_memories(
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
 @session_option
 @config_option
-@env_option
-@set_option
 @format_option
 @click.pass_obj
 def import_memories(
     process: Process,
     file: str,
     session: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     form: str,
 ) -> None:
     """Save the memories of FILE (`-`: standard input), JSON lines as `export` writes them.
@@ -85,7 +77,7 @@ def import_memories(
     They pass the gate like everything else and become the config's user's own. Every line is checked before the first
     is saved. What is kept already counts as duplicate, so that an import that was stopped is simply begun again.
     """
-    checked = read_remembering(process, config, env=env, sets=sets)
+    checked = read_remembering(process, which)
     name = "standard input" if file == "-" else file
     entries = _entries(_text(process, file), name)
 
@@ -115,17 +107,13 @@ def import_memories(
 @click.command("reindex")
 @session_option
 @config_option
-@env_option
-@set_option
 @click.pass_obj
-def reindex(
-    process: Process, session: str | None, config: str | None, env: str | None, sets: tuple[str, ...]
-) -> None:
+def reindex(process: Process, session: str | None, which: ConfigArgs) -> None:
     """Make the lexical index anew, and the vectors that are not of the present embedding model.
 
     It may be stopped at any time and goes on where it was.
     """
-    checked = read_remembering(process, config, env=env, sets=sets)
+    checked = read_remembering(process, which)
 
     async def work(memory: MemoryService) -> int:
         with _bar(None, "embedding") as advance:

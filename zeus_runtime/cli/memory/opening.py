@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from zeus_runtime.cli.options import read_config
+from zeus_runtime.cli.database_file import is_missing
+from zeus_runtime.cli.options import ConfigArgs, read_owner
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -18,9 +19,7 @@ PRESET = "zeus"
 """Whose memory is meant in a folder without a zeus.yaml: the preset that has one."""
 
 
-def read_remembering(
-    process: Process, config: str | None, *, env: str | None = None, sets: Sequence[str] = ()
-) -> Checked:
+def read_remembering(process: Process, which: ConfigArgs) -> Checked:
     """The config whose memory is meant.
 
     Raises:
@@ -28,8 +27,7 @@ def read_remembering(
     """
     from zeus_runtime.errors import UsageError
 
-    own = config is not None or (process.directory / "zeus.yaml").exists()
-    checked = read_config(process, config if own else PRESET, env=env, sets=sets)
+    checked, _ = read_owner(process, which, preset=PRESET)
     if checked.config.memory is None:
         raise UsageError(
             f"the agent {checked.config.name!r} has no long-term memory",
@@ -56,13 +54,10 @@ def with_memory(
 
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.start import prepared
-    from zeus_runtime.store.database import sqlite_file
 
     service = make_plan(checked).build.memory
     assert service is not None, "read_remembering saw to it"
-    url = checked.config.storage.url
-    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
-    if looks and file is not None and not file.exists():
+    if looks and is_missing(checked):
         return None
     memory = service.for_session(session) if session else service
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import click
 
 from zeus_runtime.cli.completion import complete_config, complete_session
+from zeus_runtime.cli.options import config_args
 from zeus_runtime.memory.items import MEMORY_TYPES, SCOPES
 
-config_option = click.option(
+bare_config_option = click.option(
     "--config",
     metavar="CONFIG",
     shell_complete=complete_config,
     help="Whose memory: a file or preset; zeus.yaml by default, and without one the preset zeus.",
 )
+config_option = config_args(bare_config_option)
 session_option = click.option(
     "--session",
     "-s",

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
-from zeus_runtime.cli.memory.options import config_option, project_option
-from zeus_runtime.cli.options import env_option, format_option, set_option
+from zeus_runtime.cli.memory.options import bare_config_option, config_option, project_option
+from zeus_runtime.cli.options import ConfigArgs, env_option, format_option
 from zeus_runtime.cli.streams import answer, complain, is_terminal
 from zeus_runtime.cli.telling import tell
 
@@ -26,19 +26,15 @@ def profile() -> None:
 @profile.command("show")
 @project_option
 @config_option
-@env_option
-@set_option
 @format_option
 @click.pass_obj
-def show(
-    process: Process, project: bool, config: str | None, env: str | None, sets: tuple[str, ...], form: str
-) -> None:
+def show(process: Process, project: bool, which: ConfigArgs, form: str) -> None:
     """Show each field, who wrote it (hand, rule or model), and the memories it comes from."""
     from zeus_runtime.cli.memory.tables import profile_json, profile_text
     from zeus_runtime.memory.profile.fields import profile_fields
 
     kind = _kind(project)
-    checked = read_remembering(process, config, env=env, sets=sets)
+    checked = read_remembering(process, which)
     found = with_memory(process, checked, lambda memory: memory.profile(kind), looks=True)
     fields = profile_fields(kind, {}, (), {}) if found is None else found
     tell(checked, form, {"profile": kind, "fields": profile_json(fields)}, lambda: profile_text(fields))
@@ -59,7 +55,7 @@ def show(
     type=click.Path(dir_okay=False, exists=True),
     help="Write the fields of a YAML file, such as one that an edit left.",
 )
-@config_option
+@bare_config_option
 @env_option
 @click.pass_obj
 def edit(
@@ -88,7 +84,7 @@ def edit(
         if not equals:
             raise UsageError(f"{each!r} sets nothing", remedy="Write --set FIELD=VALUE.")
         values[name.strip()] = value
-    checked = read_remembering(process, config, env=env)
+    checked = read_remembering(process, ConfigArgs(config, env))
     if file is not None:
         values = profile_of_file(kind, process.directory / file, file)
     elif not changes:
@@ -104,13 +100,11 @@ def edit(
 @profile.command("draw")
 @project_option
 @config_option
-@env_option
-@set_option
 @click.pass_obj
-def draw(process: Process, project: bool, config: str | None, env: str | None, sets: tuple[str, ...]) -> None:
+def draw(process: Process, project: bool, which: ConfigArgs) -> None:
     """Draw the profile anew from the memories, by the rules, without waiting for enough new ones."""
     kind = _kind(project)
-    checked = read_remembering(process, config, env=env, sets=sets)
+    checked = read_remembering(process, which)
     done = with_memory(process, checked, lambda memory: memory.draw_profile(kind), looks=True) or 0
     answer(f"drew {done} lines")
 

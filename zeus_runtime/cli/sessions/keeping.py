@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from zeus_runtime.cli.options import env_option, read_owner, set_option
+from zeus_runtime.cli.database_file import is_missing
+from zeus_runtime.cli.options import ConfigArgs, read_owner
 from zeus_runtime.cli.sessions.options import Age, config_option, json_option, sessions_argument, yes_option
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
 
@@ -32,24 +33,20 @@ T = TypeVar("T")
 )
 @click.option("--before", is_flag=True, help="Set the message itself aside too, to word it anew.")
 @config_option
-@env_option
-@set_option
 @click.pass_obj
 def roll_back_session(
     process: Process,
     session: str,
     to: int,
     before: bool,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
 ) -> None:
     """Go back to an earlier message; what came after it is set aside, not deleted.
 
     `zeus run --session SESSION --continue` answers the message again, and a prompt goes on after it. `zeus sessions
     show --all` shows what was set aside.
     """
-    checked, _ = read_owner(process, config, env=env, sets=sets)
+    checked, _ = read_owner(process, which)
     aside = _with_keeper(process, checked, lambda keeper: keeper.roll_back(session, to, before=before))
     complain(
         f"{session} is back {'before' if before else 'at'} message {to}; {aside} message(s) were set aside"
@@ -59,35 +56,27 @@ def roll_back_session(
 @click.command("archive")
 @sessions_argument
 @config_option
-@env_option
-@set_option
 @click.pass_obj
 def archive_sessions(
     process: Process,
     sessions: tuple[str, ...],
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
 ) -> None:
     """Pack sessions away: out of the lists, a fraction of the room, and back with `zeus sessions restore`."""
-    _each(process, sessions, config, env, sets, lambda keeper, name: keeper.archive(name), "archived")
+    _each(process, sessions, which, lambda keeper, name: keeper.archive(name), "archived")
 
 
 @click.command("restore")
 @sessions_argument
 @config_option
-@env_option
-@set_option
 @click.pass_obj
 def restore_sessions(
     process: Process,
     sessions: tuple[str, ...],
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
 ) -> None:
     """Bring archived sessions back as they were."""
-    _each(process, sessions, config, env, sets, lambda keeper, name: keeper.restore(name), "restored")
+    _each(process, sessions, which, lambda keeper, name: keeper.restore(name), "restored")
 
 
 @click.command("prune")
@@ -102,8 +91,6 @@ def restore_sessions(
 @click.option("--dry-run", is_flag=True, help="Only say which.")
 @yes_option
 @config_option
-@env_option
-@set_option
 @json_option
 @click.pass_obj
 def prune_sessions(
@@ -114,54 +101,63 @@ def prune_sessions(
     every: bool,
     dry_run: bool,
     yes: bool,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     as_object: bool,
 ) -> None:
     """Archive (or delete) sessions that are old or too many; by default as the config's `retention` says.
 
     A session that runs is left alone.
     """
-    from dataclasses import asdict, replace
+    from dataclasses import asdict
 
-    from zeus_runtime.errors import UsageError
-
-    checked, own = read_owner(process, config, env=env, sets=sets)
-    retention = checked.config.retention
-    if older_than is not None or keep is not None:
-        retention = replace(retention, max_age_days=older_than, max_sessions=keep, archived_max_age_days=None)
-    if retention.keeps_all:
-        raise UsageError(
-            "nothing says which sessions go", remedy="Say --older-than 30d or --keep 100, or set `retention`."
-        )
-    if delete:
-        retention = replace(retention, archive=False)
+    checked, own = read_owner(process, which)
+    retention = _wanted(checked.config.retention, older_than, keep, delete=delete)
     agent = None if every or not own else checked.config.name
 
-    def prune(retention: Retention, *, dry_run: bool) -> Pruned:
+    def prune(*, dry_run: bool) -> Pruned:
         return _with_keeper(
             process, checked, lambda keeper: keeper.prune(retention, agent=agent, dry_run=dry_run)
         )
 
-    found = prune(retention, dry_run=True)
-    names = [*found.archived, *found.deleted]
-    if names and not dry_run:
+    found = prune(dry_run=True)
+    if (found.archived or found.deleted) and not dry_run:
         what = " and ".join(
             f"{verb} {len(each)}"
             for verb, each in (("archive", found.archived), ("delete", found.deleted))
             if each
         )
         _ask(yes, f"{what.capitalize()} session(s)?", "deleted" if found.deleted else "archived")
-        found = prune(retention, dry_run=False)
-        names = [*found.archived, *found.deleted]
+        found = prune(dry_run=False)
     if as_object:
         answer(as_json({**asdict(found), "dry_run": dry_run}))
-        return
-    for name in names:
+    else:
+        _tell_pruned(found, archives=retention.archive, dry_run=dry_run)
+
+
+def _wanted(retention: Retention, older_than: float | None, keep: int | None, *, delete: bool) -> Retention:
+    """What the command line asks for, else what the config says.
+
+    Raises:
+        UsageError: neither says which sessions go.
+    """
+    from dataclasses import replace
+
+    from zeus_runtime.errors import UsageError
+
+    if older_than is not None or keep is not None:
+        retention = replace(retention, max_age_days=older_than, max_sessions=keep, archived_max_age_days=None)
+    if retention.keeps_all:
+        raise UsageError(
+            "nothing says which sessions go", remedy="Say --older-than 30d or --keep 100, or set `retention`."
+        )
+    return replace(retention, archive=False) if delete else retention
+
+
+def _tell_pruned(found: Pruned, *, archives: bool, dry_run: bool) -> None:
+    for name in (*found.archived, *found.deleted):
         answer(name)
     for done, each in (("archived", found.archived), ("deleted", found.deleted)):
-        if each or (done == "archived") == retention.archive:
+        if each or (done == "archived") == archives:
             complain(f"{len(each)} session(s) {'would be ' if dry_run else ''}{done}")
     if found.running:
         complain(f"{len(found.running)} left alone: {', '.join(found.running)} running")
@@ -170,16 +166,12 @@ def prune_sessions(
 @click.command("delete")
 @sessions_argument
 @config_option
-@env_option
-@set_option
 @yes_option
 @click.pass_obj
 def delete_sessions(
     process: Process,
     sessions: tuple[str, ...],
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     yes: bool,
 ) -> None:
     """Delete sessions with all their messages, checkpoints and archived originals, archived sessions too."""
@@ -189,7 +181,7 @@ def delete_sessions(
         return True
 
     _ask(yes, f"Delete {', '.join(sessions)}?", "deleted")
-    _each(process, sessions, config, env, sets, delete, "deleted")
+    _each(process, sessions, which, delete, "deleted")
 
 
 def _ask(yes: bool, question: str, done: str) -> None:
@@ -205,14 +197,12 @@ def _ask(yes: bool, question: str, done: str) -> None:
 def _each(
     process: Process,
     sessions: Sequence[str],
-    config: str | None,
-    env: str | None,
-    sets: Sequence[str],
+    which: ConfigArgs,
     do: Callable[[Keeper, str], Awaitable[bool]],
     done: str,
 ) -> None:
     """Do something with each session, with none of them unless all are there."""
-    checked, _ = read_owner(process, config, env=env, sets=sets)
+    checked, _ = read_owner(process, which)
 
     async def work(keeper: Keeper) -> None:
         for session in sessions:
@@ -239,12 +229,11 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[Keeper], Aw
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.errors import UsageError
-    from zeus_runtime.store.database import Database, sqlite_file
+    from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
 
     url = checked.config.storage.url
-    file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
-    if file is not None and not file.exists():
+    if is_missing(checked):
         raise UsageError("there is no session yet", remedy=f"There is no database {url}.")
 
     async def run() -> T:

@@ -8,13 +8,15 @@ from typing import Any, Final
 import click
 
 from zeus_runtime.cli.completion import complete_config, complete_session
-from zeus_runtime.cli.options import Decorator
+from zeus_runtime.cli.options import Decorator, config_args
 
-config_option: Decorator = click.option(
-    "--config",
-    metavar="CONFIG",
-    shell_complete=complete_config,
-    help="Whose database: a file or preset; zeus.yaml by default, and without one the default preset.",
+config_option: Decorator = config_args(
+    click.option(
+        "--config",
+        metavar="CONFIG",
+        shell_complete=complete_config,
+        help="Whose database: a file or preset; zeus.yaml by default, and without one the default preset.",
+    )
 )
 json_option: Decorator = click.option("--json", "as_object", is_flag=True, help="JSON for programs.")
 yes_option: Decorator = click.option("-y", "--yes", is_flag=True, help="Do not ask.")

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from zeus_runtime.cli.log import with_log
-from zeus_runtime.cli.options import env_option, read_owner, set_option
+from zeus_runtime.cli.options import ConfigArgs, read_owner
 from zeus_runtime.cli.sessions.options import config_option, json_option, session_argument
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
 from zeus_runtime.cli.wording import call_line
@@ -19,15 +19,14 @@ from zeus_runtime.cli.wording import call_line
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
-    from zeus_runtime.cli.sessions.stored import Stored
+    from zeus_runtime.cli.sessions.stored import Message, Stored
+    from zeus_runtime.config.secrets import Redactor
     from zeus_runtime.store.listing import SessionInfo
     from zeus_runtime.store.thread_log import ThreadLog
 
 
 @click.command("list")
 @config_option
-@env_option
-@set_option
 @click.option("--all", "every", is_flag=True, help="Of all agents that use the database, not only this one.")
 @click.option("--archived", is_flag=True, help="Those that are archived.")
 @click.option(
@@ -37,16 +36,14 @@ if TYPE_CHECKING:
 @click.pass_obj
 def list_sessions(
     process: Process,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     every: bool,
     archived: bool,
     limit: int,
     as_object: bool,
 ) -> None:
     """List the agent's sessions, last used first."""
-    checked, own = read_owner(process, config, env=env, sets=sets)
+    checked, own = read_owner(process, which)
     agent = None if every or not own else checked.config.name
 
     async def work(log: ThreadLog) -> list[SessionInfo]:
@@ -66,46 +63,47 @@ def list_sessions(
 @session_argument
 @click.option("--all", "whole", is_flag=True, help="What a rollback set aside too.")
 @config_option
-@env_option
-@set_option
 @json_option
 @click.pass_obj
 def show_session(
     process: Process,
     session: str | None,
     whole: bool,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     as_object: bool,
 ) -> None:
     """Print a session's conversation, whole, as it was before any context policy; the last used one by default."""
-    from zeus_runtime.cli.sessions.stored import conversation, decisions_as_json
+    from zeus_runtime.cli.sessions.stored import conversation
 
-    checked, stored = _read(process, session, config, env, sets)
+    checked, stored = _read(process, session, which)
     redact = checked.document.redactor
     shown = [each for each in stored.messages if whole or not each.set_aside]
     if as_object:
-        messages = [
-            {"seq": each.seq, **({"set_aside": True} if each.set_aside else {}), **each.payload}
-            for each in shown
-        ]
-        answer(
-            as_json(
-                {
-                    "session": stored.info.session,
-                    "state": stored.info.state,
-                    "messages": redact.json(messages),
-                    "parent": stored.info.parent or None,
-                    "children": [asdict(each) for each in stored.children],
-                    "approvals": redact.json(decisions_as_json(stored.approvals)),
-                }
-            )
-        )
+        answer(as_json(_object(stored, shown, redact)))
         return
     text = redact(conversation(shown, stored.approvals))
     answer(printable(text) if is_terminal(sys.stdout) else text)
-    hidden = len(stored.messages) - len(shown)
+    _tell_about(stored, len(stored.messages) - len(shown), redact)
+
+
+def _object(stored: Stored, shown: Sequence[Message], redact: Redactor) -> dict[str, Any]:
+    from zeus_runtime.cli.sessions.stored import decisions_as_json
+
+    messages = [
+        {"seq": each.seq, **({"set_aside": True} if each.set_aside else {}), **each.payload} for each in shown
+    ]
+    return {
+        "session": stored.info.session,
+        "state": stored.info.state,
+        "messages": redact.json(messages),
+        "parent": stored.info.parent or None,
+        "children": [asdict(each) for each in stored.children],
+        "approvals": redact.json(decisions_as_json(stored.approvals)),
+    }
+
+
+def _tell_about(stored: Stored, hidden: int, redact: Redactor) -> None:
+    """What is not part of the conversation: family, open questions, how to go on."""
     if hidden:
         complain(f"({hidden} message(s) set aside by a rollback: --all shows them)")
     if stored.info.parent:
@@ -141,17 +139,13 @@ def show_session(
     help="Write it there.",
 )
 @config_option
-@env_option
-@set_option
 @click.pass_obj
 def export_session(
     process: Process,
     session: str | None,
     form: str,
     output: Path | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
 ) -> None:
     """Write a session out, with what rollbacks set aside and its sub-agents' sessions; the last used one by default.
 
@@ -160,7 +154,7 @@ def export_session(
     from zeus_runtime.cli.sessions.stored import as_document, as_markdown
     from zeus_runtime.errors import UsageError
 
-    checked, stored = _read(process, session, config, env, sets, whole=True)
+    checked, stored = _read(process, session, which, whole=True)
     redact = checked.document.redactor
     text = as_json(redact.json(as_document(stored))) if form == "json" else redact(as_markdown(stored))
     if output is None:
@@ -185,16 +179,14 @@ _UNFINISHED = {
 def _read(
     process: Process,
     session: str | None,
-    config: str | None,
-    env: str | None,
-    sets: tuple[str, ...],
+    which: ConfigArgs,
     *,
     whole: bool = False,
 ) -> tuple[Checked, Stored]:
     from zeus_runtime.cli.sessions.stored import read
     from zeus_runtime.errors import UsageError
 
-    checked, own = read_owner(process, config, env=env, sets=sets)
+    checked, own = read_owner(process, which)
     agent = checked.config.name if own else None
 
     async def work(log: ThreadLog) -> Stored | None:
@@ -204,8 +196,8 @@ def _read(
 
     found = with_log(process, checked, work)
     if found is None:
-        which = f"no session {session!r}" if session else "no session yet"
-        raise UsageError(f"there is {which}", remedy="`zeus run` begins one.")
+        missing = f"no session {session!r}" if session else "no session yet"
+        raise UsageError(f"there is {missing}", remedy="`zeus run` begins one.")
     return checked, found
 
 

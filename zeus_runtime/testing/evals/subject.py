@@ -57,7 +57,8 @@ class Subject:
             ConfigError: the config does not fit together.
             MissingError: a component, its plugin or its dependency is not there.
         """
-        from zeus_runtime.agent.plan import PlannedTool, make_plan
+        from zeus_runtime.agent.plan import make_plan
+        from zeus_runtime.agent.planned_tools import PlannedTool
         from zeus_runtime.tools.modes import showing
 
         folder.mkdir(parents=True, exist_ok=True)

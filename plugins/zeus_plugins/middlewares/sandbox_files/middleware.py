@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
+from zeus_plugins.middlewares.steady_text import SteadyText
 from zeus_runtime import Doc, Middleware, Minimum, SandboxError, SandboxUnavailableError, Section, printable
 
 if TYPE_CHECKING:
@@ -35,22 +36,18 @@ class SandboxFilesSection(Middleware):
     def __init__(self, options: Options, build: Build) -> None:
         self._options = options
         self._build = build
-        self._text: str | None = None
-        self._cut: tuple[int, object] | None = None
+        self._steady = SteadyText()
 
     async def sections(self, turn: Turn) -> Mapping[Section, str]:
         if turn.mode != "agent":
             return {}
-        if self._text is None:
-            self._text = self._fitted(await self._look(turn.session))
-        return {Section.SANDBOX: self._text}
+        if self._steady.text is None:
+            self._steady.text = self._fitted(await self._look(turn.session))
+        return {Section.SANDBOX: self._steady.text}
 
     async def edits(self, view: View, budget: Budget) -> Sequence[Edit]:
         """Proposes nothing: it sees whether messages left since it looked."""
-        cut = (view.first, view.summary)
-        if self._cut is not None and cut != self._cut:
-            self._text = None
-        self._cut = cut
+        self._steady.follow(view)
         return ()
 
     async def _look(self, session: str) -> Sequence[SandboxFile]:

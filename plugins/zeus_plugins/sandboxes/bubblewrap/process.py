@@ -75,64 +75,32 @@ class Standing:
             SandboxError: it could not be started.
         """
         loop = asyncio.get_running_loop()
-        kept = bytearray()
-        ended = loop.create_future()
-        killed_by: SandboxLimit | None = None
-
-        def stop(limit: SandboxLimit) -> None:
-            nonlocal killed_by
-            if killed_by is None and not ended.done():
-                killed_by = limit
-                self.kill()
-
-        def collect() -> None:
-            try:
-                data = os.read(self._output, _CHUNK)
-            except BlockingIOError:
-                return
-            if not data:
-                loop.remove_reader(self._output)
-                return
-            room = limits.output_bytes - len(kept)
-            piece = data[:room]
-            kept.extend(piece)
-            if piece and on_output is not None:
-                on_output(piece)
-            if len(data) > room:
-                stop("output")
-
-        def end() -> None:
-            loop.remove_reader(self._handle)
-            if not ended.done():
-                ended.set_result(None)
-
+        watch = _Watch(self._output, limits, on_output, self.kill)
         started = monotonic()
         self._gate.sendall(b"\n")
         os.set_blocking(self._output, False)
-        loop.add_reader(self._output, collect)
-        loop.add_reader(self._handle, end)
-        clock = loop.call_later(limits.seconds, stop, "seconds")
+        loop.add_reader(self._output, watch.collect)
+        loop.add_reader(self._handle, watch.end)
+        clock = loop.call_later(limits.seconds, watch.stop, "seconds")
         try:
-            while not ended.done():
-                await asyncio.wait([ended], timeout=INTERVAL_SECONDS)
-                if not ended.done() and (limit := exceeded(self._first, self.folders, limits)):
-                    stop(limit)
+            while not watch.ended.done():
+                await asyncio.wait([watch.ended], timeout=INTERVAL_SECONDS)
+                if not watch.ended.done() and (limit := exceeded(self._first, self.folders, limits)):
+                    watch.stop(limit)
             seconds = monotonic() - started
-            last = -1
-            while last < len(kept) < limits.output_bytes:
-                last = len(kept)
-                collect()
+            watch.collect_rest()
         finally:
             clock.cancel()
             loop.remove_reader(self._handle)
             loop.remove_reader(self._output)
-        code = self._exit_code()
+        code, killed_by = self._exit_code(), watch.killed_by
         if code is None and killed_by is None:
-            text = bytes(kept[-_REASON_BYTES:]).decode(errors="replace").strip()
+            text = bytes(watch.kept[-_REASON_BYTES:]).decode(errors="replace").strip()
             raise SandboxError(f"bubblewrap ended before the program did: {text or 'it gives no reason'}")
         if code == 128 + signal.SIGXFSZ and killed_by is None:
             killed_by = "file_size"
-        return Ended(code if code is not None else 128 + signal.SIGKILL, killed_by, bytes(kept), seconds)
+        kept = bytes(watch.kept)
+        return Ended(code if code is not None else 128 + signal.SIGKILL, killed_by, kept, seconds)
 
     def kill(self) -> None:
         """End every process of the sandbox: they die with the first."""
@@ -149,6 +117,66 @@ class Standing:
                     if isinstance(code, int):
                         return code
         return None
+
+
+class _Watch:
+    """What a running program writes, and whether and why it was ended.
+
+    Args:
+        output: the descriptor that it writes to, not blocking.
+        limits: what it may use.
+        on_output: called with what it writes, as it comes.
+        kill: ends it.
+    """
+
+    def __init__(
+        self,
+        output: int,
+        limits: SandboxLimits,
+        on_output: Callable[[bytes], None] | None,
+        kill: Callable[[], None],
+    ) -> None:
+        self.kept = bytearray()
+        self.killed_by: SandboxLimit | None = None
+        self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._output = output
+        self._most = limits.output_bytes
+        self._on_output = on_output
+        self._kill = kill
+
+    def stop(self, limit: SandboxLimit) -> None:
+        """End the program because of a limit, unless it has ended."""
+        if self.killed_by is None and not self.ended.done():
+            self.killed_by = limit
+            self._kill()
+
+    def collect(self) -> None:
+        """Take what it has written; more than it may ends it."""
+        try:
+            data = os.read(self._output, _CHUNK)
+        except BlockingIOError:
+            return
+        if not data:
+            asyncio.get_running_loop().remove_reader(self._output)
+            return
+        piece = data[: self._most - len(self.kept)]
+        self.kept.extend(piece)
+        if piece and self._on_output is not None:
+            self._on_output(piece)
+        if len(piece) < len(data):
+            self.stop("output")
+
+    def collect_rest(self) -> None:
+        """Take what it had written when it ended."""
+        last = -1
+        while last < len(self.kept) < self._most:
+            last = len(self.kept)
+            self.collect()
+
+    def end(self) -> None:
+        """Take note that its first process has ended, and so all of it."""
+        if not self.ended.done():
+            self.ended.set_result(None)
 
 
 @asynccontextmanager

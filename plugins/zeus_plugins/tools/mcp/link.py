@@ -1,20 +1,19 @@
-"""One server: started, asked what it has, called, and started again when it dies."""
+"""The connection to one server: begun, kept while the agent lives, and begun again when the server dies."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, ExitStack
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_plugins.tools.mcp.failures import UnauthorizedError, explained, is_final, is_too_new
+from zeus_plugins.tools.mcp.calls import Calls
+from zeus_plugins.tools.mcp.failures import Failure, UnauthorizedError, explained, is_final, is_too_new
 from zeus_plugins.tools.mcp.offer import Offer, read_offer
-from zeus_plugins.tools.mcp.pace import Looks, Pace
-from zeus_plugins.tools.mcp.results import resource_result, tool_result
+from zeus_plugins.tools.mcp.pace import Looks
+from zeus_plugins.tools.mcp.sdk import client_info, quieten
 from zeus_plugins.tools.mcp.transports import Place, address, process, quiet
-from zeus_runtime import ToolResult
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -22,14 +21,12 @@ if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.options import Options
     from zeus_plugins.tools.mcp.servers import Server
     from zeus_plugins.tools.mcp.stderr import ErrorLog
-    from zeus_runtime import ConnectionState, Tell, ToolRun, WorkspaceFiles
+    from zeus_runtime import ConnectionState, Tell, WorkspaceFiles
 
 _LONGEST_WAIT_SECONDS: Final = 60.0
 _STEADY_SECONDS: Final = 300.0
 """A server that was up for so long has not been restarted in a row."""
 _SURE_SECONDS: Final = 5.0
-_PROGRESS: Final = (20, 0.1)
-"""Of one call's progress: pieces that are told at once, and seconds until one more."""
 _CLOSING_SECONDS: Final = 10.0
 
 
@@ -69,6 +66,7 @@ class Link:
         changed: called when what the server offers has changed.
 
     Attributes:
+        calls: what runs ask of the server.
         state, why: how it is, and why it is not connected.
         offer: what the server has; what it had while it is being started again, so that the model's list of tools does
             not change with every restart.
@@ -96,7 +94,7 @@ class Link:
         self._log: ErrorLog | None = None
         self._auth: Any = None
         self._refused_at: float | None = None
-        self._calls: list[ToolRun] = []
+        self.calls = Calls(self, ground.files)
         self._looks = Looks(self._woken.set)
         # Many servers never answer the newest protocol's first question, and the SDK would wait ten seconds for it.
         self._mode = "auto" if server.remote and server.spec.type != "sse" else "legacy"
@@ -143,86 +141,37 @@ class Link:
             task.cancel()
             await asyncio.wait([task], timeout=_CLOSING_SECONDS)
 
-    async def call(self, name: str, arguments: Mapping[str, Any], run: ToolRun) -> ToolResult:
-        """Call one of its tools; what goes wrong is the result.
-
-        Args:
-            name: the server's own name of the tool.
-        """
-
-        pace = Pace(*_PROGRESS)
-
-        async def tell_progress(progress: float, total: float | None, message: str | None) -> None:
-            if pace.wait_seconds(asyncio.get_running_loop().time()) == 0:
-                run.progress(message or "", progress, total)
-
-        client = await self._connected()
-        if client is None:
-            return ToolResult(self._absent("Nothing was done."), is_error=True)
-        self._calls.append(run)
-        try:
-            answer = await client.call_tool(name, dict(arguments), progress_callback=tell_progress)
-        except Exception as error:  # noqa: BLE001 - whatever a server does is its tool's result
-            return self._failed(error, "Whether the call took effect is unknown.")
-        except asyncio.CancelledError:
-            self._wake(doubted=True)
-            raise
-        finally:
-            self._calls.remove(run)
-        self._failures = 0
-        return tool_result(answer, self._ground.files)
-
-    async def read_resource(self, uri: str) -> ToolResult:
-        """The contents of one of its resources."""
-        client = await self._connected()
-        if client is None:
-            return ToolResult(self._absent(), is_error=True)
-        try:
-            answer = await client.read_resource(uri)
-        except Exception as error:  # noqa: BLE001 - as for a call
-            return self._failed(error)
-        return resource_result(answer.contents, self._ground.files)
-
-    async def resources(self) -> str:
-        """A list of its resources and resource templates."""
-        client = await self._connected()
-        if client is None:
-            return self._absent()
-        from zeus_plugins.tools.mcp.offer import list_resources
-
-        try:
-            return await list_resources(client)
-        except Exception as error:  # noqa: BLE001 - as for a call
-            return self._failed(error).content
-
-    def _absent(self, more: str = "") -> str:
-        why = f": {self.why}" if self.why else ""
-        return f"The MCP server {self.server.name!r} is not connected{why}. {more}".strip()
-
     @property
     def _refusal(self) -> UnauthorizedError | None:
         """The right that the server's account lacks, if that is what went wrong."""
         return None if self._auth is None else self._auth.refusal
 
-    async def _connected(self) -> Client | None:
-        """The client; while the server is being started, wait as long as a run waits for it."""
+    async def connected(self) -> Client | None:
+        """The client, if there is one; while the server is being started, wait as long as a run waits for it."""
         if self.state == "connecting":
             await quiet(self.server.spec.start_timeout_seconds, self._up)
         return self._client
 
-    def _failed(self, error: Exception, more: str = "") -> ToolResult:
-        failure = explained(error)
+    def noticed(self, failure: Failure) -> UnauthorizedError | None:
+        """Take note of how a call failed: of a lost connection, or of a right that has ended, which is given back."""
         unauthorized = failure.unauthorized or self._refusal
         if unauthorized is not None:
             self._lost(unauthorized)
-            return ToolResult(str(unauthorized), is_error=True)
-        if failure.connection_lost:
+        elif failure.connection_lost:
             self._wake(gone=True)
-        stopped = f"The MCP server {self.server.name!r} "
-        text = f"stopped or cannot be reached: {failure.message}. {more}" if failure.connection_lost else ""
-        return ToolResult(
-            (f"{stopped}{text}" if text else f"{stopped}refused: {failure.message}").strip(), is_error=True
-        )
+        return unauthorized
+
+    def answered(self) -> None:
+        """Take note that a call was answered: a restart after it is the first in a row."""
+        self._failures = 0
+
+    def doubt(self) -> None:
+        """Take note that a call did not end."""
+        self._wake(doubted=True)
+
+    def tell(self, code: str, message: str) -> None:
+        """Tell the user."""
+        self._tell(code, message)
 
     def _lost(self, error: UnauthorizedError) -> None:
         """The account's right has ended: the tools go, the run goes on."""
@@ -255,7 +204,7 @@ class Link:
     async def _live(self) -> None:
         import anyio
 
-        _quieten()
+        quieten()
         while not self._closing.is_set():
             self._set("connecting", self.why)
             begun = asyncio.get_running_loop().time()
@@ -288,11 +237,11 @@ class Link:
             client = Client(
                 self._transport(),
                 message_handler=self._heard,
-                elicitation_callback=self._elicit,
+                elicitation_callback=self.calls.elicit,
                 logging_callback=None,
                 cache=None,
                 mode=self._mode,
-                client_info=_client_info(),
+                client_info=client_info(),
             )
             async with client:
                 offer = await read_offer(client, self.server)
@@ -404,29 +353,3 @@ class Link:
 
         if isinstance(message, ToolListChangedNotification | PromptListChangedNotification):
             self._wake(stale=True)
-
-    async def _elicit(self, context: Any, params: Any) -> Any:
-        from zeus_plugins.tools.mcp.eliciting import elicited
-
-        # Which of several calls the server asks for is not always said: none of them may run out of time meanwhile.
-        with ExitStack() as waits:
-            for run in self._calls:
-                waits.enter_context(run.waiting())
-            asked = self._calls[-1] if self._calls else None
-            return await elicited(self.server.name, params, asked, self._tell)
-
-
-def _quieten() -> None:
-    """What goes wrong is told in our words; the SDK would write tracebacks too. Who sets a level gets them."""
-    for name in ("mcp", "client"):
-        logger = logging.getLogger(name)
-        if logger.level == logging.NOTSET:
-            logger.setLevel(logging.CRITICAL + 1)
-
-
-def _client_info() -> Any:
-    from mcp.types import Implementation
-
-    from zeus_runtime import __version__
-
-    return Implementation(name="zeus-runtime", version=__version__)

@@ -25,10 +25,12 @@ def resource_tools(links: Sequence[Link]) -> Sequence[Tool]:
 
     async def list_them(server: str | None = None) -> ToolResult:
         chosen = [by_name[server]] if server else list(by_name.values())
-        return ToolResult("\n\n".join([f"{link.server.name}:\n{await link.resources()}" for link in chosen]))
+        return ToolResult(
+            "\n\n".join([f"{link.server.name}:\n{await link.calls.resources()}" for link in chosen])
+        )
 
     async def read(server: str, uri: str) -> ToolResult:
-        return await by_name[server].read_resource(uri)
+        return await by_name[server].calls.read_resource(uri)
 
     return (
         Tool(

@@ -174,7 +174,7 @@ class McpToolset(Toolset):
 
 def _tool(link: Link, offered: Offered, *, deferred: bool) -> Tool:
     async def call(arguments: Mapping[str, Any], run: ToolRun) -> ToolResult:
-        return await link.call(offered.name, arguments, run)
+        return await link.calls.call(offered.name, arguments, run)
 
     server = link.server
     return Tool(

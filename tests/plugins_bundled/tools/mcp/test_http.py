@@ -15,6 +15,7 @@ import pytest
 from zeus_plugins.tools.mcp.oauth.store import account_store
 
 from tests.support.agents import call, calling, play, script, write_agent
+from tests.support.hand_time import moved_by_hand
 from tests.support.mcp_http import Authority, Served, serving
 from zeus_runtime import Agent, RunError
 from zeus_runtime.events import Event, Notice
@@ -109,11 +110,13 @@ async def test_a_server_of_sse_that_is_silent_longer_than_a_call_may_take_is_sti
     tmp_path: Path,
 ) -> None:
     async with serving(sse=True) as served:
-        server = {"type": "sse", "url": served.url, "timeout_seconds": 0.3}
+        server = {"type": "sse", "url": served.url, "timeout_seconds": 5}
         async with agent(tmp_path, adding(), server) as running:
-            events = await play(running, "go")
-            await asyncio.sleep(0.6)
-            later = await play(running, "go", events[-1].session)  # type: ignore[union-attr]
+            await running.connections()
+            with moved_by_hand() as time:
+                events = await play(running, "go")
+                await time.passes(60)
+                later = await play(running, "go", events[-1].session)  # type: ignore[union-attr]
     assert results(events) == ["5"]
     assert results(later) == ["9"]
     assert not [event for event in later if isinstance(event, Notice)]
@@ -129,7 +132,8 @@ async def test_a_stream_of_sse_that_died_without_a_word_is_begun_anew_after_a_ca
             *(each for n in range(8) for each in (calling(call("far__add", str(n), left=n, right=1)), "done"))
         )
         async with agent(tmp_path, model, server) as running:
-            events = await play(running, "go")
+            with moved_by_hand():
+                events = await play(running, "go")
             assert results(events) == ["1"]
             silence()
             found = ""

@@ -25,6 +25,7 @@ from tests.support.agents import (
     script,
     write_agent,
 )
+from tests.support.hand_time import moved_by_hand
 from zeus_runtime import Agent, ConfigError, ModelPiece, ModelRequest
 from zeus_runtime.events import Event, Notice, RunFailed
 from zeus_runtime.tools.approval import Decision, PendingApproval
@@ -262,12 +263,14 @@ async def test_a_server_may_ask_the_user(tmp_path: Path) -> None:
 async def test_the_time_that_the_user_thinks_is_not_the_calls(tmp_path: Path) -> None:
     class Slow(Answering):
         async def ask(self, pending: PendingApproval) -> Decision:
-            await asyncio.sleep(1.2)
+            await time.passes(1_000)
             return await super().ask(pending)
 
     model = script(calling(call("small__ask", "1")), "done")
-    async with agent(tmp_path, model, {"small": server(timeout_seconds=1)}) as running:
-        events = await events_of(running.stream("go", approvals=Slow(colour="green")))
+    async with agent(tmp_path, model, {"small": server(timeout_seconds=5)}) as running:
+        await running.connections()
+        with moved_by_hand() as time:
+            events = await events_of(running.stream("go", approvals=Slow(colour="green")))
     assert json.loads(results(events)["1"])["action"] == "accept"
 
 

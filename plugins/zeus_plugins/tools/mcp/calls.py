@@ -1,0 +1,113 @@
+"""What runs ask of one server, and what it asks of their user meanwhile; whatever goes wrong is the answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_plugins.tools.mcp.failures import explained
+from zeus_plugins.tools.mcp.pace import Pace
+from zeus_plugins.tools.mcp.results import resource_result, tool_result
+from zeus_runtime import ToolResult
+
+if TYPE_CHECKING:
+    from zeus_plugins.tools.mcp.link import Link
+    from zeus_runtime import ToolRun, WorkspaceFiles
+
+_PROGRESS: Final = (20, 0.1)
+"""Of one call's progress: pieces that are told at once, and seconds until one more."""
+
+
+class Calls:
+    """The calls of one server.
+
+    Args:
+        link: the connection to it.
+        files: where bytes that it sends are saved.
+    """
+
+    def __init__(self, link: Link, files: WorkspaceFiles) -> None:
+        self._link = link
+        self._server = link.server
+        self._files = files
+        self._running: list[ToolRun] = []
+
+    async def call(self, name: str, arguments: Mapping[str, Any], run: ToolRun) -> ToolResult:
+        """Call one of its tools; what goes wrong is the result.
+
+        Args:
+            name: the server's own name of the tool.
+        """
+
+        pace = Pace(*_PROGRESS)
+
+        async def tell_progress(progress: float, total: float | None, message: str | None) -> None:
+            if pace.wait_seconds(asyncio.get_running_loop().time()) == 0:
+                run.progress(message or "", progress, total)
+
+        client = await self._link.connected()
+        if client is None:
+            return ToolResult(self._absent("Nothing was done."), is_error=True)
+        self._running.append(run)
+        try:
+            answer = await client.call_tool(name, dict(arguments), progress_callback=tell_progress)
+        except Exception as error:  # noqa: BLE001 - whatever a server does is its tool's result
+            return self._failed(error, "Whether the call took effect is unknown.")
+        except asyncio.CancelledError:
+            self._link.doubt()
+            raise
+        finally:
+            self._running.remove(run)
+        self._link.answered()
+        return tool_result(answer, self._files)
+
+    async def read_resource(self, uri: str) -> ToolResult:
+        """The contents of one of its resources."""
+        client = await self._link.connected()
+        if client is None:
+            return ToolResult(self._absent(), is_error=True)
+        try:
+            answer = await client.read_resource(uri)
+        except Exception as error:  # noqa: BLE001 - as for a call
+            return self._failed(error)
+        return resource_result(answer.contents, self._files)
+
+    async def resources(self) -> str:
+        """A list of its resources and resource templates."""
+        client = await self._link.connected()
+        if client is None:
+            return self._absent()
+        from zeus_plugins.tools.mcp.offer import list_resources
+
+        try:
+            return await list_resources(client)
+        except Exception as error:  # noqa: BLE001 - as for a call
+            return self._failed(error).content
+
+    async def elicit(self, context: Any, params: Any) -> Any:
+        """The user's answer to what the server asks, in the SDK's form."""
+        from zeus_plugins.tools.mcp.eliciting import elicited
+
+        # Which of several calls the server asks for is not always said: none of them may run out of time meanwhile.
+        with ExitStack() as waits:
+            for run in self._running:
+                waits.enter_context(run.waiting())
+            asked = self._running[-1] if self._running else None
+            return await elicited(self._server.name, params, asked, self._link.tell)
+
+    def _absent(self, more: str = "") -> str:
+        why = f": {self._link.why}" if self._link.why else ""
+        return f"The MCP server {self._server.name!r} is not connected{why}. {more}".strip()
+
+    def _failed(self, error: Exception, more: str = "") -> ToolResult:
+        failure = explained(error)
+        unauthorized = self._link.noticed(failure)
+        if unauthorized is not None:
+            return ToolResult(str(unauthorized), is_error=True)
+        if failure.connection_lost:
+            text = f"stopped or cannot be reached: {failure.message}. {more}"
+        else:
+            text = f"refused: {failure.message}"
+        return ToolResult(f"The MCP server {self._server.name!r} {text}".strip(), is_error=True)

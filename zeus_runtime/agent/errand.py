@@ -1,0 +1,92 @@
+"""What a call gives a sub-agent to do, and what it lets it know of the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from zeus_runtime.events import Event
+from zeus_runtime.tools import ToolResult
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+    from zeus_runtime.agent.meter import Meter
+    from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.context import View
+    from zeus_runtime.tools.clock import Clock
+
+
+@dataclass(frozen=True)
+class Errand:
+    """What a call gives to do.
+
+    Args:
+        agent: whom.
+        prompt: what.
+        description: in a few words.
+        handles: files whose text a slice is given.
+        call_id, place, run_id: the call.
+        view: what the parent's model was sent last.
+        meter: where what it uses counts too.
+        emit: where its events go.
+        clock: its time limit.
+    """
+
+    agent: str
+    prompt: str
+    description: str
+    handles: tuple[str, ...]
+    call_id: str
+    place: int
+    run_id: str
+    view: Callable[[], View]
+    meter: Meter
+    emit: Callable[[Event], None]
+    clock: Clock
+
+
+_LARGEST_HANDLE: Final = 4_000_000
+"""Bytes of one handle."""
+
+Delegate: TypeAlias = Callable[[Errand], Awaitable[ToolResult]]
+
+
+def with_handles(errand: Errand, plan: Plan, budget_tokens: int | None) -> tuple[str, int | None]:
+    """The prompt with the text of each handle, as long as that fits the budget, and what of that is left.
+
+    Raises:
+        WorkspaceError: one cannot be read.
+    """
+    parts, left = [errand.prompt], budget_tokens
+    for handle in errand.handles:
+        text = plan.build.workspace.read(handle, max_bytes=_LARGEST_HANDLE).decode("utf-8", "replace")
+        tokens = plan.token_counter.text(text)
+        if left is not None and tokens > left:
+            parts.append(
+                f"({handle} is {tokens:,} tokens, which is more than you can be given: read it yourself.)"
+            )
+            continue
+        left = None if left is None else left - tokens
+        parts.append(f'<file path="{handle}">\n{text}\n</file>')
+    return "\n\n".join(parts), left
+
+
+def handed_down(view: View, *, last: int | None, budget_tokens: int | None) -> list[BaseMessage]:
+    """The newest messages of a view that fit, beginning with one that is no result of a call that is missing.
+
+    Args:
+        last: how many at most; None for all.
+        budget_tokens: what they may take together; None for whatever they take.
+    """
+    items = list(view.items())
+    start, tokens = len(items), 0
+    while start > 0 and (last is None or len(items) - start < last):
+        tokens += items[start - 1].tokens
+        if budget_tokens is not None and tokens > budget_tokens:
+            break
+        start -= 1
+    while start < len(items) and items[start].message.type == "tool":
+        start += 1
+    return [item.message for item in items[start:]]

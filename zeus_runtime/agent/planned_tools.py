@@ -1,0 +1,105 @@
+"""The tools of a plan: whose each is, which come only when the agent runs, and which are off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from zeus_runtime.errors import UnavailableError
+from zeus_runtime.frozen import dataclass
+from zeus_runtime.tools import Tool, Toolset
+from zeus_runtime.tools.modes import showing
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.build import Build
+    from zeus_runtime.agent.components import PlannedComponent
+    from zeus_runtime.agent.middleware import Middleware
+    from zeus_runtime.plugins import Kind, Plugin
+    from zeus_runtime.tools.modes import Showing
+
+
+@dataclass(frozen=True)
+class PlannedTool:
+    """A tool, how the mode shows it, and whose it is: the component's name and kind, a toolset or a middleware."""
+
+    tool: Tool
+    showing: Showing
+    component: str
+    plugin: Plugin
+    kind: Kind = "tool"
+
+
+@dataclass(frozen=True)
+class PlannedOff:
+    """A tool component that is off: what it needs is not there, and the run goes on without its tools.
+
+    Args:
+        component: its name in YAML.
+        plugin: who brings it.
+        reason: what is missing, and what to do.
+    """
+
+    component: str
+    plugin: Plugin
+    reason: str
+
+
+@dataclass(frozen=True)
+class PlannedTools:
+    """What the tool components and middlewares of a plan give when they are created once to see it.
+
+    Args:
+        tools: every tool that is known before the agent runs, in the order the model sees them.
+        opens: the tool components whose tools are known only when it runs, and what each gave.
+        off: those that cannot work here.
+        middlewares: the plan's, and what each gave.
+    """
+
+    tools: tuple[PlannedTool, ...]
+    opens: tuple[tuple[PlannedComponent, Toolset], ...]
+    off: tuple[PlannedOff, ...]
+    middlewares: tuple[tuple[PlannedComponent, Middleware], ...]
+
+    @property
+    def bare(self) -> Sequence[Tool]:
+        """The tools themselves."""
+        return [planned.tool for planned in self.tools]
+
+    def may_have(self, name: str) -> bool:
+        """Whether a tool of this name may join when the agent runs."""
+        return any(toolset.may_have(name) for _, toolset in self.opens)
+
+
+def planned_tools(
+    toolsets: Sequence[PlannedComponent], middlewares: Sequence[PlannedComponent], build: Build
+) -> PlannedTools:
+    """Create each component once; a middleware is given the tools that stand above it."""
+    tools: list[PlannedTool] = []
+    opens: list[tuple[PlannedComponent, Toolset]] = []
+    off: list[PlannedOff] = []
+    made: list[tuple[PlannedComponent, Middleware]] = []
+    known: dict[str, Tool] = {}
+
+    def add(owner: PlannedComponent, given: Iterable[Tool]) -> None:
+        for tool in given:
+            known.setdefault(tool.name, tool)
+            shown = showing(tool, build.config.mode)
+            tools.append(PlannedTool(tool, shown, owner.name, owner.plugin, owner.kind))
+
+    for planned in toolsets:
+        try:
+            given: Toolset | Iterable[Tool] = planned.create(build)
+        except UnavailableError as error:
+            reason = f"{error.message}. {error.remedy or ''}".strip()
+            off.append(PlannedOff(planned.name, planned.plugin, reason))
+            continue
+        if isinstance(given, Toolset):
+            opens.append((planned, given))
+        else:
+            add(planned, given)
+    for planned in middlewares:
+        middleware: Middleware = planned.create(replace(build, tools=known))
+        made.append((planned, middleware))
+        add(planned, middleware.tools())
+    return PlannedTools(tuple(tools), tuple(opens), tuple(off), tuple(made))

@@ -1,0 +1,210 @@
+"""An agent's runs: each is given what it works with, begun on its session, and heard as its events."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from zeus_runtime.agent.approvals import Desk
+from zeus_runtime.agent.delegating import Delegating, Ground
+from zeus_runtime.agent.keeping import Keeper
+from zeus_runtime.agent.live import HeldOpen, Live
+from zeus_runtime.agent.outfitting import fresh_outfit
+from zeus_runtime.agent.redaction import redacted
+from zeus_runtime.agent.references import Reference, brought_along, pictures_left_out
+from zeus_runtime.agent.running import Running
+from zeus_runtime.agent.session import Compaction, Session, new_session_id
+from zeus_runtime.errors import UsageError
+from zeus_runtime.events import Event, Notice
+from zeus_runtime.plugins import Observers
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.outfit import Outfit
+    from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.models.interface import Model
+    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.threads import Thread
+    from zeus_runtime.tools.approval import ApprovalChannel
+
+
+class Runner:
+    """Runs one agent's plan on its sessions.
+
+    Args:
+        checked: the agent's config.
+        plan: exactly what runs.
+        model: instead of the plan's.
+
+    Attributes:
+        running: the runs of this moment.
+        cassette: the file that finished model calls are appended to; None records nothing.
+    """
+
+    def __init__(self, checked: Checked, plan: Plan, model: Model | None) -> None:
+        self._checked = checked
+        self._plan = plan
+        self._held = HeldOpen(plan, model)
+        self.running = Running()
+        self.cassette: Path | None = None
+
+    async def events(
+        self,
+        prompt: str | None,
+        session: str | None,
+        approvals: ApprovalChannel | None,
+        attachments: Sequence[str | Path] = (),
+    ) -> AsyncGenerator[Event, None]:
+        """One run as its events.
+
+        Args:
+            prompt: what the user says; None takes up the session's interrupted run.
+            session: an existing one; None begins one.
+            approvals: who is asked what needs approval.
+            attachments: files that go with the prompt.
+
+        Raises:
+            UsageError: there is no such session, it is running or another's, or the prompt is no text.
+        """
+        _refuse_broken_text(prompt or "")
+        references = await brought_along(self._plan, prompt, attachments)
+        live = await self.live()
+        name = session or new_session_id()
+        events: asyncio.Queue[Event | None] = asyncio.Queue()
+        emit = self._emitter(events.put_nowait)
+        outfit = await self._outfit(live, name, emit, approvals)
+        if session is None:
+            thread = await live.log.open(name, agent=self._plan.config.name, title=prompt or "")
+        else:
+            thread = await live.log.find(session)
+            await _refuse_sub_agents(live.log, thread)
+        self.running.refuse(name)
+        give_back = await live.database.claim(name)
+        for notice in _notices(self._plan, references):
+            emit(notice)
+
+        async def work() -> None:
+            with live.toolsets_of(self._plan).telling(emit):
+                started = self._session(live, thread)
+                await started.run(prompt, self._plan.mode, outfit, emit, references=references)
+
+        running = self.running.events(name, work, events, emit=emit, ended=give_back)
+        async with aclosing(running):
+            async for event in running:
+                yield event
+
+    async def compact(self, session: str) -> Compaction:
+        """Let every context policy shed what it can now.
+
+        Raises:
+            UsageError: there is no such session, it has no messages, or it is running.
+        """
+        live = await self.live()
+        thread = await live.log.find(session)
+        self.running.refuse(session)
+        emit = self._emitter(lambda _event: None)
+        outfit = await self._outfit(live, session, emit, None)
+        give_back = await live.database.claim(session)
+        try:
+            return await self._session(live, thread).compact(self._plan.mode, outfit, emit)
+        finally:
+            give_back()
+
+    async def keeper(self) -> Keeper:
+        """What keeps, archives and deletes the sessions of the agent's database."""
+        return self._keeper_of(await self.live())
+
+    async def live(self) -> Live:
+        """What the agent holds open, opened."""
+        return await self._held.live()
+
+    async def aclose(self) -> None:
+        """Cancel what runs and close the stores."""
+        await self.running.aclose()
+        await self._held.aclose()
+
+    def _session(self, live: Live, thread: Thread) -> Session:
+        config = self._plan.config
+
+        async def upkeep() -> None:
+            await self._keeper_of(live).keep(config.retention, agent=config.name, spare=thread.session)
+
+        return Session(
+            thread, log=live.log, database=live.database, saver=live.saver, graph=live.graph, upkeep=upkeep
+        )
+
+    async def _outfit(
+        self, live: Live, session: str, emit: Callable[[Event], None], channel: ApprovalChannel | None
+    ) -> Outfit:
+        redact = self._checked.document.redactor.json
+        desk = Desk(live.log, user=self._plan.config.user, redact=redact, emit=emit, channel=channel)
+        ground = Ground(
+            live.log,
+            live.database,
+            live.saver,
+            live.graph,
+            lambda plan: self._heard(live.model_of(plan)),
+            live.toolsets_of,
+        )
+        delegate = Delegating(ground, self._plan, session, desk)
+        opened = await live.toolsets_of(self._plan).opened()
+        model = self._heard(live.model_of(self._plan))
+        return fresh_outfit(self._plan, model, session, desk, delegate, opened)
+
+    def _keeper_of(self, live: Live) -> Keeper:
+        plan = self._plan.build
+        forget = (plan.sandboxes.remove,) if plan.sandboxes is not None else ()
+        return Keeper(live.log, live.saver, self.running.__contains__, plan.workspace, forget)
+
+    def _heard(self, model: Model) -> Model:
+        if self.cassette is None:
+            return model
+        from zeus_runtime.models.recorder import Recorder
+
+        return Recorder(model, self.cassette, self._checked.document.redactor)
+
+    def _emitter(self, put: Callable[[Event], None]) -> Callable[[Event], None]:
+        observers = Observers(self._checked.registry.observers)
+        redactor = self._checked.document.redactor
+
+        def emit(event: Event) -> None:
+            shown = redacted(event, redactor)
+            put(shown)
+            for notice in observers.notify(shown):
+                put(notice)
+
+        return emit
+
+
+def _notices(plan: Plan, references: Sequence[Reference]) -> Iterator[Notice]:
+    """What the user should know before a run: of the plan, and of what the prompt brings along."""
+    yield from plan.notices
+    for each in references:
+        if each.problem:
+            yield Notice("reference", f"@{each.path}: {each.problem}")
+    for picture, why in pictures_left_out(references, plan.profile):
+        yield Notice("picture_not_shown", f"{picture.label} is not shown to the model: {why}.")
+
+
+async def _refuse_sub_agents(log: ThreadLog, thread: Thread) -> None:
+    from zeus_runtime.store.family import parent_of
+
+    parent = await parent_of(log, thread)
+    if parent is not None:
+        raise UsageError(
+            f"the session {thread.session} works for {parent}",
+            remedy=f"Go on with {parent}; it takes this one up.",
+        )
+
+
+def _refuse_broken_text(prompt: str) -> None:
+    try:
+        prompt.encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            "the prompt is not UTF-8 text: it holds a lone surrogate",
+            remedy="Decode what it was read from as UTF-8.",
+        ) from None
