@@ -93,7 +93,7 @@ async def profiled(scene: Scene) -> list[str]:
     model = ScriptedModel(["Done.", "Done."])
     async with scene.agent(model) as agent:
         memory = _memory(agent)
-        await memory.edit_profile("user", {"username": "Ann", "expertise_areas": "whales " * 40})
+        await memory.profiles.edit("user", {"username": "Ann", "expertise_areas": "whales " * 40})
         await memory.add_explicit_memory("The user works as a marine biologist")
         await agent.run("Hello")
         await agent.run("Hello again")

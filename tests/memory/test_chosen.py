@@ -56,15 +56,15 @@ async def test_a_choice_is_kept_and_given_back(tmp_path: Path, database_url: str
         return memory_of(tmp_path, url=database_url, open_vectors=OutsideStore)
 
     first = memory()
-    assert await first.chosen_embeddings() is None
-    await first.choose_embeddings(Ref("own", {"dimension": 16}))
-    await first.choose_embeddings(OWN)
+    assert await first.embeddings.chosen() is None
+    await first.embeddings.choose(Ref("own", {"dimension": 16}))
+    await first.embeddings.choose(OWN)
     await first.aclose()
     second = memory()
-    assert await second.chosen_embeddings() == OWN
-    await second.choose_embeddings(None)
+    assert await second.embeddings.chosen() == OWN
+    await second.embeddings.choose(None)
     await second.aclose()
-    assert await second.chosen_embeddings() is None
+    assert await second.embeddings.chosen() is None
     await second.aclose()
 
 
@@ -73,12 +73,12 @@ async def test_what_is_saved_and_asked_after_a_choice_is_embedded_by_it_in_the_n
 ) -> None:
     memory = memory_of(tmp_path)
     assert await model_of(memory, "The user plays the piano") == "hashing"
-    await memory.choose_embeddings(OWN)
+    await memory.embeddings.choose(OWN)
     assert await model_of(memory, "The user drinks green tea") == "own"
     await memory.aclose()
     later = memory_of(tmp_path)
     assert await model_of(later, "The user owns a red bicycle") == "own"
-    await later.choose_embeddings(None)
+    await later.embeddings.choose(None)
     assert await model_of(later, "The user lives in a small town") == "hashing"
     await later.aclose()
 
@@ -88,20 +88,20 @@ async def test_rows_of_another_model_are_not_compared_until_reindexing_brings_th
 ) -> None:
     memory = memory_of(tmp_path)
     await memory.add_explicit_memory("The user plays the piano")
-    await memory.choose_embeddings(OWN)
+    await memory.embeddings.choose(OWN)
     assert await memory.search_memories("piano", mode="vector") == []
     assert [each.item.content for each in await memory.search_memories("piano")] == [
         "The user plays the piano"
     ], "words still find it"
     assert (await memory.stats()).waiting == 1
-    assert await memory.reindex() == 1
+    assert await memory.embeddings.reindex() == 1
     (found,) = await memory.search_memories("piano", mode="vector")
     assert found.item.embedding == Embedding("own", 32)
     assert (await memory.stats()).waiting == 0
     await memory.check()
-    await memory.choose_embeddings(None)
+    await memory.embeddings.choose(None)
     assert await memory.search_memories("piano", mode="vector") == []
-    assert await memory.reindex() == 1
+    assert await memory.embeddings.reindex() == 1
     assert len(await memory.search_memories("piano", mode="vector")) == 1
     await memory.aclose()
 
@@ -109,19 +109,19 @@ async def test_rows_of_another_model_are_not_compared_until_reindexing_brings_th
 async def test_a_choice_is_the_users_own_on_what_they_share(tmp_path: Path) -> None:
     ann = memory_of(tmp_path)
     bob = ann.for_caller(Caller("bob"))
-    await bob.choose_embeddings(OWN)
+    await bob.embeddings.choose(OWN)
     assert await model_of(ann, "The user plays the piano") == "hashing"
     assert await model_of(bob, "The user plays the piano") == "own"
     assert len(await ann.search_memories("piano", mode="vector")) == 1
     assert len(await bob.search_memories("piano", mode="vector")) == 1
-    assert await ann.chosen_embeddings() is None
+    assert await ann.embeddings.chosen() is None
     await ann.aclose()
 
 
 async def test_vectors_lost_outside_are_made_again_by_each_authors_own_model(tmp_path: Path) -> None:
     ann = memory_of(tmp_path, open_vectors=OutsideStore)
     bob = ann.for_caller(Caller("bob"))
-    await bob.choose_embeddings(OWN)
+    await bob.embeddings.choose(OWN)
     for who in (ann, bob):
         await model_of(who, "The user plays the piano")
     await ann.aclose()
@@ -140,8 +140,8 @@ async def test_one_users_broken_choice_leaves_the_vectors_of_others_to_be_made_a
 ) -> None:
     ann = memory_of(tmp_path, open_vectors=OutsideStore)
     bob, cid = ann.for_caller(Caller("bob")), ann.for_caller(Caller("cid"))
-    await bob.choose_embeddings(OWN)
-    await cid.choose_embeddings(OWN)
+    await bob.embeddings.choose(OWN)
+    await cid.embeddings.choose(OWN)
     for who in (bob, ann, cid):
         await model_of(who, "The user plays the piano")
     await ann.aclose()
@@ -179,33 +179,33 @@ def test_a_plan_reads_the_choice_in_the_file_that_the_memory_opens(tmp_path: Pat
 
 async def test_a_model_that_cannot_be_made_is_refused_and_the_former_choice_stays(tmp_path: Path) -> None:
     memory = memory_of(tmp_path)
-    await memory.choose_embeddings(OWN)
+    await memory.embeddings.choose(OWN)
     with pytest.raises(MissingError):
-        await memory.choose_embeddings(Ref("nothing"))
+        await memory.embeddings.choose(Ref("nothing"))
     with pytest.raises(UsageError, match="cannot be stored"):
-        await memory.choose_embeddings(Ref("own", {"dimension": {1, 2}}))
-    assert await memory.chosen_embeddings() == OWN
+        await memory.embeddings.choose(Ref("own", {"dimension": {1, 2}}))
+    assert await memory.embeddings.chosen() == OWN
     await memory.aclose()
 
 
 async def test_a_memory_that_has_no_config_has_no_choice(tmp_path: Path) -> None:
     memory = service(tmp_path)
     with pytest.raises(UsageError, match="cannot be chosen"):
-        await memory.choose_embeddings(OWN)
+        await memory.embeddings.choose(OWN)
     await memory.aclose()
 
 
 @pytest.mark.parametrize("kept", ["{", "null", "7", '{"a": 1, "b": 2}'])
 async def test_a_spoilt_choice_is_an_error_that_can_be_mended(tmp_path: Path, kept: str) -> None:
     memory = memory_of(tmp_path)
-    await memory.choose_embeddings(OWN)
+    await memory.embeddings.choose(OWN)
     await memory.aclose()
     with closing(sqlite3.connect(tmp_path / "memory.db")) as connection, connection:
         connection.execute("UPDATE user_setting SET value = ?", (kept,))
     with pytest.raises(OptionsError, match="'ann'"):
         await memory.search_memories("piano")
     assert await memory.list_memories() == [], "what needs no model goes on"
-    await memory.choose_embeddings(None)
+    await memory.embeddings.choose(None)
     assert await memory.search_memories("piano") == []
     await memory.aclose()
 
@@ -223,7 +223,7 @@ def of_config(folder: Path, **memory: Any) -> MemoryService:
 
 async def test_an_agents_memory_honours_the_choice_over_its_config(tmp_path: Path) -> None:
     memory = of_config(tmp_path)
-    await memory.choose_embeddings(Ref("own"))
+    await memory.embeddings.choose(Ref("own"))
     await memory.aclose()
     later = of_config(tmp_path)
     assert await model_of(later, "The user plays the piano") == "own"
@@ -248,8 +248,8 @@ async def test_a_choice_that_does_not_fit_is_refused_with_the_reason(
 ) -> None:
     memory = of_config(tmp_path)
     with pytest.raises(error, match=words) as caught:
-        await memory.choose_embeddings(choice)
+        await memory.embeddings.choose(choice)
     assert caught.value.remedy  # type: ignore[attr-defined]
     assert "sk-12345" not in str(caught.value)
-    assert await memory.chosen_embeddings() is None
+    assert await memory.embeddings.chosen() is None
     await memory.aclose()

@@ -522,11 +522,11 @@ async def test_a_slow_model_never_holds_up_a_write_and_its_vector_comes_later(tm
     with pytest.raises(EmbeddingUnavailableError):
         await memory.search_memories("piano", mode="vector")
     with pytest.raises(EmbeddingUnavailableError):
-        await memory.backfill()
+        await memory.embeddings.backfill()
     embedder.failing = False
     assert (await memory.stats()).waiting == 1
-    assert await memory.backfill() == 1
-    assert await memory.backfill() == 0
+    assert await memory.embeddings.backfill() == 1
+    assert await memory.embeddings.backfill() == 0
     assert (await memory.get(saved.item.id)).embedding == Embedding("hashing", 64)
     (found,) = await memory.search_memories("piano", mode="vector")
     assert found.similarity > 0.5
@@ -561,12 +561,12 @@ async def test_another_model_is_never_compared_and_reindexing_goes_on_where_it_s
     assert await memory.search_memories("tea", mode="vector") == []
     assert await memory.search_memories("coffee") != []
     with pytest.raises(EmbeddingUnavailableError):
-        await memory.reindex()
+        await memory.embeddings.reindex()
     done = 300 - (await memory.stats()).waiting
     assert 0 < done < 300
     newer.failing, newer.asked = False, []
     steps: list[tuple[int, int]] = []
-    finished = await memory.reindex(progress=lambda *step: steps.append(step))
+    finished = await memory.embeddings.reindex(progress=lambda *step: steps.append(step))
     assert finished == 300 - done
     assert steps[-1] == (finished, finished)
     assert (await memory.stats()).by["embedding_model"] == {"newer": 300}
@@ -642,7 +642,7 @@ async def test_work_in_the_background_that_fails_is_said_and_the_next_goes_on(
     said = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
     assert said == ["memories wait for their vectors: the embedding model does not answer"]
     slow.failing = False
-    assert await memory.backfill() == 1
+    assert await memory.embeddings.backfill() == 1
     await memory.aclose()
 
 

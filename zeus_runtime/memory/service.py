@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.gate import Decision, Passed, Rejected, validate
+from zeus_runtime.memory.caller_embeddings import CallerEmbeddings
 from zeus_runtime.memory.drafts import Draft, draft_of, is_active
 from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError
 from zeus_runtime.memory.items import (
@@ -41,12 +42,10 @@ from zeus_runtime.memory.outcomes import (
     saved,
     unknown,
 )
+from zeus_runtime.memory.profile.profiles import Profiles
 from zeus_runtime.memory.retrieval.ranking import PromptMemories, Ranked, format_memories_for_prompt
 
 if TYPE_CHECKING:
-    from zeus_runtime.config.ref import Ref
-    from zeus_runtime.memory.profile.drawing import AskModel
-    from zeus_runtime.memory.profile.fields import ProfileField, ProfileKind
     from zeus_runtime.memory.records import Change
     from zeus_runtime.memory.retrieval.search import Measure
     from zeus_runtime.prompt import SourcedText
@@ -79,6 +78,16 @@ class MemoryService:
     def settings(self) -> MemorySettings:
         """The thresholds."""
         return self._shared.source.settings
+
+    @property
+    def profiles(self) -> Profiles:
+        """The caller's user's and project's."""
+        return Profiles(self._shared, self._caller)
+
+    @property
+    def embeddings(self) -> CallerEmbeddings:
+        """The model of the caller's user, and what is still to be embedded."""
+        return CallerEmbeddings(self._shared, self._caller)
 
     def for_caller(self, caller: Caller) -> MemoryService:
         """The same memory on behalf of ``caller``."""
@@ -331,55 +340,9 @@ class MemoryService:
         """
         from zeus_runtime.memory.profile.text import profile_section
 
-        project = await self.profile("project") if self._caller.project_id and self._caller.role else ()
-        return profile_section(await self.profile("user"), project, max_characters=max_characters)
-
-    async def profile(self, kind: ProfileKind) -> tuple[ProfileField, ...]:
-        """Every field of the user's or the project's profile, with who wrote it and the memories it comes from.
-
-        Raises:
-            UsageError: the caller belongs to no project.
-        """
-        from zeus_runtime.memory.profile import drawing
-
-        return await drawing.shown(await self._shared.operations(), self._caller, kind)
-
-    async def edit_profile(self, kind: ProfileKind, changes: Mapping[str, str]) -> None:
-        """Write fields by hand; what a hand wrote stays until a hand changes it.
-
-        Args:
-            changes: field to text (``profiles.written_value``); an empty text gives the field back to the memories.
-
-        Raises:
-            UsageError: the caller may not edit it, or a field cannot hold this.
-        """
-        from zeus_runtime.memory.profile import drawing
-
-        await drawing.edit(await self._shared.operations(), self._caller, kind, changes)
-
-    async def profile_news(self, kind: ProfileKind) -> int:
-        """How many memories are new, changed or gone since the profile was drawn; 0 for who may not draw it."""
-        from zeus_runtime.memory.profile import drawing
-
-        return await drawing.news(await self._shared.operations(), self._caller, kind)
-
-    async def draw_profile(self, kind: ProfileKind, ask: AskModel | None = None) -> int:
-        """Draw the profile's lines anew from the memories: by rules, and by a model what the rules do not find.
-
-        What a hand wrote is not touched.
-
-        Args:
-            ask: gets (system, user), gives the model's answer; while it fails, the rules draw alone.
-
-        Returns:
-            how many lines there are.
-
-        Raises:
-            UsageError: the caller belongs to no project, or only reads it.
-        """
-        from zeus_runtime.memory.profile import drawing
-
-        return await drawing.draw(await self._shared.operations(), self._caller, kind, ask)
+        profiles = self.profiles
+        project = await profiles.fields("project") if self._caller.project_id and self._caller.role else ()
+        return profile_section(await profiles.fields("user"), project, max_characters=max_characters)
 
     async def get(self, memory_id: str) -> MemoryItem:
         """One memory.
@@ -564,82 +527,6 @@ class MemoryService:
             if progress is not None:
                 progress(done, len(drafts))
         return Imported(outcomes, tuple(refused), len(numbered) - len(drafts))
-
-    # Embedding
-
-    async def embedding(self) -> Embedding | None:
-        """What the caller's texts and queries are embedded with; None without a model.
-
-        Raises:
-            MissingError: the user's choice, its key or a package of it is missing.
-            OptionsError: the user's choice cannot be used.
-        """
-        embedder = await self._shared.embedder(self._caller.user_id)
-        return None if embedder is None else Embedding(embedder.model, embedder.dimension)
-
-    async def stored_embeddings(self) -> str | None:
-        """The choice of the caller's user as it is kept, whether it can be used or not; None without one."""
-        return await self._shared.choice(self._caller.user_id)
-
-    async def chosen_embeddings(self) -> Ref | None:
-        """The embedding model that the caller's user chose; None for the config's.
-
-        Raises:
-            OptionsError: what is stored is no choice.
-        """
-        from zeus_runtime.memory.choice import chosen_ref
-
-        stored = await self._shared.choice(self._caller.user_id)
-        return None if stored is None else chosen_ref(stored, self._caller.user_id)
-
-    async def choose_embeddings(self, ref: Ref | None) -> None:
-        """Embed what this user writes and asks from now on by a model of the user's own; None: by the config's again.
-
-        Memories keep the vectors that they have, which are compared with nothing then: they are found by their words
-        until ``reindex`` embeds them anew. An agent that has its memory open elsewhere takes the choice up when it
-        opens it again.
-
-        Args:
-            ref: secrets do not belong in its options, they are read from the environment.
-
-        Raises:
-            MissingError: there is no such component, or its key or a package of it is missing; nothing is stored.
-            OptionsError: the options do not fit it; nothing is stored.
-            UsageError: memory without a config has no choice, or the options cannot be stored.
-        """
-        from zeus_runtime.memory.choice import as_stored, store_choice
-
-        user, stored = self._caller.user_id, None if ref is None else as_stored(ref)
-        operations = await self._shared.operations()
-        if stored is not None:
-            self._shared.made(user, stored)
-        now = operations.database.time()
-        await operations.database.write(
-            lambda connection: store_choice(connection, user, stored, now), self._caller
-        )
-        self._shared.choices[user] = stored
-
-    async def backfill(self, *, progress: Callable[[int, int], None] | None = None) -> int:
-        """Embed the caller's memories that have no vector yet; how many were.
-
-        Raises:
-            EmbeddingUnavailableError: the model does not answer; what was done stays done.
-        """
-        return await self._shared.embed_missing(self._caller, any_model=False, progress=progress)
-
-    async def reindex(self, *, progress: Callable[[int, int], None] | None = None) -> int:
-        """Make the lexical index anew, and the vectors of the caller's memories that are not of the present model.
-
-        It may be stopped at any time and goes on where it was.
-
-        Args:
-            progress: called with (done, in all) after each batch.
-
-        Raises:
-            EmbeddingUnavailableError: there is no model or it does not answer; what was done stays done.
-        """
-        await (await self._shared.operations()).rebuild_words()
-        return await self._shared.embed_missing(self._caller, any_model=True, progress=progress)
 
     async def check(self) -> None:
         """That rows, words and vectors agree.

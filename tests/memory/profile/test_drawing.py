@@ -206,7 +206,7 @@ async def memory(tmp_path: Path, database_url: str) -> AsyncIterator[MemoryServi
 
 
 async def value(memory: MemoryService, name: str, kind: Any = "user") -> Any:
-    return next(each.value for each in await memory.profile(kind) if each.name == name)
+    return next(each.value for each in await memory.profiles.fields(kind) if each.name == name)
 
 
 async def keep(memory: MemoryService, text: str, **given: Any) -> str:
@@ -219,8 +219,8 @@ async def test_a_line_knows_its_memory_and_goes_when_that_is_deleted(
     memory: MemoryService, tmp_path: Path
 ) -> None:
     mine = await keep(memory, "The user works as a marine biologist")
-    await memory.draw_profile("user")
-    (field,) = [each for each in await memory.profile("user") if each.value]
+    await memory.profiles.draw("user")
+    (field,) = [each for each in await memory.profiles.fields("user") if each.value]
     assert (field.value, field.by, field.sources) == ("marine biologist", "rule", (mine,))
     await memory.delete_memory(mine)
     assert await value(memory, "profession") == ""
@@ -231,42 +231,42 @@ async def test_a_line_knows_its_memory_and_goes_when_that_is_deleted(
 
 async def test_a_line_goes_when_its_memory_is_superseded_edited_or_archived(memory: MemoryService) -> None:
     old = await keep(memory, "The user works as a marine biologist")
-    await memory.draw_profile("user")
+    await memory.profiles.draw("user")
     new = await memory.add_explicit_memory("The user works as a forest biologist")
     assert new.replaced is not None
     assert new.replaced.id == old
     assert await value(memory, "profession") == ""
-    await memory.draw_profile("user")
+    await memory.profiles.draw("user")
     assert await value(memory, "profession") == "forest biologist"
     assert new.item is not None
     await memory.update_memory(new.item.id, content="The user works as a baker")
     assert await value(memory, "profession") == ""
-    await memory.draw_profile("user")
+    await memory.profiles.draw("user")
     await memory.update_memory(new.item.id, status="archived")
     assert await value(memory, "profession") == ""
 
 
 async def test_what_a_hand_wrote_is_never_overwritten_until_it_is_given_back(memory: MemoryService) -> None:
-    await memory.edit_profile("user", {"profession": "diver", "programming_languages": "[]"})
+    await memory.profiles.edit("user", {"profession": "diver", "programming_languages": "[]"})
     await keep(memory, "The user works as a marine biologist")
     await keep(memory, "The user writes Rust code")
-    await memory.draw_profile("user")
+    await memory.profiles.draw("user")
     assert await value(memory, "profession") == "diver"
     assert await value(memory, "programming_languages") == ()
-    await memory.edit_profile("user", {"profession": ""})
+    await memory.profiles.edit("user", {"profession": ""})
     assert await value(memory, "profession") == "marine biologist"
 
 
 async def test_news_count_what_is_new_changed_or_gone(memory: MemoryService) -> None:
-    assert await memory.profile_news("user") == 0
+    assert await memory.profiles.news("user") == 0
     first = await keep(memory, "The user works as a marine biologist")
     await keep(memory, "The user writes Rust code")
     await keep(memory, "The project uses PostgreSQL", scope="project")
-    assert (await memory.profile_news("user"), await memory.profile_news("project")) == (2, 1)
-    await memory.draw_profile("user")
-    assert await memory.profile_news("user") == 0
+    assert (await memory.profiles.news("user"), await memory.profiles.news("project")) == (2, 1)
+    await memory.profiles.draw("user")
+    assert await memory.profiles.news("user") == 0
     await memory.update_memory(first, content="The user works as a baker")
-    assert await memory.profile_news("user") == 1
+    assert await memory.profiles.news("user") == 1
 
 
 async def test_a_model_is_asked_for_what_the_rules_do_not_find(memory: MemoryService) -> None:
@@ -283,18 +283,18 @@ async def test_a_model_is_asked_for_what_the_rules_do_not_find(memory: MemorySer
     async def fail(system: str, text: str) -> str:
         raise ModelError("the provider is down", kind="network")
 
-    await memory.draw_profile("user", ask)
+    await memory.profiles.draw("user", ask)
     assert mine in asked[0]
     assert await value(memory, "characteristics") == ("orderly",)
-    assert await memory.draw_profile("user", babble) == 0
+    assert await memory.profiles.draw("user", babble) == 0
     await keep(memory, "The user works as a marine biologist")
-    assert await memory.draw_profile("user", fail) == 1
+    assert await memory.profiles.draw("user", fail) == 1
 
 
 async def test_members_share_a_projects_profile_and_the_roles_say_who_writes_it(
     memory: MemoryService,
 ) -> None:
-    await memory.edit_profile(
+    await memory.profiles.edit(
         "project", {"project_goal": "sell shoes", "key_decisions": '[{"decision": "EU only"}]'}
     )
     await keep(memory, "The project uses PostgreSQL", scope="project")
@@ -302,17 +302,17 @@ async def test_members_share_a_projects_profile_and_the_roles_say_who_writes_it(
     viewer, editor = (memory.for_caller(Caller("bob", "shop", role)) for role in ("viewer", "editor"))  # type: ignore[arg-type]
     for other in (viewer, editor):
         with pytest.raises(UsageError, match="owner or an admin"):
-            await other.edit_profile("project", {"project_goal": "sell hats"})
-    assert await viewer.profile_news("project") == 0
+            await other.profiles.edit("project", {"project_goal": "sell hats"})
+    assert await viewer.profiles.news("project") == 0
     with pytest.raises(UsageError):
-        await viewer.draw_profile("project")
-    await editor.draw_profile("project")
+        await viewer.profiles.draw("project")
+    await editor.profiles.draw("project")
     assert await value(viewer, "tech_stack", "project") == ("PostgreSQL",)
     assert await value(viewer, "key_decisions", "project") == (KeyDecision("EU only"),)
     assert await value(memory, "username") == await value(viewer, "username") == ""
     stranger = memory.for_caller(Caller("eve", "shop", None))
     with pytest.raises(UsageError, match="no project"):
-        await stranger.profile("project")
+        await stranger.profiles.fields("project")
     assert "sell shoes" not in await stranger.get_profile_for_agent()
 
 
@@ -320,8 +320,8 @@ async def test_the_section_says_where_each_line_is_from_and_stays_within_its_lim
     memory: MemoryService,
 ) -> None:
     mine = await keep(memory, "The user works as a marine biologist")
-    await memory.draw_profile("user")
-    await memory.edit_profile("user", {"content": "Be kind.", "username": "Ann"})
+    await memory.profiles.draw("user")
+    await memory.profiles.edit("user", {"content": "Be kind.", "username": "Ann"})
     text = await memory.get_profile_for_agent()
     assert text.sources == (
         {"field": "username", "by": "hand", "memories": []},
@@ -336,7 +336,7 @@ async def test_the_section_says_where_each_line_is_from_and_stays_within_its_lim
 
 async def test_deleting_what_no_profile_has_leaves_profiles_alone(memory: MemoryService) -> None:
     await keep(memory, "The user works as a marine biologist")
-    await memory.draw_profile("user")
+    await memory.profiles.draw("user")
     other = await keep(memory, "The cat is called Momo")
     await memory.delete_memory(other)
     assert await value(memory, "profession") == "marine biologist"

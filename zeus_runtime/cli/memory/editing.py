@@ -31,7 +31,7 @@ def edited_profile(process: Process, checked: Checked, kind: ProfileKind) -> Non
     from zeus_runtime.memory.profile.document import profile_changes, profile_document
     from zeus_runtime.memory.profile.fields import profile_fields
 
-    found = with_memory(process, checked, lambda memory: memory.profile(kind), looks=True)
+    found = with_memory(process, checked, lambda memory: memory.profiles.fields(kind), looks=True)
     before = profile_document(kind, profile_fields(kind, {}, (), {}) if found is None else found)
     file = _private_file(f"zeus-{kind}-profile-", before)
     while True:
@@ -59,7 +59,7 @@ def write_profile(process: Process, checked: Checked, kind: ProfileKind, changes
     Raises:
         ZeusError: they cannot be written.
     """
-    with_memory(process, checked, lambda memory: memory.edit_profile(kind, changes))
+    with_memory(process, checked, lambda memory: memory.profiles.edit(kind, changes))
 
 
 def profile_of_file(kind: ProfileKind, file: Path, name: str) -> dict[str, str]:

@@ -39,7 +39,7 @@ def show(process: Process, which: ConfigArgs, form: str) -> None:
     from zeus_runtime.cli.table import table
 
     checked = read_remembering(process, which)
-    stored = with_memory(process, checked, lambda memory: memory.stored_embeddings(), looks=True)
+    stored = with_memory(process, checked, lambda memory: memory.embeddings.stored(), looks=True)
     plan = make_plan(checked)
     used = embeddings_in_use(checked, plan, stored)
     if used.problem is not None:
@@ -90,7 +90,7 @@ def reset(process: Process, which: ConfigArgs) -> None:
 
 def _choose(process: Process, checked: Checked, ref: Ref | None) -> None:
     async def work(memory: MemoryService) -> tuple[str, int, int]:
-        await memory.choose_embeddings(ref)
+        await memory.embeddings.choose(ref)
         return await _in_use(memory)
 
     chosen = with_memory(process, checked, work)
@@ -101,7 +101,7 @@ def _choose(process: Process, checked: Checked, ref: Ref | None) -> None:
 
 
 async def _in_use(memory: MemoryService) -> tuple[str, int, int]:
-    embedding = await memory.embedding()
+    embedding = await memory.embeddings.model()
     assert embedding is not None, "a config always has one"
     return embedding.model, embedding.dimension, (await memory.stats()).waiting
 

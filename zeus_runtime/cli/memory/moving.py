@@ -117,7 +117,7 @@ def reindex(process: Process, session: str | None, which: ConfigArgs) -> None:
 
     async def work(memory: MemoryService) -> int:
         with _bar(None, "embedding") as advance:
-            return await memory.reindex(progress=advance)
+            return await memory.embeddings.reindex(progress=advance)
 
     done = with_memory(process, checked, work, session=session, looks=True) or 0
     answer(f"embedded {done}")

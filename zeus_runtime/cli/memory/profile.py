@@ -35,7 +35,7 @@ def show(process: Process, project: bool, which: ConfigArgs, form: str) -> None:
 
     kind = _kind(project)
     checked = read_remembering(process, which)
-    found = with_memory(process, checked, lambda memory: memory.profile(kind), looks=True)
+    found = with_memory(process, checked, lambda memory: memory.profiles.fields(kind), looks=True)
     fields = profile_fields(kind, {}, (), {}) if found is None else found
     tell(checked, form, {"profile": kind, "fields": profile_json(fields)}, lambda: profile_text(fields))
 
@@ -105,7 +105,7 @@ def draw(process: Process, project: bool, which: ConfigArgs) -> None:
     """Draw the profile anew from the memories, by the rules, without waiting for enough new ones."""
     kind = _kind(project)
     checked = read_remembering(process, which)
-    done = with_memory(process, checked, lambda memory: memory.draw_profile(kind), looks=True) or 0
+    done = with_memory(process, checked, lambda memory: memory.profiles.draw(kind), looks=True) or 0
     answer(f"drew {done} lines")
 
 

@@ -58,7 +58,7 @@ def _entry(entry: Any) -> Any:
 
 
 def profile_changes(kind: ProfileKind, text: str, name: str, before: str) -> dict[str, str]:
-    """The fields that differ from the document ``before``, as ``MemoryService.edit_profile`` takes them.
+    """The fields that differ from the document ``before``, as ``Profiles.edit`` takes them.
 
     A field that is not in the text stays as it is.
 

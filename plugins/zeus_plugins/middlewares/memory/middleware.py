@@ -127,8 +127,8 @@ class RememberedContext(Middleware):
         ask = self._ask if self._options.profile_model is not None else None
         try:
             for kind in ("user", "project"):
-                if await memory.profile_news(kind) >= after:
-                    await memory.draw_profile(kind, ask)
+                if await memory.profiles.news(kind) >= after:
+                    await memory.profiles.draw(kind, ask)
         except ZeusError as error:
             # The run has its answer; the profile is drawn again after the next one.
             _log.warning("the profile could not be drawn: %s", error)

@@ -1,0 +1,98 @@
+"""What a caller's memories are embedded with: the choice of a model, and vectors that are still to be made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from zeus_runtime.memory.items import Caller, Embedding
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.ref import Ref
+    from zeus_runtime.memory.opened import Opened
+
+
+class CallerEmbeddings:
+    """The embedding model of the caller's user.
+
+    Args:
+        opened: the memories.
+    """
+
+    def __init__(self, opened: Opened, caller: Caller) -> None:
+        self._opened = opened
+        self._caller = caller
+
+    async def model(self) -> Embedding | None:
+        """What the caller's texts and queries are embedded with; None without a model.
+
+        Raises:
+            MissingError: the user's choice, its key or a package of it is missing.
+            OptionsError: the user's choice cannot be used.
+        """
+        embedder = await self._opened.embedder(self._caller.user_id)
+        return None if embedder is None else Embedding(embedder.model, embedder.dimension)
+
+    async def stored(self) -> str | None:
+        """The choice of the caller's user as it is kept, whether it can be used or not; None without one."""
+        return await self._opened.choice(self._caller.user_id)
+
+    async def chosen(self) -> Ref | None:
+        """The embedding model that the caller's user chose; None for the config's.
+
+        Raises:
+            OptionsError: what is stored is no choice.
+        """
+        from zeus_runtime.memory.choice import chosen_ref
+
+        stored = await self._opened.choice(self._caller.user_id)
+        return None if stored is None else chosen_ref(stored, self._caller.user_id)
+
+    async def choose(self, ref: Ref | None) -> None:
+        """Embed what this user writes and asks from now on by a model of the user's own; None: by the config's again.
+
+        Memories keep the vectors that they have, which are compared with nothing then: they are found by their words
+        until ``reindex`` embeds them anew. An agent that has its memory open elsewhere takes the choice up when it
+        opens it again.
+
+        Args:
+            ref: secrets do not belong in its options, they are read from the environment.
+
+        Raises:
+            MissingError: there is no such component, or its key or a package of it is missing; nothing is stored.
+            OptionsError: the options do not fit it; nothing is stored.
+            UsageError: memory without a config has no choice, or the options cannot be stored.
+        """
+        from zeus_runtime.memory.choice import as_stored, store_choice
+
+        user, stored = self._caller.user_id, None if ref is None else as_stored(ref)
+        operations = await self._opened.operations()
+        if stored is not None:
+            self._opened.made(user, stored)
+        now = operations.database.time()
+        await operations.database.write(
+            lambda connection: store_choice(connection, user, stored, now), self._caller
+        )
+        self._opened.choices[user] = stored
+
+    async def backfill(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """Embed the caller's memories that have no vector yet; how many were.
+
+        Raises:
+            EmbeddingUnavailableError: the model does not answer; what was done stays done.
+        """
+        return await self._opened.embed_missing(self._caller, any_model=False, progress=progress)
+
+    async def reindex(self, *, progress: Callable[[int, int], None] | None = None) -> int:
+        """Make the lexical index anew, and the vectors of the caller's memories that are not of the present model.
+
+        It may be stopped at any time and goes on where it was.
+
+        Args:
+            progress: called with (done, in all) after each batch.
+
+        Raises:
+            EmbeddingUnavailableError: there is no model or it does not answer; what was done stays done.
+        """
+        await (await self._opened.operations()).rebuild_words()
+        return await self._opened.embed_missing(self._caller, any_model=True, progress=progress)

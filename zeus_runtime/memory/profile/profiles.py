@@ -1,0 +1,72 @@
+"""The profiles of one caller, the user's and the project's: read, written by hand, drawn from memories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from zeus_runtime.memory.items import Caller
+
+if TYPE_CHECKING:
+    from zeus_runtime.memory.opened import Opened
+    from zeus_runtime.memory.profile.drawing import AskModel
+    from zeus_runtime.memory.profile.fields import ProfileField, ProfileKind
+
+
+class Profiles:
+    """What is known of the caller's user and project.
+
+    Args:
+        opened: the memories that profiles are drawn from, and where they are kept.
+    """
+
+    def __init__(self, opened: Opened, caller: Caller) -> None:
+        self._opened = opened
+        self._caller = caller
+
+    async def fields(self, kind: ProfileKind) -> tuple[ProfileField, ...]:
+        """Every field of the user's or the project's profile, with who wrote it and the memories it comes from.
+
+        Raises:
+            UsageError: the caller belongs to no project.
+        """
+        from zeus_runtime.memory.profile import drawing
+
+        return await drawing.shown(await self._opened.operations(), self._caller, kind)
+
+    async def edit(self, kind: ProfileKind, changes: Mapping[str, str]) -> None:
+        """Write fields by hand; what a hand wrote stays until a hand changes it.
+
+        Args:
+            changes: field to text (``profiles.written_value``); an empty text gives the field back to the memories.
+
+        Raises:
+            UsageError: the caller may not edit it, or a field cannot hold this.
+        """
+        from zeus_runtime.memory.profile import drawing
+
+        await drawing.edit(await self._opened.operations(), self._caller, kind, changes)
+
+    async def news(self, kind: ProfileKind) -> int:
+        """How many memories are new, changed or gone since the profile was drawn; 0 for who may not draw it."""
+        from zeus_runtime.memory.profile import drawing
+
+        return await drawing.news(await self._opened.operations(), self._caller, kind)
+
+    async def draw(self, kind: ProfileKind, ask: AskModel | None = None) -> int:
+        """Draw the profile's lines anew from the memories: by rules, and by a model what the rules do not find.
+
+        What a hand wrote is not touched.
+
+        Args:
+            ask: gets (system, user), gives the model's answer; while it fails, the rules draw alone.
+
+        Returns:
+            how many lines there are.
+
+        Raises:
+            UsageError: the caller belongs to no project, or only reads it.
+        """
+        from zeus_runtime.memory.profile import drawing
+
+        return await drawing.draw(await self._opened.operations(), self._caller, kind, ask)
