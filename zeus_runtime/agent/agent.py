@@ -396,7 +396,7 @@ class Agent:
     def _keeper(self, live: Live) -> Keeper:
         plan = self._plan.build
         forget = (plan.sandboxes.remove,) if plan.sandboxes is not None else ()
-        return Keeper(live.log, live.saver, self._running.__contains__, plan.workspace, forget)
+        return Keeper(live.log, live.saver, self._running.__contains__, plan.workspace, forget, plan.memory)
 
     def _heard(self, model: Model) -> Model:
         if self._cassette is None:
