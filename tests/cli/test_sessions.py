@@ -161,3 +161,26 @@ def test_the_list_says_how_the_last_turn_went(zeus: Zeus, project: Project) -> N
     assert zeus("sessions", "list", "--json").json[0]["state"] == "error"
     assert "  error  " in zeus("sessions", "list").out
     assert "its last turn failed" in zeus("sessions", "show").err
+
+
+def test_an_export_is_for_its_user_alone(zeus: Zeus, project: Project) -> None:
+    project.agent("A")
+    talk(zeus, "one")
+    (project.folder / "talk.json").write_text("an older export")
+    (project.folder / "link.json").symlink_to("talk.json")
+    assert zeus("sessions", "export", "-o", "link.json").exit_code == 0
+    assert (project.folder / "link.json").is_symlink()
+    assert json.loads((project.folder / "talk.json").read_text("utf-8"))["messages"]
+    assert (project.folder / "talk.json").stat().st_mode & 0o077 == 0
+    lost = zeus("sessions", "export", "-o", "missing/talk.json")
+    assert (lost.exit_code, lost.err) == (
+        2,
+        "error: missing/talk.json cannot be written: No such file or directory\n",
+    )
+
+
+def test_more_rows_than_a_database_can_count_are_all(zeus: Zeus, project: Project) -> None:
+    project.agent("A")
+    talk(zeus, "one")
+    assert len(zeus("sessions", "list", "--limit", "99999999999999999999", "--json").json) == 1
+    assert zeus("sessions", "list", "--limit", "0").exit_code == 2

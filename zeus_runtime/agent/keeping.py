@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from langgraph.checkpoint.base import BaseCheckpointSaver
 
     from zeus_runtime.config.model import Retention
+    from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.store.thread_log import LogEntry, ThreadLog
     from zeus_runtime.store.threads import Thread
     from zeus_runtime.tools import WorkspaceFiles
@@ -54,6 +55,7 @@ class Keeper:
         running: whether this process runs a session.
         files: where context policies archived originals, which go with their session; None leaves them.
         forget: what else is to be done for a session that was deleted.
+        memory: where what belongs to one session alone goes with it; None without long-term memory.
     """
 
     log: ThreadLog
@@ -61,6 +63,7 @@ class Keeper:
     running: Callable[[str], bool] = field(default=lambda _session: False)
     files: WorkspaceFiles | None = None
     forget: Sequence[Callable[[str], Awaitable[None]]] = ()
+    memory: MemoryService | None = None
 
     async def archive(self, session: str) -> bool:
         """Pack a session away with its sub-agents' sessions; False if it was archived already.
@@ -288,6 +291,9 @@ class Keeper:
         files, paths = self.files, list[str]()
         if files is not None:
             paths = await self.log.database.run(lambda connection: files_of(connection, thread, files))
+        if self.memory is not None:
+            # First: once its thread is gone, nobody finds what a session kept for itself.
+            await self.memory.forget_session(thread.session)
         await self.saver.adelete_thread(thread.session)
         await self.log.delete(thread)
         if files is not None:

@@ -157,7 +157,7 @@ class Runner:
     def _keeper_of(self, live: Live) -> Keeper:
         plan = self._plan.build
         forget = (plan.sandboxes.remove,) if plan.sandboxes is not None else ()
-        return Keeper(live.log, live.saver, self.running.__contains__, plan.workspace, forget)
+        return Keeper(live.log, live.saver, self.running.__contains__, plan.workspace, forget, plan.memory)
 
     def _heard(self, model: Model) -> Model:
         if self.cassette is None:

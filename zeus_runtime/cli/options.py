@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 MODES = ("agent", "ask", "plan")
+
+
+class _AtMost(click.IntRange):
+    """A number of rows; one that is larger than a database can count means all of them."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        return min(int(super().convert(value, param, ctx)), 1_000_000_000)
+
+
+AT_MOST: Final = _AtMost(min=1)
 
 
 @dataclass(frozen=True)

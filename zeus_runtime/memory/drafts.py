@@ -40,6 +40,9 @@ def draft_of(entry: Mapping[str, Any], where: str) -> Draft:
     try:
         if not isinstance(entry.get("content"), str):
             raise ValueError("it has no content")
+        since, until = _imported_time(entry, "valid_from"), _imported_time(entry, "valid_until")
+        if since is not None and until is not None and until <= since:
+            raise ValueError("it is valid until before it is valid from")
         return Draft(
             content=entry["content"],
             memory_type=_text(entry, "memory_type", "fact"),
@@ -49,8 +52,8 @@ def draft_of(entry: Mapping[str, Any], where: str) -> Draft:
             source_id=_text(entry, "source_id", None),
             visibility=cast(Visibility, _one_of(entry, "visibility", VISIBILITIES, "members")),
             subject=_text(entry, "subject", None),
-            valid_from=_imported_time(entry, "valid_from"),
-            valid_until=_imported_time(entry, "valid_until"),
+            valid_from=since,
+            valid_until=until,
         )
     except ValueError as error:
         raise UsageError(f"{where}: this is no memory: {error}", remedy=ENTRY_FORM) from None

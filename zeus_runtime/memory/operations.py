@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from sqlalchemy import and_, or_
+from sqlalchemy import and_, delete, or_, select
 
 from zeus_runtime.memory import records
 from zeus_runtime.memory.admission import gate
@@ -26,7 +26,7 @@ from zeus_runtime.memory.retrieval.ranking import Ranked
 from zeus_runtime.memory.retrieval.search import Measure
 from zeus_runtime.memory.retrieval.search_index import SearchIndex
 from zeus_runtime.memory.vectors import Entry, VectorStore
-from zeus_runtime.store.memory_tables import ITEM
+from zeus_runtime.store.memory_tables import EXTRACTION, ITEM
 from zeus_runtime.store.word_entries import prepare_words
 
 if TYPE_CHECKING:
@@ -331,17 +331,7 @@ class Operations:
                 for each in records.superseded_by(connection, [item.id])
                 if (each.scope, each.scope_id) == (item.scope, item.scope_id) and may(caller, "delete", each)
             ]
-            going = [item, *former]
-            ids = tuple(each.id for each in going)
-            records.remove(connection, ids, place)
-            now = self.database.time()
-            last = [records.new_version(each, now) for each in going]
-            records.record(connection, "deleted", caller.user_id, now, *last)
-            for derived in self._derived:
-                derived.forget(connection, ids)
-            if self._vectors.transactional:
-                self._vectors.remove(connection, ids)
-            return ids
+            return self._remove(connection, [item, *former], place, caller.user_id)
 
         gone = await self.database.write(work, caller)
         if gone is not None:
@@ -349,6 +339,42 @@ class Operations:
                 await self.database.run(lambda connection: self._vectors.remove(connection, gone))
             await self.database.compact()
         return gone
+
+    async def forget_session(self, user_id: str, session: str) -> tuple[str, ...]:
+        """Remove all that is kept of a session, whoever saved it, as ``delete`` does; the ids that are gone.
+
+        Args:
+            user_id: on whose behalf the session goes, for the histories.
+        """
+        of_session = and_(ITEM.c.scope == "session", ITEM.c.scope_id == session)
+
+        def work(connection: Connection) -> tuple[str, ...]:
+            connection.execute(delete(EXTRACTION).where(EXTRACTION.c.session == session))
+            if connection.execute(select(ITEM.c.key).where(of_session).limit(1)).first() is None:
+                return ()
+            place = records.lock_place(connection, "session", session)
+            going = records.items(connection, of_session)
+            return self._remove(connection, going, records.changed(connection, place), user_id)
+
+        gone = await self.database.keep_up(work)
+        if gone and not self._vectors.transactional:
+            await self.database.run(lambda connection: self._vectors.remove(connection, gone))
+        return gone
+
+    def _remove(
+        self, connection: Connection, going: Sequence[MemoryItem], place: records.Place, by: str
+    ) -> tuple[str, ...]:
+        """Remove items of a place that is held; their ids."""
+        ids = tuple(each.id for each in going)
+        records.remove(connection, ids, place)
+        now = self.database.time()
+        last = [records.new_version(each, now) for each in going]
+        records.record(connection, "deleted", by, now, *last)
+        for derived in self._derived:
+            derived.forget(connection, ids)
+        if self._vectors.transactional:
+            self._vectors.remove(connection, ids)
+        return ids
 
     async def without_vector(
         self,

@@ -487,6 +487,12 @@ class MemoryService:
             raise unknown(memory_id)
         self._shared.forget_used(gone)
 
+    async def forget_session(self, session: str) -> int:
+        """Remove all that is kept of a session that is being deleted, whoever saved it; how many memories went."""
+        gone = await (await self._shared.operations()).forget_session(self._caller.user_id, session)
+        self._shared.forget_used(gone)
+        return len(gone)
+
     async def export_memories(self, *, status: Status | None = None) -> AsyncIterator[dict[str, Any]]:
         """Everything that the caller may read, as JSON objects, oldest change last."""
         from zeus_runtime.memory.records import as_json

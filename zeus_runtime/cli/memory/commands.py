@@ -17,7 +17,7 @@ from zeus_runtime.cli.memory.options import (
     type_option,
 )
 from zeus_runtime.cli.memory.profile import profile
-from zeus_runtime.cli.options import ConfigArgs, format_option
+from zeus_runtime.cli.options import AT_MOST, ConfigArgs, format_option
 from zeus_runtime.cli.streams import answer, complain, is_terminal
 from zeus_runtime.cli.telling import tell
 from zeus_runtime.memory.items import MEMORY_TYPES, SCOPES, STATUSES, VISIBILITIES
@@ -43,9 +43,7 @@ def command() -> None:
     show_default=True,
     help="Only these.",
 )
-@click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), default=50, show_default=True, help="At most N."
-)
+@click.option("--limit", metavar="N", type=AT_MOST, default=50, show_default=True, help="At most N.")
 @session_option
 @config_option
 @format_option
@@ -89,9 +87,7 @@ def list_memories(
 
 @command.command("search")
 @click.argument("query")
-@click.option(
-    "-k", "top_k", metavar="N", type=click.IntRange(min=1), default=5, show_default=True, help="At most N."
-)
+@click.option("-k", "top_k", metavar="N", type=AT_MOST, default=5, show_default=True, help="At most N.")
 @type_option
 @scope_option
 @click.option(

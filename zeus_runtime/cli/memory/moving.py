@@ -17,7 +17,6 @@ from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from zeus_runtime.cli.process import Process
     from zeus_runtime.memory.outcomes import Imported
@@ -38,7 +37,7 @@ def export_memories(
     which: ConfigArgs,
 ) -> None:
     """Write memories as JSON lines to FILE, or to standard output."""
-    from zeus_runtime.errors import UsageError
+    from zeus_runtime.cli.private_file import write_private
 
     checked = read_remembering(process, which)
 
@@ -52,10 +51,7 @@ def export_memories(
     if file is None or file == "-":
         answer(text, end="")
         return
-    try:
-        _write_private(process.directory / file, text)
-    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}") from None
+    write_private(process.directory / file, text, file)
     complain(f"wrote {len(lines)} memories to {file}")
 
 
@@ -121,29 +117,6 @@ def reindex(process: Process, session: str | None, which: ConfigArgs) -> None:
 
     done = with_memory(process, checked, work, session=session, looks=True) or 0
     answer(f"embedded {done}")
-
-
-def _write_private(place: Path, text: str) -> None:
-    """Whole or not at all, and for nobody else to read."""
-    import os
-    import tempfile
-
-    if place.exists() and not place.is_file():
-        # A pipe or a device (/dev/stdout) is written to, never replaced.
-        place.write_text(text, encoding="utf-8", newline="\n")
-        return
-    # What a link names is written, and the link stays.
-    place = place.resolve()
-    descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, place)  # noqa: PTH105
-    except BaseException:
-        os.unlink(temporary)  # noqa: PTH108
-        raise
 
 
 def _text(process: Process, file: str) -> str:

@@ -245,7 +245,9 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[Keeper], Aw
             async with plan.checkpointer.create(plan.build) as saver:
                 sandboxes = plan.build.sandboxes
                 forget = (sandboxes.remove,) if sandboxes is not None else ()
-                return await work(Keeper(log, saver, files=plan.build.workspace, forget=forget))
+                build = plan.build
+                keeper = Keeper(log, saver, files=build.workspace, forget=forget, memory=build.memory)
+                return await work(keeper)
         finally:
             await database.close()
             if plan.build.sandboxes is not None:

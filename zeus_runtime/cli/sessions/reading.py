@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zeus_runtime.cli.log import with_log
-from zeus_runtime.cli.options import ConfigArgs, read_owner
+from zeus_runtime.cli.options import AT_MOST, ConfigArgs, read_owner
 from zeus_runtime.cli.sessions.options import config_option, json_option, session_argument
 from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
 from zeus_runtime.cli.wording import call_line
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 @config_option
 @click.option("--all", "every", is_flag=True, help="Of all agents that use the database, not only this one.")
 @click.option("--archived", is_flag=True, help="Those that are archived.")
-@click.option(
-    "--limit", metavar="N", type=click.IntRange(min=1), default=30, show_default=True, help="At most N."
-)
+@click.option("--limit", metavar="N", type=AT_MOST, default=30, show_default=True, help="At most N.")
 @json_option
 @click.pass_obj
 def list_sessions(
@@ -151,8 +149,8 @@ def export_session(
 
     Known secrets are masked.
     """
+    from zeus_runtime.cli.private_file import write_private
     from zeus_runtime.cli.sessions.stored import as_document, as_markdown
-    from zeus_runtime.errors import UsageError
 
     checked, stored = _read(process, session, which, whole=True)
     redact = checked.document.redactor
@@ -160,10 +158,7 @@ def export_session(
     if output is None:
         answer(printable(text) if is_terminal(sys.stdout) else text)
         return
-    try:
-        output.write_text(text.rstrip("\n") + "\n", "utf-8")
-    except OSError as error:
-        raise UsageError(f"{output} cannot be written: {error.strerror}") from error
+    write_private(output, text.rstrip("\n") + "\n", str(output))
     complain(f"wrote {stored.info.session} to {output}")
 
 

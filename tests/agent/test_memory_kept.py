@@ -1,0 +1,78 @@
+"""What an agent remembers of one session alone goes with the session, and nothing else does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.agent.test_keeping import talk
+from tests.support.agents import script, write_agent
+from tests.support.databases import execute, storage
+from zeus_runtime import Agent
+from zeus_runtime.config.model import Retention
+from zeus_runtime.memory.items import Caller
+from zeus_runtime.memory.service import MemoryService
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def remembering(folder: Path, url: str) -> Agent:
+    if url.startswith("postgres"):
+        execute(url, "CREATE EXTENSION IF NOT EXISTS vector")
+    config = write_agent(folder, storage(url) + "memory: {user: ann, project: shop, embeddings: static}\n")
+    return Agent.from_config(config, directory=folder, model=script("hello", "hello again"))
+
+
+async def contents(memory: MemoryService, user: str, session: str) -> list[str]:
+    own = memory.for_caller(Caller(user, "shop", "editor", session))
+    return sorted(each.content for each in await own.list_memories(status=None))
+
+
+async def kept_of(agent: Agent) -> tuple[MemoryService, Sequence[str]]:
+    """Two sessions, with memories of two users in the first and of one in the second."""
+    memory = agent.plan.build.memory
+    assert memory is not None
+    sessions = [await talk(agent, "go"), await talk(agent, "go")]
+    for user, session, scope, text in (
+        ("ann", sessions[0], "session", "Today's invoice has the number 17"),
+        ("ann", sessions[0], "session", "Today's invoice has the number 18"),
+        ("bob", sessions[0], "session", "Bob waits for the parcel from Oslo"),
+        ("ann", sessions[0], "user", "Ann plays the cello"),
+        ("bob", sessions[0], "project", "The shop opens at nine"),
+        ("ann", sessions[1], "session", "Tomorrow's invoice is about chairs"),
+    ):
+        caller = Caller(user, "shop", "editor", session)
+        saved = await memory.for_caller(caller).add_explicit_memory(text, scope=scope)
+        assert saved.item is not None
+    return memory, sessions
+
+
+@pytest.mark.parametrize("way", ["deleted", "archived and deleted", "pruned"])
+async def test_memories_of_a_session_alone_go_when_it_is_deleted(
+    tmp_path: Path, database_url: str, way: str
+) -> None:
+    async with remembering(tmp_path, database_url) as agent:
+        memory, (first, second) = await kept_of(agent)
+        if way == "pruned":
+            await agent.prune(Retention(max_sessions=1, archive=False))
+        elif way == "deleted":
+            await agent.delete_session(first)
+        else:
+            await agent.archive(first)
+            assert len(await contents(memory, "ann", first)) == 4, "an archived session comes back with them"
+            await agent.delete_session(first)
+        assert await contents(memory, "ann", first) == ["Ann plays the cello", "The shop opens at nine"]
+        assert await contents(memory, "bob", first) == ["The shop opens at nine"]
+        assert "Tomorrow's invoice is about chairs" in await contents(memory, "ann", second)
+        own = memory.for_caller(Caller("ann", "shop", "editor", first))
+        assert not [
+            each
+            for each in await own.search_memories("Which number has the invoice?")
+            if each.scope == "session"
+        ]
+        await memory.check()
