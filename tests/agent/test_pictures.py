@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import imagesize
 import pytest
 
 from tests.support import mcp_server
@@ -271,11 +273,44 @@ async def test_a_picture_whose_file_is_gone_is_named_in_its_place(tmp_path: Path
 
 
 async def test_what_no_provider_takes_is_described_and_told(tmp_path: Path) -> None:
-    (tmp_path / "wide.png").write_bytes(png(9_000, 1))
+    (tmp_path / "wide.png").write_bytes(png(20_000, 5_001))
     (tmp_path / "odd.png").write_bytes(b"\x89PNG\r\n\x1a\n broken")
     with Provider(Reply("a line")) as provider:
         async with opened(tmp_path, provider, "openai") as agent:
             events = await events_of(agent.stream("see", attachments=["wide.png", "odd.png"]))
     assert seen(provider.requests[0].body["messages"]) == []
     assert len(notices(events)) == 1
-    assert "9000x1 pixels, more than 8,000 on a side" in notices(events)[0]
+    assert (
+        "20000x5001 pixels, more than 8,000 on a side, and too many to make it smaller" in notices(events)[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("provider_name", "size", "sent"),
+    [
+        ("openai", (9_000, 90), (8_000, 80)),
+        ("openai", (3_000, 2_000), (3_000, 2_000)),
+        ("anthropic", (3_000, 1_500), (1_568, 784)),
+        ("anthropic", (1_900, 1_200), (1_900, 1_200)),
+    ],
+)
+async def test_a_picture_is_made_as_small_as_its_provider_wants(
+    tmp_path: Path, provider_name: str, size: tuple[int, int], sent: tuple[int, int]
+) -> None:
+    (tmp_path / "large.png").write_bytes(data := png(*size))
+    with Provider(Reply("a line")) as provider:
+        async with opened(tmp_path, provider, provider_name) as agent:
+            events = await events_of(agent.stream("see", attachments=["large.png"]))
+    (shown,) = seen(provider.requests[0].body["messages"])
+    assert imagesize.get(io.BytesIO(shown)) == sent
+    assert (shown == data) == (sent == size), "what fits is sent as it is"
+    assert notices(events) == []
+
+
+async def test_a_large_picture_that_is_damaged_is_named_in_its_place(tmp_path: Path) -> None:
+    (tmp_path / "large.png").write_bytes(png(9_000, 90)[:60])
+    with Provider(Reply("a line")) as provider:
+        async with opened(tmp_path, provider, "openai") as agent:
+            await events_of(agent.stream("see", attachments=["large.png"]))
+    assert seen(provider.requests[0].body["messages"]) == []
+    assert "gone or damaged" in str(provider.requests[0].body["messages"])

@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
+from mcp.shared.exceptions import MCPError
 from mcp.types import ElicitRequestParams, ElicitResult
 
 from tests.support import mcp_server
@@ -85,6 +87,15 @@ async def test_a_run_that_fails_and_an_unknown_session_are_errors_the_client_rea
     assert facts(failed)["session"].startswith("session_")
     assert unknown.is_error
     assert "session_000000000000" in unknown.content[0].text  # type: ignore[union-attr]
+
+
+async def test_the_resource_of_an_unknown_session_is_an_error_with_its_reason(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with agent(tmp_path, script("hi")) as running, Client(server_of(running)) as client:
+        with pytest.raises(MCPError, match="there is no session 'session_000000000000'"):
+            await client.read_resource("zeus://sessions/session_000000000000")
+    assert "Traceback" not in caplog.text
 
 
 async def test_the_command_serves_on_standard_input_and_output(tmp_path: Path) -> None:

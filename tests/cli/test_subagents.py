@@ -47,8 +47,16 @@ def test_sessions_show_the_tree(zeus: Zeus, project: Project) -> None:
     assert child["session"] in zeus("sessions", "show", parent["session"]).err
     assert f"works for {parent['session']}" in zeus("sessions", "show", child["session"]).err
     assert zeus("sessions", "show", "--json").json["children"][0]["session"] == child["session"]
-    assert zeus("sessions", "delete", parent["session"], "--yes").exit_code == 0
+    assert zeus("sessions", "archive", parent["session"]).exit_code == 0
     assert zeus("sessions", "list", "--json").json == []
+    archived = zeus("sessions", "list", "--archived", "--json").json
+    assert [(each["session"], each["parent"]) for each in archived] == [
+        (parent["session"], ""),
+        (child["session"], parent["session"]),
+    ]
+    assert zeus("sessions", "list", "--archived").out.splitlines()[2].startswith(f"└ {child['session']}")
+    assert zeus("sessions", "delete", parent["session"], "--yes").exit_code == 0
+    assert zeus("sessions", "list", "--archived", "--json").json == []
 
 
 def test_a_child_killed_with_its_parent_goes_on_where_it_was(zeus: Zeus, project: Project) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -55,10 +57,24 @@ def test_any_bytes_can_be_looked_at(rest: bytes, start: bytes) -> None:
     assert found is None or (found.width > 0 and found.height > 0)
 
 
-def test_what_providers_refuse_is_told_apart() -> None:
+WIDE = Picture("/x", "image/png", 8_001, 1, 9)
+HEAVY = Picture("/x", "image/png", 8, 1, 3_750_001)
+
+
+def test_what_providers_refuse_is_told_apart_where_nothing_can_make_it_smaller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert too_large(MAP) is too_large(WIDE) is too_large(HEAVY) is None
+    monkeypatch.setitem(sys.modules, "PIL", None)
     assert too_large(MAP) is None
-    assert "pixels" in (too_large(Picture("/x", "image/png", 8_001, 1, 9)) or "")
-    assert "bytes" in (too_large(Picture("/x", "image/png", 8, 1, 3_750_001)) or "")
+    for picture, why in ((WIDE, "pixels"), (HEAVY, "bytes")):
+        assert why in (too_large(picture) or "")
+        assert "pip install 'zeus-runtime[pictures]'" in (too_large(picture) or "")
+
+
+def test_what_is_too_large_to_be_made_smaller_is_sent_to_nobody() -> None:
+    assert "too many" in (too_large(Picture("/x", "image/png", 20_000, 20_000, 9)) or "")
+    assert "too many" in (too_large(Picture("/x", "image/png", 8, 8, 50_000_001)) or "")
 
 
 def test_the_log_keeps_a_message_s_pictures_by_name() -> None:

@@ -11,6 +11,7 @@ Run as ``python mcp_server.py BEHAVIOUR...``:
 - ``chatty`` prints a line that is no message to its standard output;
 - ``restless`` says that its tools have changed whenever they are asked for;
 - ``restless`` offers another description, and says so, whenever it is asked for its tools;
+- ``wordy`` has descriptions, a prompt and a schema that fill any window;
 - ``noise=N`` writes N characters more to its standard error.
 """
 
@@ -142,6 +143,9 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     if method == "tools/list" and "restless" in sys.argv:
         TOOLS["say"]["description"] += "!"
         send({"method": "notifications/tools/list_changed"})
+    if method == "tools/list" and "wordy" in sys.argv:
+        TOOLS["say"]["description"] = "word " * 100_000
+        TOOLS["write"] = {"description": "w", "inputSchema": {**TEXT, "title": "word " * 100_000}}
     if method == "tools/list":
         return {"tools": [{"name": name, **tool} for name, tool in TOOLS.items()]}
     if method == "tools/call":
@@ -154,7 +158,7 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     if method == "resources/read":
         return {"contents": [{"uri": params["uri"], "text": f"what {params['uri']} says"}]}
     if method == "prompts/get":
-        style = params.get("arguments", {}).get("style", "plain")
+        style = params.get("arguments", {}).get("style", "plain") * (100_000 if "wordy" in sys.argv else 1)
         return {"messages": [{"role": "user", "content": {"type": "text", "text": f"Review, {style}."}}]}
     return {}
 

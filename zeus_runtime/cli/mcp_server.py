@@ -58,9 +58,14 @@ def server_of(agent: Agent) -> MCPServer[Any]:
         f"{SESSIONS}/{{session}}", name="session", description="One session's messages.", mime_type=_JSON
     )
     async def session(session: str) -> str:
+        from mcp.server.mcpserver.exceptions import ResourceNotFoundError
+
         from zeus_runtime.models.messages import to_payload
 
-        return _json([to_payload(message) for message in await agent.history(session)])
+        try:
+            return _json([to_payload(message) for message in await agent.history(session)])
+        except ZeusError as error:
+            raise ResourceNotFoundError(str(error)) from None
 
     return app
 

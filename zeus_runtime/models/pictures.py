@@ -34,6 +34,11 @@ _MOST_IN_REQUEST: Final = {"bedrock": 20}
 _MOST_ANYWHERE: Final = 100
 """Of a whole request, as Anthropic has it; others take more. Of more, the newest are shown."""
 
+_SHRUNK: Final = {"anthropic": (2_000, 1_568)}
+"""Beyond how many pixels on a side a picture is made smaller, and how many it has then: Anthropic refuses more than 20
+pictures if one is larger, and itself makes them so small before its models see them ("Vision"). Others get the size
+they can take (``MAX_SIDE``), since their models see more."""
+
 _KEPT_CHARACTERS: Final = 32_000_000
 _MEDIA: Final = (
     (b"\x89PNG\r\n\x1a\n", "png"),
@@ -119,11 +124,21 @@ def keep_picture(data: bytes, name: str, files: WorkspaceFiles) -> Picture | Non
 
 
 def too_large(picture: Picture) -> str | None:
-    """Why a picture is sent to no provider; None if it is."""
+    """Why a picture is sent to no provider, not even made smaller; None if it is."""
+    from zeus_runtime.models.scaling import MAX_PIXELS, MAX_SOURCE_BYTES, can_scale
+
     if picture.size_bytes > MAX_PICTURE_BYTES:
-        return f"it has {picture.size_bytes:,} bytes, more than the {MAX_PICTURE_BYTES:,} that providers take"
-    if max(picture.width, picture.height) > MAX_SIDE:
-        return f"it has {picture.width}x{picture.height} pixels, more than {MAX_SIDE:,} on a side"
+        reason = (
+            f"it has {picture.size_bytes:,} bytes, more than the {MAX_PICTURE_BYTES:,} that providers take"
+        )
+    elif max(picture.width, picture.height) > MAX_SIDE:
+        reason = f"it has {picture.width}x{picture.height} pixels, more than {MAX_SIDE:,} on a side"
+    else:
+        return None
+    if not can_scale():
+        return f"{reason} (pip install 'zeus-runtime[pictures]' makes it smaller)"
+    if picture.width * picture.height > MAX_PIXELS or picture.size_bytes > MAX_SOURCE_BYTES:
+        return f"{reason}, and too many to make it smaller"
     return None
 
 
@@ -158,6 +173,7 @@ class PictureSight:
     def __init__(self, profile: ModelProfile, read: Callable[[str], bytes]) -> None:
         self._sees = profile.vision
         self._in_results = profile.provider in _IN_RESULTS
+        self._beyond, self._side = _SHRUNK.get(profile.provider, (MAX_SIDE, MAX_SIDE))
         self._most = _MOST_IN_REQUEST.get(profile.provider, _MOST_ANYWHERE)
         self._read = read
         self._urls: OrderedDict[str, str] = OrderedDict()
@@ -183,11 +199,38 @@ class PictureSight:
                 data = self._read(picture.path)
             except (OSError, ZeusError):
                 return None
-            url = f"data:{picture.media_type};base64,{b64encode(data).decode()}"
+            kept = f"data:{picture.media_type};base64,{b64encode(data).decode()}"
+            url = self._smaller(picture, data, kept) if self._is_large(picture) else kept
+            if url is None:
+                return None
         self._urls[picture.path] = url
         while len(self._urls) > 1 and sum(map(len, self._urls.values())) > _KEPT_CHARACTERS:
             self._urls.popitem(last=False)
         return url
+
+    def _is_large(self, picture: Picture) -> bool:
+        return max(picture.width, picture.height) > self._beyond or picture.size_bytes > MAX_PICTURE_BYTES
+
+    def _smaller(self, picture: Picture, data: bytes, kept: str) -> str | None:
+        """The ``data:`` URL of a smaller one; where none can be made, the picture itself if providers take it."""
+        from zeus_runtime.models.scaling import SECONDS, can_scale
+        from zeus_runtime.tools.apart import Apart, ApartError
+
+        if can_scale():
+            with Apart() as apart:
+                try:
+                    made: Any = apart(
+                        "zeus_runtime.models.scaling:scaled",
+                        data,
+                        seconds=SECONDS,
+                        side=self._side,
+                        max_bytes=MAX_PICTURE_BYTES,
+                    )
+                    return f"data:{made['media_type']};base64,{made['base64']}"
+                except ApartError:
+                    pass  # damaged: the provider says so of one that it takes
+        fits = max(picture.width, picture.height) <= MAX_SIDE and picture.size_bytes <= MAX_PICTURE_BYTES
+        return kept if fits else None
 
 
 def with_pictures(
@@ -200,7 +243,7 @@ def with_pictures(
     """``request`` with image parts in its messages.
 
     Args:
-        url: a picture's ``data:`` URL; None where its bytes are gone, which is then said in its place.
+        url: a picture's ``data:`` URL; None where its bytes are gone or damaged, which is then said in its place.
         in_results: whether a tool's result may have image parts; else they follow the results of one answer, in one
             message of the user's.
         most: pictures of a request. Older ones are named only, a fifth of so many at a time, so that the prefix that a
@@ -256,5 +299,5 @@ def _text(text: str) -> dict[str, Any]:
 
 def _part(picture: Picture, url: str | None) -> dict[str, Any]:
     if url is None:
-        return _text(f"{picture.label[:-1]}; its file is gone]")
+        return _text(f"{picture.label[:-1]}; its file is gone or damaged]")
     return {"type": "image_url", "image_url": {"url": url}}

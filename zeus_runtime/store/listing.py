@@ -55,9 +55,13 @@ def list_sessions(
     return [_info(*row) for row in connection.execute(query)]
 
 
-def children(connection: Connection, session: str) -> Sequence[SessionInfo]:
-    """The sessions of a session's sub-agents, in the order in which they began."""
-    query = _INFOS[False].where(_above.c.session == session)
+def children(connection: Connection, session: str, *, archived: bool = False) -> Sequence[SessionInfo]:
+    """The sessions of a session's sub-agents, in the order in which they began.
+
+    Args:
+        archived: whether the session is, and they with it.
+    """
+    query = _INFOS[archived].where(_above.c.session == session)
     return [_info(*row) for row in connection.execute(query.order_by(_thread.c.created_ms, _thread.c.key))]
 
 

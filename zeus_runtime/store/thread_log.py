@@ -277,9 +277,9 @@ class ThreadLog:
             lambda connection: list_sessions(connection, agent=agent, limit=limit, archived=archived)
         )
 
-    async def children(self, session: str) -> Sequence[SessionInfo]:
+    async def children(self, session: str, *, archived: bool = False) -> Sequence[SessionInfo]:
         """The sessions of a session's sub-agents, in the order in which they began."""
-        return await self.database.run(lambda connection: children(connection, session))
+        return await self.database.run(lambda connection: children(connection, session, archived=archived))
 
     async def info(self, thread: Thread) -> SessionInfo:
         """The session as a list shows it."""

@@ -198,8 +198,8 @@ def _read(
 
 async def family(log: ThreadLog, session: SessionInfo) -> list[SessionInfo]:
     """A session, and after it those of its sub-agents, each with its own after it."""
-    below = [each for child in await log.children(session.session) for each in await family(log, child)]
-    return [session, *below]
+    children = await log.children(session.session, archived=session.archived_ms is not None)
+    return [session, *[each for child in children for each in await family(log, child)]]
 
 
 def session_table(sessions: Sequence[SessionInfo]) -> str:

@@ -9,7 +9,7 @@ from zeus_runtime import Middleware, Section, SourcedText, WorkspaceError, ZeusE
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.resources.options import Options
-    from zeus_runtime import Build, Reference, Turn
+    from zeus_runtime import Apart, Build, Reference, Turn
 
 MAX_BYTES: Final = 50_000_000
 _PICTURES: Final = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".ico"})
@@ -38,26 +38,36 @@ class ReferencedFiles(Middleware):
         return self._made
 
     def _sections(self, references: Sequence[Reference]) -> Mapping[Section, str]:
+        from zeus_runtime import Apart
+
         assert self._build.counter is not None, "sections are asked for in runs only"
         count = self._build.counter.text
-        found = {
-            Section.RESOURCES: self._section(
-                "# Files the user named with @",
-                [each for each in references if each.kind == "resource"],
-                self._options.max_tokens,
-                count,
-            ),
-            Section.ATTACHMENTS: self._section(
-                "# Files the user attached",
-                [each for each in references if each.kind == "attachment"],
-                self._options.max_attachment_tokens,
-                count,
-            ),
-        }
+        with Apart() as apart:
+            found = {
+                Section.RESOURCES: self._section(
+                    "# Files the user named with @",
+                    [each for each in references if each.kind == "resource"],
+                    self._options.max_tokens,
+                    count,
+                    apart,
+                ),
+                Section.ATTACHMENTS: self._section(
+                    "# Files the user attached",
+                    [each for each in references if each.kind == "attachment"],
+                    self._options.max_attachment_tokens,
+                    count,
+                    apart,
+                ),
+            }
         return {section: text for section, text in found.items() if text}
 
     def _section(
-        self, title: str, references: Sequence[Reference], max_tokens: int, count: Callable[[str], int]
+        self,
+        title: str,
+        references: Sequence[Reference],
+        max_tokens: int,
+        count: Callable[[str], int],
+        apart: Apart,
     ) -> str:
         """The newest files first get room; they stand in the order in which they came."""
         newest = {each.path: each for each in references}
@@ -72,7 +82,7 @@ class ReferencedFiles(Middleware):
         for path, each in reversed(newest.items()):
             waiting -= 1
             room = min(left - waiting * _LINE_TOKENS, self._options.max_file_tokens)
-            text = self._shown(each, room, count)
+            text = self._shown(each, room, count, apart)
             left -= count(text) + 2
             if left < 0:
                 break
@@ -87,7 +97,7 @@ class ReferencedFiles(Middleware):
         ]
         return SourcedText("\n\n".join([head, *kept, *note]), sources[:_MOST_SOURCES])
 
-    def _shown(self, each: Reference, room: int, count: Callable[[str], int]) -> str:
+    def _shown(self, each: Reference, room: int, count: Callable[[str], int], apart: Apart) -> str:
         from zeus_runtime import convert_file
 
         name = printable(each.path)
@@ -101,7 +111,11 @@ class ReferencedFiles(Middleware):
                 return f'<file path="{name}">a picture ({what}), shown with the message; read_file {where}</file>'
             if "." + name.rpartition(".")[2].lower() in _PICTURES:
                 return f'<file path="{name}">a picture of {each.size_bytes:,} bytes; its content is not shown</file>'
-            text = data.decode() if each.folder else convert_file(name.rpartition("/")[2], data).text
+            text = (
+                data.decode()
+                if each.folder
+                else convert_file(name.rpartition("/")[2], data, apart=apart).text
+            )
         except WorkspaceError:
             return f'<file path="{name}">not shown: its copy {each.copy} is gone; read {where}</file>'
         except ZeusError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
 
 _MAX_PAGES: Final = 100
 _MAX_RESOURCES: Final = 200
+_MAX_TEXT: Final = 20_000
+"""Characters of a description or a prompt template: the longest of public servers have some 8,000."""
+_MAX_SCHEMA: Final = 200_000
+"""Characters of a tool's parameters as JSON."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +62,34 @@ async def read_offer(client: Client, server: Server) -> Offer:
         [] if has.tools is None else await _pages(lambda cursor: client.list_tools(cursor=cursor), "tools")
     )
     spec = server.spec
+    chosen = [
+        tool
+        for tool in listed
+        if (spec.allowed is None or tool.name in spec.allowed) and tool.name not in spec.denied
+    ]
+    too_large = [tool.name for tool in chosen if len(json.dumps(tool.input_schema)) > _MAX_SCHEMA]
+    cut: list[str] = []
     offered = tuple(
         Offered(
             tool.name,
-            tool.description or tool.title or (tool.annotations and tool.annotations.title) or tool.name,
+            _cut(
+                tool.description or tool.title or (tool.annotations and tool.annotations.title) or tool.name,
+                f"the description of its tool {tool.name!r}",
+                cut,
+            ),
             {"properties": {}, **tool.input_schema, "type": "object"},
             spec.access.get(tool.name) or _access(tool),
         )
-        for tool in listed
-        if (spec.allowed is None or tool.name in spec.allowed) and tool.name not in spec.denied
+        for tool in chosen
+        if tool.name not in too_large
     )
     names = {tool.name for tool in listed}
     prompts, problems = await _prompts(client, server)
+    problems += cut
+    problems += [
+        f"its tool {name!r} is not offered: its parameters are more than {_MAX_SCHEMA:,} characters"
+        for name in too_large
+    ]
     mentioned: list[tuple[str, Iterable[str]]] = [
         ("allow", spec.allowed or ()),
         ("deny", sorted(spec.denied)),
@@ -133,11 +154,20 @@ async def _prompts(client: Client, server: Server) -> tuple[dict[str, str], list
         except MCPError as error:
             problems.append(f"prompts: {name!r} cannot be had: {error.message.rstrip('.')}")
             continue
-        texts[name] = "\n\n".join(
+        text = "\n\n".join(
             (f"{message.role}: " if len(answer.messages) > 1 else "") + _text(message.content)
             for message in answer.messages
         )
+        texts[name] = _cut(text, f"its prompt {name!r}", problems)
     return texts, problems
+
+
+def _cut(text: str, what: str, problems: list[str]) -> str:
+    """What a model is shown of a text that a server may make as long as it likes; in every request."""
+    if len(text) <= _MAX_TEXT:
+        return text
+    problems.append(f"{what} has {len(text):,} characters; the first {_MAX_TEXT:,} are shown")
+    return f"{text[:_MAX_TEXT]}... ({len(text):,} characters)"
 
 
 def _text(content: Any) -> str:

@@ -372,6 +372,24 @@ async def test_a_server_whose_tools_change_all_the_time_is_looked_at_now_and_the
     assert notices(events).count("mcp_tools_changed") <= 5
 
 
+async def test_what_a_server_says_of_itself_fills_no_window(tmp_path: Path) -> None:
+    model = script(calling(call("small__say", "1", text="a")), "done")
+    wordy = server("wordy", prompts={"review": {}}, discoverable=False)
+    async with agent(tmp_path, model, {"small": wordy}) as running:
+        events = await play(running, "go")
+    request = model.requests[0]
+    assert len(request.system) + len(str(request.tools)) < 200_000
+    assert "small__write" not in {tool.name for tool in request.tools}
+    told = [each.message for each in events if isinstance(each, Notice) and each.code == "mcp_setting"]
+    for what in (
+        "the description of its tool 'say'",
+        "its prompt 'review'",
+        "its tool 'write' is not offered",
+    ):
+        assert any(what in each for each in told), what
+    assert results(events) == {"1": "said: a"}
+
+
 async def test_progress_without_end_is_told_now_and_then(tmp_path: Path) -> None:
     model = script(calling(call("small__count", "1", to=2_000)), "done")
     async with agent(tmp_path, model, {"small": server()}) as running:
