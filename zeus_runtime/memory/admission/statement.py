@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.memory.admission.values import Value, values
-from zeus_runtime.memory.admission.word_forms import BREAKS, Form, form_of, stem, turning
+from zeus_runtime.memory.admission.word_forms import BREAKS, USER, Form, form_of, stem, turning
 from zeus_runtime.memory.admission.wording import (
     COPULAS,
     DETERMINERS,
@@ -247,7 +247,7 @@ def _content(text: str, tokens: list[_Token], verb: int, *, characters: bool) ->
         opening = form.ends
         if form.simple and plainly and value is None:
             if not form.empty:
-                kind = "name" if form.inside or (form.upper and not first) else "word"
+                kind = _kind(form, first=first)
                 words.append(Word(form.key, kind, None, denied, False, place < verb, previous, start))
                 waiting = False
             continue
@@ -269,7 +269,7 @@ def _content(text: str, tokens: list[_Token], verb: int, *, characters: bool) ->
             continue
         past = bool(gone) and any(begin <= start < end for _, begin, end in gone)
         key = f"{value.kind} {value.text}" if value else form.key
-        kind = "value" if value else _kind(raw, form, first=first)
+        kind = "value" if value else _kind(form, first=first)
         words.append(Word(key, kind, value, denied and not told, past, place < verb, previous, start))
         waiting = False
     return words
@@ -309,13 +309,13 @@ def _empty(raw: str, start: int, form: Form, text: str) -> bool:
         return False
     if form.empty:
         return True
-    if raw.isascii():
+    if raw not in USER:
         return False
     here = ZH_SUBJECTS.match(text, max(0, start - 1))
-    return (raw in "用户" and here is not None and here[0] == "用户") or text.startswith("用户", start)
+    return (here is not None and here[0] == USER) or text.startswith(USER, start)
 
 
-def _kind(raw: str, form: Form, *, first: bool) -> Kind:
-    if not raw.isascii() and _CHARACTER.match(raw):
+def _kind(form: Form, *, first: bool) -> Kind:
+    if form.character:
         return "character"
     return "name" if form.inside or (form.upper and not first) else "word"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -16,11 +17,16 @@ from zeus_runtime.memory.admission.wording import (
     ZH_EMPTY,
     ZH_NEGATORS,
 )
+from zeus_runtime.memory.retrieval.fusion import CJK
 
 BREAKS: Final = frozenset(",.;:!?。、\n")
 _CLAUSE: Final = frozenset({"but", "and", "while", "whereas", "但", "而"})
 
 _FULL_STOPS: Final = frozenset(".!?。\n")
+
+_CHARACTER: Final = re.compile(f"[{CJK}]")
+USER: Final = "用户"
+"""The user, who is not what a statement is about."""
 
 
 @lru_cache(8_192)
@@ -63,6 +69,7 @@ class Form(NamedTuple):
         article: it is a determiner.
         parts: a clause ends with it.
         ends: a sentence ends with it.
+        character: it is a Chinese one.
         simple: it neither denies nor turns nor parts anything.
     """
 
@@ -76,6 +83,7 @@ class Form(NamedTuple):
     article: bool
     parts: bool
     ends: bool
+    character: bool
     simple: bool
 
 
@@ -85,6 +93,7 @@ def form_of(raw: str) -> Form:
     key = stem(low)
     denied, upper = _DENYING_STEMS.get(key), raw[0].isupper()
     denies = low in NEGATORS or low.endswith("n't") or low in ZH_NEGATORS
+    character = not raw.isascii() and _CHARACTER.match(raw) is not None
     turns, parts = turning(low), low in BREAKS or low in _CLAUSE
     return Form(
         key=_SAME_STEMS.get(key, key),
@@ -97,7 +106,8 @@ def form_of(raw: str) -> Form:
         article=low in DETERMINERS,
         parts=parts,
         ends=low in _FULL_STOPS,
-        simple=raw.isascii()
+        character=character,
+        simple=(raw.isascii() or (character and raw not in USER))
         and not (denied is not None or denies or turns or parts or (upper and len(raw) == 1)),
     )
 
