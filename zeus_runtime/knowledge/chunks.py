@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 from zeus_runtime.knowledge.blocks import Kind, Lines, Stretch, blocks, stretches, underlined
@@ -79,8 +78,8 @@ class _Headings:
         self.path = _path(self.trail)
 
 
-_Piece: TypeAlias = tuple[int, int, str | None]
-"""What is put into a chunk: its first and its last line, and its text where that is not just those lines."""
+_Piece: TypeAlias = tuple[int, int, str]
+"""What is put into a chunk: its first and its last line, and its text."""
 
 
 class _Page:
@@ -100,7 +99,7 @@ class _Page:
         self._most_again = overlap
         self._prefix = "" if page.number is None else f"page {page.number}, "
         self._lines = Lines(page.text)
-        self._before = list(accumulate(_line_sizes(page.text, self._lines), initial=0))
+        self._is_ascii = page.text.isascii()
         self._pending: list[_Piece] = []
         self._filled = 0
 
@@ -109,14 +108,17 @@ class _Page:
             if stretch.level:
                 self._headings.enter(stretch.level, stretch.title)
             start, end = stretch.start, stretch.end
-            if stretch.is_even and self._size(start, end) <= self._limit:
-                if start < end:
-                    self._put(start, end - 1, self._lines.text(start, end))
-            else:
-                self._fill(stretch)
+            if start == end:
+                continue
+            if stretch.is_even:
+                text = self._lines.text(start, end)
+                if self._size_of(text) <= self._limit:
+                    self._put(start, end - 1, text)
+                    continue
+            self._fill(stretch)
 
-    def _size(self, start: int, end: int) -> int:
-        return self._before[end] - self._before[start] + end - start - 1
+    def _size_of(self, text: str) -> int:
+        return len(text) if self._is_ascii else size_of(text)
 
     def _fill(self, stretch: Stretch) -> None:
         last_kind: Kind = "text"
@@ -125,9 +127,10 @@ class _Page:
                 self._close()
                 self._headings.enter(*underlined(self._lines, start))
                 continue
-            size = self._size(start, end)
+            text = self._lines.text(start, end)
+            size = self._size_of(text)
             if size <= self._limit:
-                self._add((start, end - 1, None), size, last_kind)
+                self._add((start, end - 1, text), size, last_kind)
                 last_kind = kind
                 continue
             for text, first, last in parts(kind, self._lines.written[start:end], self._limit):
@@ -141,7 +144,7 @@ class _Page:
             self._close()
             if again is not None:
                 self._pending = [again]
-                self._filled = size_of(self._text(again))
+                self._filled = size_of(again[2])
         self._pending.append(piece)
         self._filled += size
 
@@ -149,8 +152,7 @@ class _Page:
         """The end of what is pending, if it is prose: whole lines or sentences, at most ``limit`` bytes."""
         if kind != "text" or limit < _TOKEN_BYTES:
             return None
-        _, last, _ = piece = self._pending[-1]
-        whole = self._text(piece)
+        _, last, whole = piece = self._pending[-1]
         size = size_of(whole)
         if size <= limit:
             return piece if len(self._pending) > 1 else None
@@ -166,27 +168,16 @@ class _Page:
         text = tail[cut:].strip()
         return (last - text.count("\n"), last, text) if text else None
 
-    def _text(self, piece: _Piece) -> str:
-        first, last, text = piece
-        return self._lines.text(first, last + 1) if text is None else text
-
     def _close(self) -> None:
         """Make a chunk of what is pending."""
         if self._pending:
-            text = "\n\n".join(map(self._text, self._pending))
+            text = "\n\n".join([text for _, _, text in self._pending])
             self._put(self._pending[0][0], self._pending[-1][1], text)
             self._pending, self._filled = [], 0
 
     def _put(self, first: int, last: int, text: str) -> None:
         lines = f"line {first + 1}" if first == last else f"lines {first + 1}-{last + 1}"
         self._found.append(Chunk(self._headings.path, self._prefix + lines, text))
-
-
-def _line_sizes(text: str, lines: Lines) -> Iterator[int]:
-    """The bytes of each line."""
-    if text.isascii():
-        return map(len, lines.written)
-    return map(len, text.encode("utf-8", "surrogatepass").split(b"\n"))
 
 
 def _path(trail: Iterable[tuple[int, str]]) -> str:
