@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from zeus_runtime.knowledge.index import fused
 from zeus_runtime.knowledge.word_numbers import WordNumbers, word_numbers
-from zeus_runtime.knowledge.words import PackedWords, bm25_scores, packed_words, postings, together
+from zeus_runtime.knowledge.words import PackedWords, bm25_scores, packed_words, parted, postings, together
 from zeus_runtime.memory.retrieval.fusion import bm25, corpus, search_tokens
 
 TEXTS = ["The ships of Pylos", "ships and more ships sail", "船は夜明けに出る", "no word in common"]
@@ -66,7 +66,8 @@ def assert_packed(texts: list[str], found: list[PackedWords]) -> None:
 def test_postings_have_each_word_of_a_text_once_with_its_number(texts: list[str], cut: int) -> None:
     ends = [min(cut, len(texts)), len(texts)]
     groups = packed_words(texts, ends, WordNumbers())
-    for found in (postings(groups), together([postings([each]) for each in groups])):
+    whole = postings(groups)
+    for found in (whole, together([postings([each]) for each in groups]), together(parted(whole, ends))):
         entries = zip(found.slots.tolist(), found.words.tolist(), found.counts.tolist(), strict=True)
         assert list(entries) == [
             (slot, word, numbers.count(word))

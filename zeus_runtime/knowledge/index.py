@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from sqlalchemy import select
 
 from zeus_runtime.knowledge.parts import unpacked_chunks
 from zeus_runtime.knowledge.records import BaseInfo, embedded_by
-from zeus_runtime.knowledge.words import PackedWords, Postings, bm25_scores, postings, together
+from zeus_runtime.knowledge.words import PackedWords, Postings, bm25_scores, parted, postings, together
 from zeus_runtime.store.knowledge_tables import DOCUMENT, PART
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ class _Shelf:
 
 def _read(connection: Connection, models: Mapping[int, str]) -> dict[int, _Document]:
     documents = list(models)
-    rows: dict[int, list[Any]] = {key: [] for key in documents}
+    found: dict[int, _Document] = {}
     columns = (
         *(PART.c.document, PART.c.key, PART.c.chunks),
         *(PART.c.lengths, PART.c.words, PART.c.vectors),
@@ -184,18 +185,33 @@ def _read(connection: Connection, models: Mapping[int, str]) -> dict[int, _Docum
     for start in range(0, len(documents), _BLOCK):
         some = documents[start : start + _BLOCK]
         query = select(*columns).where(PART.c.document.in_(some)).order_by(PART.c.document, PART.c.number)
+        rows: dict[int, list[_Row]] = {key: [] for key in some}
         for document, *row in connection.execute(query):
-            rows[document].append(row)
-    return {document: _document(models[document], parts) for document, parts in rows.items()}
+            rows[document].append(_Row(*row))
+        found |= _documents(models, rows)
+    return found
 
 
-def _document(model: str, parts: Sequence[Any]) -> _Document:
-    return _Document(
-        model,
-        np.array([_key(part, place) for part, chunks, *_ in parts for place in range(chunks)], np.int64),
-        b"".join([vectors for *_, vectors in parts]),
-        postings([PackedWords(lengths, words) for _, _, lengths, words, _ in parts]),
-    )
+class _Row(NamedTuple):
+    key: int
+    chunks: int
+    lengths: bytes
+    words: bytes
+    vectors: bytes
+
+
+def _documents(models: Mapping[int, str], rows: Mapping[int, Sequence[_Row]]) -> dict[int, _Document]:
+    ends = accumulate(sum(row.chunks for row in some) for some in rows.values())
+    every = postings([PackedWords(row.lengths, row.words) for some in rows.values() for row in some])
+    return {
+        document: _Document(
+            models[document],
+            np.array([_key(row.key, place) for row in some for place in range(row.chunks)], np.int64),
+            b"".join([row.vectors for row in some]),
+            words,
+        )
+        for (document, some), words in zip(rows.items(), parted(every, [*ends]), strict=True)
+    }
 
 
 _PLACE_BITS: Final = 16

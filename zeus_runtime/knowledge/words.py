@@ -83,6 +83,24 @@ def postings(packed: Sequence[PackedWords]) -> Postings:
     )
 
 
+def parted(whole: Postings, ends: Sequence[int]) -> list[Postings]:
+    """The other way round than ``together``.
+
+    Args:
+        ends: behind the last chunk of each part, ascending.
+    """
+    edges = np.searchsorted(whole.slots, [0, *ends]).tolist()
+    return [
+        Postings(
+            whole.words[first:last].copy(),
+            whole.counts[first:last].copy(),
+            whole.slots[first:last] - np.int32(start),
+            whole.lengths[start:end].copy(),
+        )
+        for (start, end), (first, last) in zip(pairwise((0, *ends)), pairwise(edges), strict=True)
+    ]
+
+
 def together(some: Sequence[Postings]) -> Postings:
     """The chunks of all, one after the other."""
     if not some:
