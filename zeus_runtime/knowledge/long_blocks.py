@@ -84,9 +84,9 @@ def _parts(line: str, limit: int) -> Iterator[str]:
         cut = max(
             (window.rfind(end) + len(end) for end in (". ", "。", "! ", "? ") if end in window), default=0
         )
-        if cut < size // 2:
+        if cut < max(1, size // 2):
             cut = window.rfind(" ") + 1
-        if cut < size // 2:
+        if cut < max(1, size // 2):
             cut = size
         yield line[:cut].rstrip()
         line = line[cut:]
