@@ -15,7 +15,7 @@ from tests.support.least_rights import acting, as_agent
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import ROLES, Caller
 
-TABLES = ("knowledge_base", "knowledge_source", "knowledge_document", "knowledge_chunk")
+TABLES = ("knowledge_base", "knowledge_source", "knowledge_document", "knowledge_part")
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ async def test_who_says_nothing_or_is_somebody_else_sees_nothing(filled: str) ->
             for table in TABLES:
                 assert count(connection, table) == 0, (user, table)
                 assert connection.execute(f"DELETE FROM {table}").rowcount == 0  # type: ignore[arg-type]
-            assert connection.execute("UPDATE knowledge_chunk SET content = 'x'").rowcount == 0
+            assert connection.execute("UPDATE knowledge_part SET places = 'x'").rowcount == 0
 
 
 async def test_a_user_sees_their_own_and_a_member_the_project_s_with_all_that_is_in_them(filled: str) -> None:

@@ -292,6 +292,14 @@ async def test_a_file_that_cannot_be_read_is_named_and_stops_nothing(
         assert (done.added, [path for path, _ in done.failed]) == (4, ["docs/broken.pdf"])
 
 
+async def test_a_text_with_nul_somewhere_in_it_is_found(database_url: str, tmp_path: Path) -> None:
+    path = write(tmp_path, "dump.txt", "The log begins.\n\n" * 1_000 + "# Pylos \0 lies there\n")
+    async with knowledge(database_url, tmp_path) as service:
+        assert (await service.add("handbook", [path])).failed == []
+        found = await service.search("Pylos", names=["handbook"], top_k=1)
+        assert "Pylos \0 lies" in found.hits[0].content
+
+
 async def test_another_process_sees_a_change_at_once(database_url: str, tmp_path: Path, docs: Path) -> None:
     async with knowledge(database_url, tmp_path) as one, knowledge(database_url, tmp_path) as other:
         await one.add("handbook", [docs])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from zeus_runtime.knowledge.index import fused
 from zeus_runtime.knowledge.word_numbers import WordNumbers, word_numbers
-from zeus_runtime.knowledge.words import bm25_scores, packed_words, postings
+from zeus_runtime.knowledge.words import PackedWords, bm25_scores, packed_words, parted, postings, together
 from zeus_runtime.memory.retrieval.fusion import bm25, corpus, search_tokens
 
 TEXTS = ["The ships of Pylos", "ships and more ships sail", "船は夜明けに出る", "no word in common"]
@@ -22,32 +22,60 @@ def test_the_words_are_those_of_memory(text: str) -> None:
     assert word_numbers(text).tolist() == [crc32(each.encode()) for each in search_tokens(text)]
 
 
-SAID = st.text("ab Cs\x00\x0e\x1b\x1c\x7f_-1'\n船", max_size=40) | st.text("ab ", max_size=90)
-"""Words in ASCII and not, and long ones."""
+SAID = st.lists(
+    st.text("ab Cs\x00\x0e\x1b\x1c\x7f_-1'\n船", max_size=40)
+    | st.text("ab ", max_size=90)
+    | st.text("ab \u00a0\u0301\u200b\u3000\ufb01\u0130", max_size=20)
+    | st.sampled_from("theships on_island don't the\u2014ships stra\u00dfe \u2460ships".split()),
+    max_size=3,
+).map(" ".join)
+"""Words in ASCII and not, beside what joins or folds them, and long ones."""
 
 
 @given(st.lists(st.lists(SAID, max_size=5), max_size=3), st.integers(min_value=1, max_value=8))
 def test_texts_packed_together_are_those_packed_alone(batches: list[list[str]], slot_bits: int) -> None:
     numbers = WordNumbers(slot_bits)
     for texts in batches:
-        assert_packed(texts, packed_words(texts, numbers))
+        assert_packed(texts, packed(texts, numbers))
 
 
 @pytest.mark.parametrize("letters", [1, 7, 8, 9, 15, 16, 17, 40])
 def test_words_of_every_length_are_told_apart(letters: int) -> None:
     words = [f"{'x' * at}y{'x' * (letters - at - 1)}" for at in range(letters)]
-    assert_packed([" ".join(words)], packed_words([" ".join(words)], WordNumbers()))
-    assert_packed(words, packed_words(words, WordNumbers()))
+    for texts in ([" ".join(words)], words, [" ".join(words).upper()]):
+        assert_packed(texts, packed(texts, WordNumbers()))
 
 
-def assert_packed(texts: list[str], packed: list[tuple[int, bytes]]) -> None:
-    for text, (length, blob) in zip(texts, packed, strict=True):
+def test_more_texts_than_are_looked_up_at_once_stay_apart() -> None:
+    texts = [f"ship{number} sails {'there ' * (number % 3)}" for number in range(300)]
+    assert_packed(texts, packed(texts, WordNumbers(2)))
+
+
+def packed(texts: list[str], numbers: WordNumbers) -> list[PackedWords]:
+    return packed_words(texts, range(1, len(texts) + 1), numbers)
+
+
+def assert_packed(texts: list[str], found: list[PackedWords]) -> None:
+    for text, (length, words) in zip(texts, found, strict=True):
         numbers = word_numbers(text).tolist()
-        words = np.frombuffer(blob[: len(blob) // 6 * 4], "<u4").tolist()
-        counts = np.frombuffer(blob[len(blob) // 6 * 4 :], "<u2").tolist()
-        assert length == len(numbers)
-        assert words == sorted(set(numbers))
-        assert counts == [numbers.count(word) for word in words]
+        assert np.frombuffer(length, "<u4").tolist() == [len(numbers)]
+        assert sorted(np.frombuffer(words, "<u4").tolist()) == sorted(numbers)
+
+
+@given(st.lists(SAID, max_size=6), st.integers(min_value=0, max_value=6))
+def test_postings_have_each_word_of_a_text_once_with_its_number(texts: list[str], cut: int) -> None:
+    ends = [min(cut, len(texts)), len(texts)]
+    groups = packed_words(texts, ends, WordNumbers())
+    whole = postings(groups)
+    for found in (whole, together([postings([each]) for each in groups]), together(parted(whole, ends))):
+        entries = zip(found.slots.tolist(), found.words.tolist(), found.counts.tolist(), strict=True)
+        assert list(entries) == [
+            (slot, word, numbers.count(word))
+            for slot, text in enumerate(texts)
+            for numbers in [word_numbers(text).tolist()]
+            for word in sorted(set(numbers))
+        ]
+        assert found.lengths.tolist() == [len(word_numbers(text)) for text in texts]
 
 
 @pytest.mark.parametrize("query", ["ships", "Pylos ship", "船", "nothing like it"])
@@ -55,10 +83,7 @@ def test_scores_are_those_of_the_reference(query: str) -> None:
     tokens = [search_tokens(text) for text in TEXTS]
     known = corpus(tokens)
     expected = [bm25(search_tokens(query), each, known) for each in tokens]
-    shelves = []
-    for some in (TEXTS[:2], TEXTS[2:]):
-        packed = packed_words(some, WordNumbers())
-        shelves.append(postings([blob for _, blob in packed], [length for length, _ in packed]))
+    shelves = [postings(packed(some, WordNumbers())) for some in (TEXTS[:2], TEXTS[2:])]
     assert np.concatenate(bm25_scores(query, shelves)) == pytest.approx(expected)
 
 

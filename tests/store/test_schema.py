@@ -29,7 +29,8 @@ LATER = f"""
 from alembic import op
 revision = "{NEXT}"
 down_revision = "{schema.HEAD}"
-rewrites_data = True
+def rewrites_data(connection):
+    return True
 def upgrade():
     op.execute("UPDATE message SET payload = 'rewritten'")
 """
@@ -345,6 +346,8 @@ async def test_what_sessions_name_is_noted_for_those_that_there_are(
 
         def back(connection: Connection) -> None:
             connection.execute(text("DROP TABLE original_handle"))
+            connection.execute(text("DROP TABLE knowledge_part"))
+            connection.execute(text("CREATE TABLE knowledge_chunk (key INTEGER, document INTEGER)"))
             connection.execute(text("UPDATE alembic_version SET version_num = '0008'"))
 
         await database.run(back)

@@ -3,93 +3,126 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from zeus_runtime.knowledge.convert import Form
 
 Kind: TypeAlias = Literal["heading", "text", "code", "table"]
 
+Block: TypeAlias = tuple[Kind, int, int]
+"""Lines that belong together: what they are, the first one's place, from 0, and the place behind the last.
+
+A heading is one that is underlined. No class, since making one takes as long as finding a block.
+"""
+
 _MARKED: Final = re.compile(r" {0,3}(?:(?P<heading>#{1,6})[ \t]+|(?P<fence>`{3,}|~{3,}))")
-_MARKS: Final = " #`~"
-"""What a heading or a fence begins with."""
+_MARKS: Final = frozenset(" #`~=-")
+"""What a heading, a fence or the line under a heading begins with."""
 _UNDERLINE: Final = re.compile(r" {0,3}(=+|-+)[ \t]*\Z")
 
 
-class Block(NamedTuple):
-    """Lines that belong together.
+class Stretch(NamedTuple):
+    """What stands between two headings that are marked by ``#``.
 
     Args:
-        kind: what they are.
-        text: the lines, joined by line ends.
-        first, last: their numbers, from 1.
-        level: of a heading, 1 to 6; else 0.
-        title: of a heading; else empty.
+        level, title: of the heading before it; 0 and empty at a text's begin.
+        start, end: its lines, without blank ones at either end; equal where there are none.
+        is_even: its blocks are parted by one empty line each, so that joined by one they are its lines again.
+        fences: start and end of each fenced code in it.
     """
 
-    kind: Kind
-    text: str
-    first: int
-    last: int
-    level: int = 0
-    title: str = ""
+    level: int
+    title: str
+    start: int
+    end: int
+    is_even: bool = False
+    fences: Sequence[tuple[int, int]] = ()
 
 
-def blocks(text: str, form: Form) -> Iterator[Block]:
-    """The blocks of a text in order; blank lines between them are left out.
+class Lines:
+    """A text's lines.
 
     Args:
-        form: Markdown is read with its headings, fences and tables; text is parted at blank lines; code where a line
-            without indentation follows a blank one.
+        text: its line ends are ``\\n``.
     """
-    lines = text.split("\n")
+
+    def __init__(self, text: str) -> None:
+        self.written: Final = text.split("\n")
+        seen = self.written
+        self._all_bare = not any(map(str.isspace, seen))
+        if not self._all_bare:
+            seen = ["" if line.isspace() else line for line in seen]
+        self.seen: Final = [*seen, ""]
+        """With nothing in blank ones, and one more of them."""
+
+    def text(self, start: int, end: int) -> str:
+        """Some of them as they are written."""
+        return self.written[start] if end - start == 1 else "\n".join(self.written[start:end])
+
+    def are_bare(self, start: int, end: int) -> bool:
+        """Whether no space stands in blank ones."""
+        return self._all_bare or self.written[start:end] == self.seen[start:end]
+
+    def trimmed(self, start: int, end: int) -> tuple[int, int]:
+        """Without blank ones at either end."""
+        while start < end and not self.seen[start]:
+            start += 1
+        while start < end and not self.seen[end - 1]:
+            end -= 1
+        return start, end
+
+    def parted(self, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """The runs of lines without a blank one."""
+        seen = self.seen
+        while start < end:
+            if seen[start]:
+                blank = min(seen.index("", start), end)
+                yield start, blank
+                start = blank
+            start += 1
+
+
+def stretches(lines: Lines, form: Form) -> Iterator[Stretch]:
+    """The stretches of a text in order; of what is not Markdown it is one."""
     if form == "markdown":
-        return _markdown(lines)
-    return _parted(lines, at_margin_only=form == "code")
+        yield from _stretches(lines)
+    else:
+        yield Stretch(0, "", *lines.trimmed(0, len(lines.written)))
 
 
-def _parted(lines: list[str], *, at_margin_only: bool) -> Iterator[Block]:
-    start: int | None = None
-    blank = False
-    for number, line in enumerate(lines):
-        if not line or line.isspace():
-            blank = True
+def _stretches(lines: Lines) -> Iterator[Stretch]:
+    level, title, start, end = 0, "", 0, 0
+    fences: list[tuple[int, int]] = []
+    is_even, blanks, behind_fence = True, 0, 0
+    for place, line in enumerate(lines.seen):
+        if not line:
+            blanks += 1
             continue
-        if start is not None and blank and not (at_margin_only and line[0] in " \t})]"):
-            yield _block("code" if at_margin_only else "text", lines, start, number)
-            start = None
-        if start is None:
-            start = number
-        blank = False
-    if start is not None:
-        yield _block("code" if at_margin_only else "text", lines, start, len(lines))
-
-
-def _markdown(lines: list[str]) -> Iterator[Block]:
-    paragraph: int | None = None
-    fence_end = 0
-    for place, line in enumerate(lines):
-        if place < fence_end:
+        if place < behind_fence:
+            blanks = 0
             continue
-        if not line or line.isspace():
-            if paragraph is not None:
-                yield _paragraph(lines, paragraph, place)
-                paragraph = None
-            continue
-        if line[0] in _MARKS and (mark := _MARKED.match(line)):
-            if paragraph is not None:
-                yield _paragraph(lines, paragraph, place)
-                paragraph = None
-            if mark["fence"]:
-                fence_end = _fence_end(lines, place, mark["fence"])
-                yield _block("code", lines, place, fence_end)
-            else:
-                title = _title(line[mark.end() :])
-                yield Block("heading", line, place + 1, place + 1, len(mark["heading"]), title)
-        elif paragraph is None:
-            paragraph = place
-    if paragraph is not None:
-        yield _paragraph(lines, paragraph, len(lines))
+        must_part = place == behind_fence
+        if line[0] in _MARKS:
+            mark = _MARKED.match(line)
+            if mark is not None and mark["heading"]:
+                yield Stretch(level, title, start, end, is_even and lines.are_bare(start, end), fences)
+                level, title, start, end = len(mark["heading"]), _title(line[mark.end() :]), 0, 0
+                is_even, blanks, fences = True, 0, []
+                continue
+            if mark is not None:
+                behind_fence = _fence_end(lines.seen, place, mark["fence"])
+                fences.append(lines.trimmed(place, behind_fence))
+                must_part = True
+            elif not blanks and not line.strip("=- \t"):
+                is_even = False
+        if not end:
+            start = place
+        elif blanks > 1 or (must_part and not blanks):
+            is_even = False
+        blanks = 0
+        end = fences[-1][1] if place < behind_fence else place + 1
+    yield Stretch(level, title, start, end, is_even and lines.are_bare(start, end), fences)
 
 
 def _title(written: str) -> str:
@@ -99,7 +132,7 @@ def _title(written: str) -> str:
     return bare.rstrip(" \t") if bare.endswith((" ", "\t")) else title
 
 
-def _fence_end(lines: list[str], start: int, fence: str) -> int:
+def _fence_end(lines: Sequence[str], start: int, fence: str) -> int:
     for place in range(start + 1, len(lines)):
         line = lines[place].strip()
         if line.startswith(fence) and not line.strip(fence[0]):
@@ -107,21 +140,51 @@ def _fence_end(lines: list[str], start: int, fence: str) -> int:
     return len(lines)
 
 
-def _paragraph(lines: list[str], start: int, end: int) -> Block:
+def blocks(lines: Lines, stretch: Stretch, form: Form) -> Iterator[Block]:
+    """The blocks of a stretch in order; blank lines between them are left out.
+
+    Args:
+        form: Markdown is read with its fences, tables and underlined headings; text is parted at blank lines; code
+            where a line without indentation follows a blank one.
+    """
+    if form == "text":
+        for start, end in lines.parted(stretch.start, stretch.end):
+            yield "text", start, end
+    elif form == "code":
+        yield from _at_margin(lines, stretch.start, stretch.end)
+    else:
+        place = stretch.start
+        for start, end in stretch.fences:
+            yield from _paragraphs(lines, place, start)
+            yield "code", start, end
+            place = end
+        yield from _paragraphs(lines, place, stretch.end)
+
+
+def _at_margin(lines: Lines, start: int, end: int) -> Iterator[Block]:
+    last = start
+    for first, behind in lines.parted(start, end):
+        if first > start and lines.seen[first][0] not in " \t})]":
+            yield "code", start, last
+            start = first
+        last = behind
+    if last > start:
+        yield "code", start, last
+
+
+def _paragraphs(lines: Lines, start: int, end: int) -> Iterator[Block]:
     """Lines without a blank one as text, table or underlined heading."""
-    line = lines[start]
-    if end - start == 1:
-        return Block("text", line, end, end)
-    text = "\n".join(lines[start:end])
-    if "|" in line:
-        table = all("|" in each for each in lines[start:end])
-        return Block("table" if table else "text", text, start + 1, end)
-    if end - start == 2 and _UNDERLINE.match(lines[end - 1]):
-        return Block("heading", text, start + 1, end, 1 if "=" in lines[end - 1] else 2, line.strip())
-    return Block("text", text, start + 1, end)
+    seen = lines.seen
+    for first, behind in lines.parted(start, end):
+        kind: Kind = "text"
+        if behind - first > 1:
+            if "|" in seen[first]:
+                kind = "table" if all("|" in line for line in seen[first:behind]) else "text"
+            elif behind - first == 2 and _UNDERLINE.match(seen[first + 1]):
+                kind = "heading"
+        yield kind, first, behind
 
 
-def _block(kind: Kind, lines: list[str], start: int, end: int) -> Block:
-    while end > start and not lines[end - 1].strip():
-        end -= 1
-    return Block(kind, "\n".join(lines[start:end]), start + 1, end)
+def underlined(lines: Lines, start: int) -> tuple[int, str]:
+    """Level and title of a heading that is underlined."""
+    return 1 if "=" in lines.seen[start + 1] else 2, lines.seen[start].strip()

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final, NamedTuple, TypeAlias
 
-from zeus_runtime.knowledge.blocks import Block, blocks
-from zeus_runtime.knowledge.convert import Converted
+from zeus_runtime.knowledge.blocks import Kind, Lines, Stretch, blocks, stretches, underlined
+from zeus_runtime.knowledge.convert import Converted, Form, Page
+from zeus_runtime.knowledge.long_blocks import parts, size_of
 
 CHUNK_TOKENS: Final = 400
 OVERLAP_TOKENS: Final = 60
 
 _HEADING_CHARACTERS: Final = 200
+_TOKEN_BYTES: Final = 4
 
 
 class Chunk(NamedTuple):
@@ -35,7 +37,7 @@ class Chunk(NamedTuple):
 
 def tokens_of(text: str) -> float:
     """About how many tokens a text has: its UTF-8 bytes by four, within 5 % for Chinese and most prose."""
-    return (len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))) / 4
+    return size_of(text) / _TOKEN_BYTES
 
 
 def chunks(
@@ -52,121 +54,132 @@ def chunks(
         chunk_tokens: of a chunk, at most, about.
         overlap_tokens: what of a chunk the next begins with, at most, about; 0 for nothing.
     """
+    limit, overlap = chunk_tokens * _TOKEN_BYTES, overlap_tokens * _TOKEN_BYTES
+    headings = _Headings()
     found: list[Chunk] = []
-    trail: list[tuple[int, str]] = []
-    heading = ""
     for page in document.pages:
-        pending: list[Block] = []
-        size = 0.0
-        for block in blocks(page.text, document.form):
-            if block.kind == "heading":
-                if pending:
-                    found.append(_closed(pending, heading, page.number))
-                    pending, size = [], 0.0
-                while trail and trail[-1][0] >= block.level:
-                    trail.pop()
-                trail.append((block.level, block.title))
-                heading = _path(trail)
-                continue
-            tokens = tokens_of(block.text)
-            if tokens > chunk_tokens:
-                pieces = [(piece, tokens_of(piece.text)) for piece in _parted(block, chunk_tokens)]
-            else:
-                pieces = [(block, tokens)]
-            for piece, tokens in pieces:
-                if pending and size + tokens > chunk_tokens:
-                    found.append(_closed(pending, heading, page.number))
-                    pending = _overlap(pending, min(overlap_tokens, chunk_tokens - tokens))
-                    size = sum(tokens_of(each.text) for each in pending)
-                pending.append(piece)
-                size += tokens
-        if pending:
-            found.append(_closed(pending, heading, page.number))
-    if not found and trail:
-        found.append(Chunk("", "line 1", heading))
+        _Page(page, document.form, headings, found, limit=limit, overlap=overlap).cut()
+    if not found and headings.trail:
+        found.append(Chunk("", "line 1", headings.path))
     return found
 
 
-def _closed(pending: Sequence[Block], heading: str, page: int | None) -> Chunk:
-    first, last = pending[0].first, pending[-1].last
-    lines = f"line {first}" if first == last else f"lines {first}-{last}"
-    return Chunk(
-        heading,
-        lines if page is None else f"page {page}, {lines}",
-        "\n\n".join([each.text for each in pending]),
-    )
+class _Headings:
+    """Those above the place at hand."""
+
+    def __init__(self) -> None:
+        self.trail: list[tuple[int, str]] = []
+        self.path = ""
+
+    def enter(self, level: int, title: str) -> None:
+        while self.trail and self.trail[-1][0] >= level:
+            self.trail.pop()
+        self.trail.append((level, title))
+        self.path = _path(self.trail)
+
+
+_Piece: TypeAlias = tuple[int, int, str]
+"""What is put into a chunk: its first and its last line, and its text."""
+
+
+class _Page:
+    """A page that is being cut; its chunks go to the end of ``found``.
+
+    Args:
+        limit: of a chunk, and ``overlap`` of what it begins with, in bytes.
+    """
+
+    def __init__(
+        self, page: Page, form: Form, headings: _Headings, found: list[Chunk], *, limit: int, overlap: int
+    ) -> None:
+        self._form: Form = form
+        self._headings = headings
+        self._found = found
+        self._limit = limit
+        self._most_again = overlap
+        self._prefix = "" if page.number is None else f"page {page.number}, "
+        self._lines = Lines(page.text)
+        self._is_ascii = page.text.isascii()
+        self._pending: list[_Piece] = []
+        self._filled = 0
+
+    def cut(self) -> None:
+        for stretch in stretches(self._lines, self._form):
+            if stretch.level:
+                self._headings.enter(stretch.level, stretch.title)
+            start, end = stretch.start, stretch.end
+            if start == end:
+                continue
+            if stretch.is_even:
+                text = self._lines.text(start, end)
+                if self._size_of(text) <= self._limit:
+                    self._put(start, end - 1, text)
+                    continue
+            self._fill(stretch)
+
+    def _size_of(self, text: str) -> int:
+        return len(text) if self._is_ascii else size_of(text)
+
+    def _fill(self, stretch: Stretch) -> None:
+        last_kind: Kind = "text"
+        for kind, start, end in blocks(self._lines, stretch, self._form):
+            if kind == "heading":
+                self._close()
+                self._headings.enter(*underlined(self._lines, start))
+                continue
+            text = self._lines.text(start, end)
+            size = self._size_of(text)
+            if size <= self._limit:
+                self._add((start, end - 1, text), size, last_kind)
+                last_kind = kind
+                continue
+            for text, first, last in parts(kind, self._lines.written[start:end], self._limit):
+                self._add((start + first, start + last, text), size_of(text), last_kind)
+                last_kind = kind
+        self._close()
+
+    def _add(self, piece: _Piece, size: int, last_kind: Kind) -> None:
+        if self._pending and self._filled + size > self._limit:
+            again = self._again(last_kind, min(self._most_again, self._limit - size))
+            self._close()
+            if again is not None:
+                self._pending = [again]
+                self._filled = size_of(again[2])
+        self._pending.append(piece)
+        self._filled += size
+
+    def _again(self, kind: Kind, limit: int) -> _Piece | None:
+        """The end of what is pending, if it is prose: whole lines or sentences, at most ``limit`` bytes."""
+        if kind != "text" or limit < _TOKEN_BYTES:
+            return None
+        _, last, whole = piece = self._pending[-1]
+        size = size_of(whole)
+        if size <= limit:
+            return piece if len(self._pending) > 1 else None
+        tail = whole[-int(len(whole) * limit / size) :]
+        cut = min(
+            (
+                place
+                for end in ("\n", ". ", "。", "! ", "? ")
+                if (place := tail.find(end) + len(end)) >= len(end)
+            ),
+            default=tail.find(" ") + 1,
+        )
+        text = tail[cut:].strip()
+        return (last - text.count("\n"), last, text) if text else None
+
+    def _close(self) -> None:
+        """Make a chunk of what is pending."""
+        if self._pending:
+            text = "\n\n".join([text for _, _, text in self._pending])
+            self._put(self._pending[0][0], self._pending[-1][1], text)
+            self._pending, self._filled = [], 0
+
+    def _put(self, first: int, last: int, text: str) -> None:
+        lines = f"line {first + 1}" if first == last else f"lines {first + 1}-{last + 1}"
+        self._found.append(Chunk(self._headings.path, self._prefix + lines, text))
 
 
 def _path(trail: Iterable[tuple[int, str]]) -> str:
     path = " > ".join([title for _, title in trail if title])
     return path if len(path) <= _HEADING_CHARACTERS else "… " + path[2 - _HEADING_CHARACTERS :]
-
-
-def _parted(block: Block, limit: int) -> Iterator[Block]:
-    lines = block.text.split("\n")
-    head = lines[:2] if block.kind == "table" and _is_rule(lines) else []
-    head_tokens = sum(tokens_of(line) + 0.25 for line in head)
-    if head_tokens * 2 > limit:
-        head, head_tokens = [], 0.0
-    room = limit - head_tokens
-    kept: list[str] = []
-    first, size = block.first, 0.0
-    for number, line in enumerate(lines, block.first):
-        tokens = tokens_of(line)
-        parts = (
-            [(line, tokens)] if tokens <= room else [(each, tokens_of(each)) for each in _parts(line, room)]
-        )
-        for part, tokens in parts:
-            cost = tokens + 0.25
-            if kept and size + cost > limit:
-                yield _part(block, kept, first, number - 1 if part == line else number)
-                again = bool(head) and number > block.first + 1
-                kept, size = (list(head), head_tokens) if again else ([], 0.0)
-                first = number
-            kept.append(part)
-            size += cost
-    if kept:
-        yield _part(block, kept, first, block.last)
-
-
-def _part(block: Block, lines: Sequence[str], first: int, last: int) -> Block:
-    return Block(block.kind, "\n".join(lines), first, max(first, last))
-
-
-def _is_rule(lines: Sequence[str]) -> bool:
-    return len(lines) > 2 and not set(lines[1]) - set("|-: \t")
-
-
-def _parts(line: str, limit: float) -> Iterator[str]:
-    """The line, or if it is too long alone, parts of it that end after a sentence or a word where they can."""
-    while (tokens := tokens_of(line)) > limit:
-        size = max(1, int(len(line) * limit / tokens))
-        window = line[:size]
-        cut = max(
-            (window.rfind(end) + len(end) for end in (". ", "。", "! ", "? ") if end in window), default=0
-        )
-        if cut < size // 2:
-            cut = window.rfind(" ") + 1
-        if cut < size // 2:
-            cut = size
-        yield line[:cut].rstrip()
-        line = line[cut:]
-    if line or limit:
-        yield line
-
-
-def _overlap(pending: Sequence[Block], limit: float) -> list[Block]:
-    """The end of what was closed, if it is prose: whole lines or sentences, at most ``limit`` tokens."""
-    last = pending[-1]
-    if last.kind != "text" or limit < 1:
-        return []
-    tokens = tokens_of(last.text)
-    if tokens <= limit:
-        return [last] if len(pending) > 1 else []
-    tail = last.text[-int(len(last.text) * limit / tokens) :]
-    cut = min(
-        (place for end in ("\n", ". ", "。", "! ", "? ") if (place := tail.find(end) + len(end)) >= len(end)),
-        default=tail.find(" ") + 1,
-    )
-    text = tail[cut:].strip()
-    return [Block("text", text, last.last - text.count("\n"), last.last)] if text else []

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from sqlalchemy import select
 
+from zeus_runtime.knowledge.parts import unpacked_chunks
 from zeus_runtime.knowledge.records import BaseInfo, embedded_by
-from zeus_runtime.knowledge.words import Postings, bm25_scores, postings
-from zeus_runtime.store.knowledge_tables import CHUNK, DOCUMENT
+from zeus_runtime.knowledge.words import PackedWords, Postings, bm25_scores, parted, postings, together
+from zeus_runtime.store.knowledge_tables import DOCUMENT, PART
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -121,14 +123,13 @@ class KnowledgeIndex:
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
-    """One document's chunks, and the model of their vectors with its dimension."""
+class _Document:
+    """A document's chunks, and the model of their vectors with its dimension."""
 
     model: str
-    keys: list[int]
-    lengths: list[int]
-    vectors: list[bytes]
-    terms: list[bytes]
+    keys: NDArray[np.int64]
+    vectors: bytes
+    postings: Postings
 
 
 class _Shelf:
@@ -136,10 +137,10 @@ class _Shelf:
 
     def __init__(self) -> None:
         self._changes = -1
-        self._parts: dict[int, _Part] = {}
+        self._documents: dict[int, _Document] = {}
         self.keys: NDArray[np.int64] = np.zeros(0, np.int64)
         self._vectors: NDArray[np.float32] = np.zeros((0, 0), np.float32)
-        self.postings: Postings = postings([], [])
+        self.postings: Postings = postings([])
 
     @property
     def size(self) -> int:
@@ -159,39 +160,66 @@ class _Shelf:
         query = select(DOCUMENT.c.key, DOCUMENT.c.made_with)
         rows = connection.execute(query.where(DOCUMENT.c.base == base.key, DOCUMENT.c.ready.is_(True)))
         there = {key: embedded_by(made_with) for key, made_with in rows}
-        parts = {key: part for key, part in self._parts.items() if key in there}
-        parts |= _read(connection, {key: there[key] for key in sorted(there.keys() - parts.keys())})
-        self._parts = parts
-        ordered = [parts[key] for key in sorted(parts)]
-        self.keys = np.array([key for part in ordered for key in part.keys], np.int64)
-        self.postings = postings(
-            [blob for part in ordered for blob in part.terms],
-            [each for part in ordered for each in part.lengths],
-        )
-        width = 4 * base.dimension
-        nothing = b"\0" * width
+        found = {key: each for key, each in self._documents.items() if key in there}
+        found |= _read(connection, {key: there[key] for key in sorted(there.keys() - found.keys())})
+        self._documents = found
+        ordered = [found[key] for key in sorted(found)]
+        self.keys = np.concatenate([np.zeros(0, np.int64), *(each.keys for each in ordered)])
+        self.postings = together([each.postings for each in ordered])
         # A document that was embedded by another model is found by its words until it is read again.
         model = f"{base.embedding}|{base.dimension}"
-        blobs = [blob if part.model == model else nothing for part in ordered for blob in part.vectors]
-        self._vectors = np.frombuffer(b"".join(blobs), "<f4").reshape(len(blobs), base.dimension)
-        self._meant = self._vectors.any(axis=1) if base.dimension else np.zeros(len(blobs), np.bool_)
+        width = 4 * base.dimension
+        blobs = [each.vectors if each.model == model else bytes(width * len(each.keys)) for each in ordered]
+        self._vectors = np.frombuffer(b"".join(blobs), "<f4").reshape(len(self.keys), base.dimension)
+        self._meant = self._vectors.any(axis=1) if base.dimension else np.zeros(len(self.keys), np.bool_)
         self._changes = base.changes
 
 
-def _read(connection: Connection, models: Mapping[int, str]) -> dict[int, _Part]:
+def _read(connection: Connection, models: Mapping[int, str]) -> dict[int, _Document]:
     documents = list(models)
-    parts: dict[int, _Part] = {key: _Part(model, [], [], [], []) for key, model in models.items()}
-    columns = (CHUNK.c.document, CHUNK.c.key, CHUNK.c.words, CHUNK.c.vector, CHUNK.c.terms)
+    found: dict[int, _Document] = {}
+    columns = (
+        *(PART.c.document, PART.c.key, PART.c.chunks),
+        *(PART.c.lengths, PART.c.words, PART.c.vectors),
+    )
     for start in range(0, len(documents), _BLOCK):
         some = documents[start : start + _BLOCK]
-        query = select(*columns).where(CHUNK.c.document.in_(some)).order_by(CHUNK.c.document, CHUNK.c.number)
-        for document, key, words, vector, terms in connection.execute(query):
-            part = parts[document]
-            part.keys.append(key)
-            part.lengths.append(words)
-            part.vectors.append(vector)
-            part.terms.append(terms)
-    return parts
+        query = select(*columns).where(PART.c.document.in_(some)).order_by(PART.c.document, PART.c.number)
+        rows: dict[int, list[_Row]] = {key: [] for key in some}
+        for document, *row in connection.execute(query):
+            rows[document].append(_Row(*row))
+        found |= _documents(models, rows)
+    return found
+
+
+class _Row(NamedTuple):
+    key: int
+    chunks: int
+    lengths: bytes
+    words: bytes
+    vectors: bytes
+
+
+def _documents(models: Mapping[int, str], rows: Mapping[int, Sequence[_Row]]) -> dict[int, _Document]:
+    ends = accumulate(sum(row.chunks for row in some) for some in rows.values())
+    every = postings([PackedWords(row.lengths, row.words) for some in rows.values() for row in some])
+    return {
+        document: _Document(
+            models[document],
+            np.array([_key(row.key, place) for row in some for place in range(row.chunks)], np.int64),
+            b"".join([row.vectors for row in some]),
+            words,
+        )
+        for (document, some), words in zip(rows.items(), parted(every, [*ends]), strict=True)
+    }
+
+
+_PLACE_BITS: Final = 16
+
+
+def _key(part: int, place: int) -> int:
+    """Of a chunk: its part's, and its place there."""
+    return part << _PLACE_BITS | place
 
 
 def _best(
@@ -216,30 +244,22 @@ def _hits(
     near: Sequence[int],
     said: Sequence[int],
 ) -> list[Hit]:
-    columns = (
-        CHUNK.c.key,
-        DOCUMENT.c.base,
-        DOCUMENT.c.label,
-        CHUNK.c.heading,
-        CHUNK.c.position,
-        CHUNK.c.content,
-    )
-    query = select(*columns).join(DOCUMENT, DOCUMENT.c.key == CHUNK.c.document)
-    rows = connection.execute(query.where(CHUNK.c.key.in_([key for key, _ in ranked])))
-    texts = {row.key: row for row in rows}
+    columns = (PART.c.key, DOCUMENT.c.base, DOCUMENT.c.label, PART.c.places, PART.c.texts)
+    query = select(*columns).join(DOCUMENT, DOCUMENT.c.key == PART.c.document)
+    wanted = {key >> _PLACE_BITS for key, _ in ranked}
+    rows = {row.key: row for row in connection.execute(query.where(PART.c.key.in_(sorted(wanted))))}
+    chunks = {key: unpacked_chunks(row.places, row.texts) for key, row in rows.items()}
     by_vector = {key: rank for rank, key in enumerate(near, 1)}
     by_words = {key: rank for rank, key in enumerate(said, 1)}
     return [
         Hit(
-            names[row.base],
-            row.label,
-            row.heading,
-            row.position,
-            row.content,
+            names[rows[part].base],
+            rows[part].label,
+            *chunks[part][key - _key(part, 0)],
             score,
             by_vector.get(key),
             by_words.get(key),
         )
         for key, score in ranked
-        if (row := texts.get(key)) is not None
+        if (part := key >> _PLACE_BITS) in rows
     ]

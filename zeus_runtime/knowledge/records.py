@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, update
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.knowledge.parts import Part, unpacked_chunks
 from zeus_runtime.memory.items import Caller
-from zeus_runtime.store.knowledge_tables import BASE, CHUNK, DOCUMENT, SOURCE
+from zeus_runtime.store.knowledge_tables import BASE, DOCUMENT, PART, SOURCE
 from zeus_runtime.store.prepared import Prepared, sqlite_driver
 
 if TYPE_CHECKING:
@@ -65,18 +66,6 @@ class KnownDocument(NamedTuple):
 def embedded_by(made_with: str) -> str:
     """The embedding model and its dimension, of what a document was made with: version, cutting, cutting, model."""
     return made_with.split("|", 3)[-1]
-
-
-class NewChunk(NamedTuple):
-    """A chunk to be written."""
-
-    number: int
-    words: int
-    heading: str
-    position: str
-    content: str
-    vector: bytes
-    terms: bytes
 
 
 def bases(connection: Connection, caller: Caller) -> list[BaseInfo]:
@@ -190,15 +179,20 @@ def documents(connection: Connection, base: int, *, ready: bool = True) -> dict[
 def vectors_of(connection: Connection, document: int) -> dict[str, bytes]:
     """The embedded text of each of a document's chunks to its vector."""
     rows = connection.execute(
-        select(CHUNK.c.heading, CHUNK.c.content, CHUNK.c.vector).where(CHUNK.c.document == document)
+        select(PART.c.places, PART.c.texts, PART.c.vectors, PART.c.chunks).where(PART.c.document == document)
     )
-    return {f"{heading}\n{content}" if heading else content: vector for heading, content, vector in rows}
+    found = {}
+    for places, texts, vectors, chunks in rows:
+        width = len(vectors) // chunks
+        for place, chunk in enumerate(unpacked_chunks(places, texts)):
+            found[chunk.embedded] = vectors[place * width : (place + 1) * width]
+    return found
 
 
 def write_documents(
-    connection: Connection, base: int, new: Sequence[tuple[Mapping[str, Any], Sequence[NewChunk]]]
+    connection: Connection, base: int, new: Sequence[tuple[Mapping[str, Any], Sequence[Part]]]
 ) -> list[int]:
-    """New documents, each with its first chunks. Their keys, in order."""
+    """New documents, each with its first parts. Their keys, in order."""
     if not new:
         return []
     rows = [{"base": base, **values} for values, _ in new]
@@ -206,21 +200,20 @@ def write_documents(
         keys = list(connection.execute(_NEW_DOCUMENTS, rows).scalars())
     else:
         keys = [_NEW_DOCUMENT.inserted(connection, row) for row in rows]
-    _put_chunks(
-        connection,
-        [(key, *chunk) for key, (_, chunks) in zip(keys, new, strict=True) for chunk in chunks],
+    _put_parts(
+        connection, [(key, *part) for key, (_, parts) in zip(keys, new, strict=True) for part in parts]
     )
     return keys
 
 
-def append_chunks(connection: Connection, document: int, new: Sequence[NewChunk]) -> None:
-    """Further chunks of a document that is being written."""
-    _put_chunks(connection, [(document, *chunk) for chunk in new])
+def append_parts(connection: Connection, document: int, new: Sequence[Part]) -> None:
+    """Further parts of a document that is being written."""
+    _put_parts(connection, [(document, *part) for part in new])
 
 
-def _put_chunks(connection: Connection, rows: Sequence[tuple[object, ...]]) -> None:
+def _put_parts(connection: Connection, rows: Sequence[tuple[object, ...]]) -> None:
     if rows:
-        _NEW_CHUNK.run_many(connection, _CHUNK_COLUMNS, rows)
+        _NEW_PART.run_many(connection, _PART_COLUMNS, rows)
 
 
 _NEW_DOCUMENTS: Final = insert(DOCUMENT).returning(DOCUMENT.c.key, sort_by_parameter_order=True)
@@ -229,8 +222,8 @@ _NEW_DOCUMENT: Final = Prepared(
     .values({column.name: bindparam(column.name) for column in DOCUMENT.columns if column.name != "key"})
     .inline()
 )
-_CHUNK_COLUMNS: Final = ("document", *NewChunk._fields)
-_NEW_CHUNK: Final = Prepared(insert(CHUNK).values({name: bindparam(name) for name in _CHUNK_COLUMNS}))
+_PART_COLUMNS: Final = ("document", *Part._fields)
+_NEW_PART: Final = Prepared(insert(PART).values({name: bindparam(name) for name in _PART_COLUMNS}))
 
 
 def finish_document(connection: Connection, document: int, count: int) -> None:
@@ -249,7 +242,7 @@ def remove_documents(connection: Connection, base: int, keys: Sequence[int]) -> 
     """Remove documents with their chunks."""
     for start in range(0, len(keys), 500):
         some = keys[start : start + 500]
-        connection.execute(delete(CHUNK).where(CHUNK.c.document.in_(some)))
+        connection.execute(delete(PART).where(PART.c.document.in_(some)))
         connection.execute(delete(DOCUMENT).where(DOCUMENT.c.base == base, DOCUMENT.c.key.in_(some)))
 
 

@@ -1,4 +1,4 @@
-"""A chunk's words packed to bytes, and BM25 over packed chunks."""
+"""The words of chunks, packed to bytes where they are stored, and BM25 over them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -17,35 +17,37 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def packed_words(texts: Sequence[str], numbers: WordNumbers) -> list[tuple[int, bytes]]:
-    """How many words each text has, and each of them once, ascending, then how often: four bytes and two for each."""
-    return [
-        each
-        for start in range(0, len(texts), _AT_ONCE)
-        for each in _packed(texts[start : start + _AT_ONCE], numbers)
-    ]
+class PackedWords(NamedTuple):
+    """The words of some texts.
+
+    Args:
+        lengths: how many words each text has; four bytes each.
+        words: their numbers, text after text, within a text in no order; four bytes each.
+    """
+
+    lengths: bytes
+    words: bytes
 
 
-_AT_ONCE: Final = 64
+_AT_ONCE: Final = 128
 """Many, since an array's operations cost more than what they do to the words of one text; not so many that the arrays
 leave the processor's cache, and that memory is taken from the system for each of them anew."""
 
 
-def _packed(texts: Sequence[str], numbers: WordNumbers) -> list[tuple[int, bytes]]:
-    words, places = numbers.of(texts)
-    keys = places << 32 | words
-    keys.sort()
-    keys = keys[np.searchsorted(keys, 0) :]
-    first = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1]))) if len(keys) else keys
-    distinct = keys[first]
-    packed = distinct.astype("<u4").tobytes()
-    often = np.minimum(np.diff(first, append=len(keys)), 65_535).astype("<u2").tobytes()
-    edges = np.arange(len(texts) + 1, dtype=np.int64) << 32
-    lengths = np.diff(np.searchsorted(keys, edges)).tolist()
-    ends = np.searchsorted(distinct, edges).tolist()
+def packed_words(texts: Sequence[str], ends: Sequence[int], numbers: WordNumbers) -> list[PackedWords]:
+    """The words of texts, some texts together.
+
+    Args:
+        ends: where each group of texts ends, ascending; the first begins with the first text.
+    """
+    found = [numbers.of(texts[start : start + _AT_ONCE]) for start in range(0, len(texts), _AT_ONCE)]
+    words = b"".join([each.astype("<u4", copy=False).tobytes() for each, _ in found])
+    counts = np.concatenate([each for _, each in found]) if found else np.zeros(0, np.int64)
+    lengths = counts.astype("<u4").tobytes()
+    places = np.concatenate(([0], np.cumsum(counts)))[[0, *ends]].tolist()
     return [
-        (length, packed[start * 4 : end * 4] + often[start * 2 : end * 2])
-        for length, (start, end) in zip(lengths, pairwise(ends), strict=True)
+        PackedWords(lengths[start * 4 : end * 4], words[first * 4 : last * 4])
+        for (start, end), (first, last) in zip(pairwise((0, *ends)), pairwise(places), strict=True)
     ]
 
 
@@ -54,7 +56,7 @@ class Postings:
     """The words of many chunks.
 
     Args:
-        words, counts: of all chunks one after the other.
+        words, counts: each word of a chunk once, and how often it stands there; of all chunks one after the other.
         slots: whose each entry is.
         lengths: words of each chunk.
     """
@@ -65,16 +67,51 @@ class Postings:
     lengths: NDArray[np.int32]
 
 
-def postings(blobs: Sequence[bytes], lengths: Sequence[int]) -> Postings:
-    """What ``packed_words`` made of chunks, together."""
-    sizes = np.array([len(blob) // 6 for blob in blobs], np.int64)
-    words = b"".join(blob[: size * 4] for blob, size in zip(blobs, sizes.tolist(), strict=True))
-    counts = b"".join(blob[size * 4 :] for blob, size in zip(blobs, sizes.tolist(), strict=True))
+def postings(packed: Sequence[PackedWords]) -> Postings:
+    """What ``packed_words`` made of texts, together."""
+    lengths = np.frombuffer(b"".join([each.lengths for each in packed]), "<u4").astype(np.int64)
+    words = np.frombuffer(b"".join([each.words for each in packed]), "<u4")
+    keys = np.repeat(np.arange(len(lengths)) << 32, lengths) | words
+    keys.sort()
+    first = np.flatnonzero(np.diff(keys, prepend=-1))
+    distinct = keys[first]
     return Postings(
-        np.frombuffer(words, "<u4"),
-        np.frombuffer(counts, "<u2"),
-        np.repeat(np.arange(len(blobs), dtype=np.int32), sizes),
-        np.array(lengths, np.int32),
+        distinct.astype(np.uint32),
+        np.minimum(np.diff(first, append=len(keys)), 65_535).astype(np.uint16),
+        (distinct >> 32).astype(np.int32),
+        lengths.astype(np.int32),
+    )
+
+
+def parted(whole: Postings, ends: Sequence[int]) -> list[Postings]:
+    """The other way round than ``together``.
+
+    Args:
+        ends: behind the last chunk of each part, ascending.
+    """
+    edges = np.searchsorted(whole.slots, [0, *ends]).tolist()
+    return [
+        Postings(
+            whole.words[first:last].copy(),
+            whole.counts[first:last].copy(),
+            whole.slots[first:last] - np.int32(start),
+            whole.lengths[start:end].copy(),
+        )
+        for (start, end), (first, last) in zip(pairwise((0, *ends)), pairwise(edges), strict=True)
+    ]
+
+
+def together(some: Sequence[Postings]) -> Postings:
+    """The chunks of all, one after the other."""
+    if not some:
+        return postings([])
+    before = np.cumsum([0, *(len(each.lengths) for each in some[:-1])])
+    return Postings(
+        np.concatenate([each.words for each in some]),
+        np.concatenate([each.counts for each in some]),
+        np.concatenate([each.slots for each in some])
+        + np.repeat(before, [len(each.slots) for each in some]).astype(np.int32),
+        np.concatenate([each.lengths for each in some]),
     )
 
 

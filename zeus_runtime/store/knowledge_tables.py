@@ -1,7 +1,7 @@
 """The tables of knowledge bases, for SQLite and PostgreSQL alike. Times are UTC, in milliseconds since 1970.
 
-A chunk carries its vector and its words packed beside its text, so that both are there exactly when it is, on either
-database; what searches them is the same code.
+The chunks of a document are packed together, each with its vector and its words, so that both are there exactly when it
+is, on either database; what searches them is the same code.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ def _longs(*names: str) -> list[Column[int]]:
     return [Column(name, BigInteger, nullable=False) for name in names]
 
 
+def _blobs(*names: str) -> list[Column[bytes]]:
+    return [Column(name, LargeBinary, nullable=False) for name in names]
+
+
 BASE: Final = Table(
     "knowledge_base",
     _METADATA,
@@ -85,20 +89,20 @@ DOCUMENT: Final = Table(
 )
 """A file as it was when it was read. One that is not ``ready`` is being written; only its vectors are of use."""
 
-CHUNK: Final = Table(
-    "knowledge_chunk",
+PART: Final = Table(
+    "knowledge_part",
     _METADATA,
     _key(),
     _of("document", "knowledge_document"),
-    *_wholes("number", "words"),
-    *_texts("heading", "position", "content"),
-    Column("vector", LargeBinary, nullable=False),
-    Column("terms", LargeBinary, nullable=False),
-    Index("knowledge_chunk_of", "document", "number", unique=True),
+    *_wholes("number", "chunks"),
+    *_blobs("lengths", "words", "vectors"),
+    *_texts("places"),
+    *_blobs("texts"),
+    Index("knowledge_part_of", "document", "number", unique=True),
 )
-"""A part of a document: float32 vector of length 1, and its words as ``knowledge.words`` packs them."""
+"""Some chunks of a document: what ``knowledge.parts`` packs. What a search compares stands before what it shows."""
 
-KNOWLEDGE_TABLES: Final = (BASE, SOURCE, DOCUMENT, CHUNK)
+KNOWLEDGE_TABLES: Final = (BASE, SOURCE, DOCUMENT, PART)
 
 
 def create_knowledge_tables(connection: Connection) -> None:

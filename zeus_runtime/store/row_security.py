@@ -73,9 +73,9 @@ _RULES: Final[Mapping[str, _Rules]] = {
     },
     "knowledge_source": _of_base("knowledge_base AS of WHERE of.key = knowledge_source.base"),
     "knowledge_document": _of_base("knowledge_base AS of WHERE of.key = knowledge_document.base"),
-    "knowledge_chunk": _of_base(
-        "knowledge_document AS part JOIN knowledge_base AS of ON of.key = part.base"
-        " WHERE part.key = knowledge_chunk.document"
+    "knowledge_part": _of_base(
+        "knowledge_document AS whole JOIN knowledge_base AS of ON of.key = whole.base"
+        " WHERE whole.key = knowledge_part.document"
     ),
 }
 

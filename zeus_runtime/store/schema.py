@@ -26,7 +26,7 @@ from zeus_runtime.store.tables import TABLES
 if TYPE_CHECKING:
     from zeus_runtime.store.database import Database
 
-HEAD: Final = "0009"
+HEAD: Final = "0010"
 """The newest revision of ``migrations``. Revisions are four digits, so that they compare as texts do."""
 
 MIGRATIONS: Final = Path(__file__).with_name("migrations")
@@ -181,7 +181,8 @@ def _migrate(connection: Connection, found: str, file: Path | None) -> None:
     base = found if has_version else "base"
     steps = [*script.iterate_revisions(HEAD, base)][::-1]
     for step in steps:
-        if file is not None and getattr(step.module, "rewrites_data", False):
+        rewrites_data = getattr(step.module, "rewrites_data", None)
+        if file is not None and rewrites_data is not None and rewrites_data(connection):
             _copy(file, file.with_name(f"{file.name}.before-{step.revision}"))
             break
     with Operations.context(MigrationContext.configure(connection)):

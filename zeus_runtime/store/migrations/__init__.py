@@ -2,5 +2,6 @@
 
 A revision is written by hand: a file in ``versions`` with the next number, and that number in ``schema.HEAD``. A new
 database is made from ``tables.TABLES`` instead; a test holds the two together. A revision that rewrites rows, and does
-not only add to them, says ``rewrites_data = True``: a SQLite file is copied before it runs.
+not only add to them, has a function ``rewrites_data`` that says whether this database has such rows: then a SQLite file
+is copied before it runs.
 """

@@ -1,0 +1,137 @@
+"""A knowledge base from before revision 0010, a row a chunk, is the same one after it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, MetaData, Table, select
+
+from tests.support.knowledge import Counting, knowledge, write
+from zeus_runtime.knowledge.ingest import BATCH
+from zeus_runtime.knowledge.parts import CHUNKS, unpacked_chunks
+from zeus_runtime.store import schema
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.knowledge_tables import BASE, DOCUMENT, PART, SOURCE
+
+QUERIES = ("What part 17 of 1 says", "船 dawn", "ships", "nothing like it")
+
+
+def documents(folder: Path) -> Path:
+    for number in range(3):
+        parts = (
+            f"# Part {number}.{part}\n\nWhat part {part} of {number} says, says." for part in range(CHUNKS)
+        )
+        write(folder, f"{number}.md", "\n\n".join((*parts, "# Dawn\n\n船は夜明けに出る — ships")))
+    write(folder, "empty.md", "")
+    return folder
+
+
+def copies(folder: Path) -> list[Path]:
+    return list(folder.rglob("*.before-*"))
+
+
+def upgrade_to_9(connection: Connection) -> None:
+    from alembic.operations import Operations
+    from alembic.runtime.migration import MigrationContext
+    from alembic.script import ScriptDirectory
+
+    steps = [*ScriptDirectory(str(schema.MIGRATIONS)).iterate_revisions("0009", "base")][::-1]
+    with Operations.context(MigrationContext.configure(connection)):
+        for step in steps:
+            step.module.upgrade()
+    connection.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+    connection.exec_driver_sql("INSERT INTO alembic_version VALUES ('0009')")
+
+
+Rows = dict[str, list[dict[str, Any]]]
+
+
+def read(connection: Connection) -> Rows:
+    return {
+        table.name: [dict(row._mapping) for row in connection.execute(select(table).order_by(table.c.key))]
+        for table in (BASE, SOURCE, DOCUMENT, PART)
+    }
+
+
+def write_as_before(connection: Connection, rows: Rows) -> None:
+    """The rows as they were before 0010: a chunk's words once each, ascending, then how often."""
+    for table in (BASE, SOURCE, DOCUMENT):
+        connection.execute(table.insert(), rows[table.name])
+        if connection.dialect.name == "postgresql":
+            connection.exec_driver_sql(f"SELECT setval(pg_get_serial_sequence('{table.name}', 'key'), 1000)")
+    chunk = Table("knowledge_chunk", MetaData(), autoload_with=connection)
+    for row in rows["knowledge_part"]:
+        lengths = np.frombuffer(row["lengths"], "<u4").tolist()
+        words = np.split(np.frombuffer(row["words"], "<u4"), np.cumsum(lengths)[:-1])
+        vectors = np.frombuffer(row["vectors"], "<f4").reshape(row["chunks"], -1)
+        chunks = unpacked_chunks(row["places"], row["texts"])
+        for place, each in enumerate(chunks):
+            counts = sorted(Counter(words[place].tolist()).items())
+            values = {
+                "document": row["document"],
+                "number": row["number"] + place,
+                "words": lengths[place],
+                "heading": each.heading,
+                "position": each.position,
+                "content": each.content,
+                "vector": vectors[place].tobytes(),
+                "terms": np.array([word for word, _ in counts], "<u4").tobytes()
+                + np.array([count for _, count in counts], "<u2").tobytes(),
+            }
+            connection.execute(chunk.insert(), values)
+
+
+async def test_an_upgraded_base_finds_what_it_found_and_needs_no_vector_again(
+    database_url: str, tmp_path: Path
+) -> None:
+    docs = documents(tmp_path / "docs")
+    long = write(tmp_path, "long.md", "\n\n".join(f"# {n}\n\nLong part {n} says." for n in range(3 * BATCH)))
+    new = tmp_path / "new"
+    async with knowledge("sqlite:///kb.db", new) as service:
+        await service.add("handbook", [docs])
+        found = [(await service.search(query, names=["handbook"])).hits for query in QUERIES]
+    async with knowledge("sqlite:///kb.db", new, embedder=Counting(fails_after=2 * BATCH + 9)) as service:
+        with suppress(KeyboardInterrupt):
+            await service.add("handbook", [long])
+    made = Database("sqlite:///kb.db", directory=new)
+    rows = await made.run(read)
+    await made.close()
+    assert [row["ready"] for row in rows["knowledge_document"]] == [True] * 4 + [False]
+
+    database = Database(database_url, directory=tmp_path)
+    try:
+        await database.run(upgrade_to_9)
+        await database.run(lambda connection: write_as_before(connection, rows))
+        assert await schema.upgrade(database) == "0009"
+        upgraded = await database.run(read)
+    finally:
+        await database.close()
+    assert [row["chunks"] for row in upgraded["knowledge_part"]] == [
+        row["chunks"] for row in rows["knowledge_part"]
+    ]
+    assert [json.loads(row["places"]) for row in upgraded["knowledge_part"]] == [
+        json.loads(row["places"]) for row in rows["knowledge_part"]
+    ]
+    async with knowledge(database_url, tmp_path, embedder=(model := Counting())) as service:
+        assert [(await service.search(query, names=["handbook"])).hits for query in QUERIES] == found
+        model.texts.clear()
+        done = await service.add("handbook", [])
+        assert (done.unchanged, done.added, done.embedded) == (4, 1, BATCH)
+        assert await service.remove("handbook") == 5
+        assert await service.bases() == []
+    assert (database_url.startswith("sqlite")) == bool(copies(tmp_path))
+
+
+async def test_a_database_without_chunks_is_not_copied_first(tmp_path: Path) -> None:
+    database = Database("sqlite:///zeus.db", directory=tmp_path)
+    try:
+        await database.run(upgrade_to_9)
+        assert await schema.upgrade(database) == "0009"
+    finally:
+        await database.close()
+    assert not copies(tmp_path)

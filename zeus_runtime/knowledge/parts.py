@@ -1,0 +1,98 @@
+"""Chunks of a document packed to rows of the database and back: a row for many, since each has its price."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from zeus_runtime.knowledge.chunks import Chunk
+from zeus_runtime.knowledge.words import packed_words
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from zeus_runtime.knowledge.word_numbers import WordNumbers
+
+CHUNKS: Final = 32
+"""Of a part, at most. To show one of them the part is read."""
+
+
+class Part(NamedTuple):
+    """Some chunks of a document that follow each other.
+
+    Args:
+        number: of the first one in the document, from 0.
+        chunks: how many.
+        lengths, words: as ``knowledge.words`` packs them.
+        vectors: four bytes for each dimension of each.
+        places: the heading and position of each, and how many characters its text has; JSON.
+        texts: their texts one after the other, in UTF-8.
+    """
+
+    number: int
+    chunks: int
+    lengths: bytes
+    words: bytes
+    vectors: bytes
+    places: str
+    texts: bytes
+
+
+def packed_parts(
+    documents: Sequence[Sequence[Chunk]],
+    texts: Sequence[str],
+    vectors: NDArray[np.float32],
+    numbers: WordNumbers,
+    *,
+    first: int = 0,
+) -> list[list[Part]]:
+    """The parts of each document.
+
+    Args:
+        documents: the chunks of each.
+        texts: what each chunk of all of them is found by.
+        vectors: theirs, shape (chunks of all, dimension).
+        first: the number of each document's first chunk.
+    """
+    parted = [
+        [some[start : start + CHUNKS] for start in range(0, len(some), CHUNKS)] or [some]
+        for some in documents
+    ]
+    ends, end = [], 0
+    for some in parted:
+        for each in some:
+            end += len(each)
+            ends.append(end)
+    rows = zip(packed_words(texts, ends, numbers), pairwise((0, *ends)), strict=True)
+    return [
+        [
+            Part(
+                first + place * CHUNKS,
+                len(each),
+                *words,
+                vectors[start:end].astype("<f4", copy=False).tobytes(),
+                *_packed(each),
+            )
+            for (place, each), (words, (start, end)) in zip(enumerate(some), rows, strict=False)
+            if each
+        ]
+        for some in parted
+    ]
+
+
+def _packed(chunks: Sequence[Chunk]) -> tuple[str, bytes]:
+    places = json.dumps([(each.heading, each.position, len(each.content)) for each in chunks])
+    return places, "".join([each.content for each in chunks]).encode("utf-8", "surrogatepass")
+
+
+def unpacked_chunks(places: str, texts: bytes) -> list[Chunk]:
+    """The chunks of a part."""
+    text, start = texts.decode("utf-8", "surrogatepass"), 0
+    found = []
+    for heading, position, size in json.loads(places):
+        found.append(Chunk(heading, position, text[start : start + size]))
+        start += size
+    return found
