@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from contextlib import closing
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.support.memory import Clock, HashingEmbedder, OutsideStore, numbered,
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.gate import Duplicate, Passed, Rejected, Stored
 from zeus_runtime.memory.embedding import EmbeddingUnavailableError
-from zeus_runtime.memory.items import MEMORY_TYPES, Caller, Embedding, MemorySettings
+from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, Caller, Embedding, MemorySettings
 from zeus_runtime.memory.outcomes import UnknownMemoryError
 from zeus_runtime.memory.permissions import may
 from zeus_runtime.memory.retrieval.fusion import (
@@ -347,22 +348,27 @@ async def found_by(memory: MemoryService, query: str) -> dict[str, float]:
 async def test_who_saves_finds_what_others_find(tmp_path: Path) -> None:
     """What a process saved it knows without reading it; what another saved in between, it reads."""
     choose = random.Random(3)
-    one, other = service(tmp_path), service(tmp_path)
-    for turn in range(40):
+    one, other, bob = (service(tmp_path, caller) for caller in (ANN, ANN, BOB))
+    for turn in range(60):
         what, where = choose.choice(WORDS[:24]), choose.choice(("Rome", "Oslo", "Lima"))
-        saved = await choose.choice((one, one, other)).add_explicit_memory(
-            f"The {what} number {turn % 7} is in {where}"
+        saved = await choose.choice((one, one, other, bob)).add_explicit_memory(
+            f"The {what} number {turn % 7} is in {where}",
+            scope=choose.choice(("user", "project")),
+            visibility=choose.choice(VISIBILITIES),
+            memory_type=choose.choice(MEMORY_TYPES),
+            valid_from=None if turn % 5 else datetime(2999, 1, 1, tzinfo=UTC),
         )
-        if turn % 9 == 8 and saved.item is not None:
+        if turn % 9 == 8 and saved.item is not None and saved.item.created_by == "ann":
             await other.delete_memory(saved.item.id)
         query = f"{what} number {turn % 7} {where}"
         assert await found_by(one, query) == pytest.approx(await found_by(other, query))
         if turn % 10 == 9:
-            new = service(tmp_path)
-            assert await found_by(one, query) == pytest.approx(await found_by(new, query))
-            await new.aclose()
-    await one.aclose()
-    await other.aclose()
+            for known in (one, bob):
+                new = service(tmp_path, known.caller)
+                assert await found_by(known, query) == pytest.approx(await found_by(new, query))
+                await new.aclose()
+    for each in (one, other, bob):
+        await each.aclose()
 
 
 async def test_what_could_not_be_committed_is_not_found_and_hides_nothing(tmp_path: Path) -> None:
