@@ -65,7 +65,7 @@ async def test_who_says_nothing_sees_nothing(filled: Any) -> None:
         for table in SECURED:
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # type: ignore[arg-type]
     memory = {"memory_item", "memory_history", "memory_vector_pg"}
-    knowledge = {f"knowledge_{name}" for name in ("base", "source", "document", "chunk")}
+    knowledge = {f"knowledge_{name}" for name in ("base", "source", "document", "part")}
     assert memory | {"user_profile", "user_setting", "project_profile"} | knowledge == set(SECURED)
 
 
