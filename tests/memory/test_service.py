@@ -22,7 +22,7 @@ from zeus_runtime.memory.admission.gate import Duplicate, Passed, Rejected, Stor
 from zeus_runtime.memory.embedding import EmbeddingUnavailableError
 from zeus_runtime.memory.items import MEMORY_TYPES, Caller, Embedding, MemorySettings
 from zeus_runtime.memory.outcomes import UnknownMemoryError
-from zeus_runtime.memory.permissions import may
+from zeus_runtime.memory.permissions import may, reach
 from zeus_runtime.memory.retrieval.fusion import (
     corpus,
     fusion,
@@ -363,6 +363,22 @@ async def test_who_saves_finds_what_others_find(tmp_path: Path) -> None:
             await new.aclose()
     await one.aclose()
     await other.aclose()
+
+
+async def test_what_was_replaced_does_not_stay_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zeus_runtime.memory.retrieval.shelf._GONE_KEPT", 10)
+    memory = service(tmp_path)
+    for number in range(60):
+        await memory.add_explicit_memory(f"The office is on floor {number}")
+    (found,) = await memory.search_memories("office floor")
+    lexicon = (await memory._shared.operations())._index.lexicon
+    kept = lexicon.kept(reach(Caller("ann"), "read"), "ann")
+    await memory.aclose()
+    assert found.item.content == "The office is on floor 59"
+    assert kept is not None
+    assert kept <= 2 * (1 + 10) + 1
 
 
 async def test_what_could_not_be_committed_is_not_found_and_hides_nothing(tmp_path: Path) -> None:
