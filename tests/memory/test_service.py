@@ -6,12 +6,14 @@ import asyncio
 import random
 import sqlite3
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from tests.support.databases import execute
@@ -401,6 +403,34 @@ async def test_what_could_not_be_committed_is_not_found_and_hides_nothing(tmp_pa
     found = [each.item.content for each in await memory.search_memories("bicycle garden guitar attic")]
     assert found == ["The guitar is in the attic"]
     await memory.aclose()
+
+
+async def test_what_a_second_try_commits_is_all_that_is_known_of_a_save(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the event loop's commit finds the database locked and the worker writes after another process."""
+    memory, other = service(tmp_path), service(tmp_path)
+    await memory.add_explicit_memory("The piano is in the kitchen")
+    database = (await memory._shared.operations()).database
+    write = database.write
+
+    async def second(work: Callable[[Connection], Any], caller: Caller, *, at_hand: bool) -> Any:
+        def first(connection: Connection) -> None:
+            work(connection)
+            raise LookupError("not committed")
+
+        with pytest.raises(LookupError):
+            await write(first, caller)
+        await other.add_explicit_memory("The guitar is in the attic")
+        return await write(work, caller, at_hand=at_hand)
+
+    monkeypatch.setattr(database, "write", second)
+    await memory.add_explicit_memory("The bicycle is in the garden")
+    for query in ("guitar attic", "bicycle garden", "piano kitchen"):
+        assert len(await found_by(memory, query)) == 1
+        assert await found_by(memory, query) == pytest.approx(await found_by(other, query))
+    await memory.aclose()
+    await other.aclose()
 
 
 async def test_nothing_relevant_means_nothing(tmp_path: Path) -> None:
