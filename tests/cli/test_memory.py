@@ -182,6 +182,8 @@ def without_ids(text: str) -> list[dict[str, Any]]:
                 ('"source": {"a": 1}}', "this is no memory: its source is none of user, ai"),
                 ('"source": "nowhere"}', "this is no memory: its source is none of user, ai"),
                 ('"source_id": ["x"]}', "this is no memory: its source_id is no text"),
+                ('"source_id": "\\ud800"}', "this is no memory: its source_id has characters"),
+                ('"source_id": "\\u0000"}', "this is no memory: its source_id has characters"),
                 ('"visibility": ["members"]}', "this is no memory: its visibility is none of"),
                 ('"status": "weird"}', "this is no memory: its status is none of"),
                 ('"valid_from": 5}', "this is no memory: its valid_from is no text"),

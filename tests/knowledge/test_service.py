@@ -7,6 +7,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -290,6 +292,40 @@ async def test_a_file_that_cannot_be_read_is_named_and_stops_nothing(
     async with knowledge(database_url, tmp_path) as service:
         done = await service.add("handbook", [docs])
         assert (done.added, [path for path, _ in done.failed]) == (4, ["docs/broken.pdf"])
+
+
+async def test_what_came_from_a_folder_that_may_be_listed_and_not_entered_stays(
+    tmp_path: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Closed:
+        """A file of such a folder; no right is missing to the root of a machine that tests run on."""
+
+        def __init__(self, entry: os.DirEntry[str]) -> None:
+            self.name, self.path = entry.name, entry.path
+            self.is_dir, self.is_symlink = entry.is_dir, entry.is_symlink
+
+        def stat(self, *, follow_symlinks: bool) -> os.stat_result:
+            raise PermissionError(13, "Permission denied")
+
+    write(docs, "closed/treaty.md", "# Treaty\n\nThe islands are leased until autumn.\n")
+    scan = os.scandir
+
+    @contextmanager
+    def listed(path: str) -> Iterator[list[Any]]:
+        with scan(path) as entries:
+            yield [Closed(each) if str(path).endswith("closed") else each for each in entries]
+
+    async with knowledge(f"sqlite:///{tmp_path}/kb.db", tmp_path) as service:
+        await service.add("handbook", [docs])
+        monkeypatch.setattr(os, "scandir", listed)
+        again = await service.add("handbook", [docs])
+        monkeypatch.undo()
+        assert again.removed == 0
+        assert again.failed == [
+            (str(docs / "closed"), "this folder cannot be read: Permission denied; what came from it stays")
+        ]
+        (docs / "closed/treaty.md").unlink()
+        assert (await service.add("handbook", [docs])).removed == 1
 
 
 async def test_a_text_with_nul_somewhere_in_it_is_found(database_url: str, tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, MetaData, Table, select
 
+from tests.support.databases import execute
 from tests.support.knowledge import Counting, knowledge, write
+from tests.support.least_rights import as_owner
 from zeus_runtime.knowledge.ingest import BATCH
 from zeus_runtime.knowledge.parts import CHUNKS, unpacked_chunks
 from zeus_runtime.store import schema
@@ -125,6 +127,35 @@ async def test_an_upgraded_base_finds_what_it_found_and_needs_no_vector_again(
         assert await service.remove("handbook") == 5
         assert await service.bases() == []
     assert (database_url.startswith("sqlite")) == bool(copies(tmp_path))
+
+
+async def test_an_owner_behind_the_wall_loses_neither_a_chunk_nor_the_wall(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    write(tmp_path / "docs", "a.md", "# Ports\n\nPylos lies three days from Ithaca.")
+    async with knowledge("sqlite:///kb.db", tmp_path) as service:
+        await service.add("handbook", [tmp_path / "docs"])
+    made = Database("sqlite:///kb.db", directory=tmp_path)
+    rows = await made.run(read)
+    await made.close()
+    with as_owner(postgres_url) as url:
+        database = Database(url, directory=tmp_path)
+        try:
+            await database.run(upgrade_to_9)
+            await database.run(lambda connection: write_as_before(connection, rows))
+        finally:
+            await database.close()
+        tables = ("knowledge_base", "knowledge_source", "knowledge_document", "knowledge_chunk")
+        execute(url, *(f"ALTER TABLE {table} FORCE ROW LEVEL SECURITY" for table in tables))
+        database = Database(url, directory=tmp_path)
+        try:
+            assert await schema.upgrade(database) == "0009"
+        finally:
+            await database.close()
+        assert execute(url, "SELECT count(*) FROM knowledge_part") == [(0,)], "who says nothing sees nothing"
+        async with knowledge(url, tmp_path) as service:
+            (hit,) = (await service.search("Pylos", names=["handbook"])).hits
+    assert hit.content == "Pylos lies three days from Ithaca."
 
 
 async def test_a_database_without_chunks_is_not_copied_first(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import random
 import sqlite3
 import threading
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from tests.support.databases import execute
@@ -23,7 +25,7 @@ from zeus_runtime.memory.admission.gate import Duplicate, Passed, Rejected, Stor
 from zeus_runtime.memory.embedding import EmbeddingUnavailableError
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, Caller, Embedding, MemorySettings
 from zeus_runtime.memory.outcomes import UnknownMemoryError
-from zeus_runtime.memory.permissions import may
+from zeus_runtime.memory.permissions import may, reach
 from zeus_runtime.memory.retrieval.fusion import (
     corpus,
     fusion,
@@ -371,6 +373,22 @@ async def test_who_saves_finds_what_others_find(tmp_path: Path) -> None:
         await each.aclose()
 
 
+async def test_what_was_replaced_does_not_stay_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zeus_runtime.memory.retrieval.shelf._GONE_KEPT", 10)
+    memory = service(tmp_path)
+    for number in range(60):
+        await memory.add_explicit_memory(f"The office is on floor {number}")
+    (found,) = await memory.search_memories("office floor")
+    lexicon = (await memory._shared.operations())._index.lexicon
+    kept = lexicon.kept(reach(Caller("ann"), "read"), "ann")
+    await memory.aclose()
+    assert found.item.content == "The office is on floor 59"
+    assert kept is not None
+    assert kept <= 2 * (1 + 10) + 1
+
+
 async def test_what_could_not_be_committed_is_not_found_and_hides_nothing(tmp_path: Path) -> None:
     memory = service(tmp_path)
     await memory.add_explicit_memory("The piano is in the kitchen")
@@ -391,6 +409,34 @@ async def test_what_could_not_be_committed_is_not_found_and_hides_nothing(tmp_pa
     found = [each.item.content for each in await memory.search_memories("bicycle garden guitar attic")]
     assert found == ["The guitar is in the attic"]
     await memory.aclose()
+
+
+async def test_what_a_second_try_commits_is_all_that_is_known_of_a_save(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the event loop's commit finds the database locked and the worker writes after another process."""
+    memory, other = service(tmp_path), service(tmp_path)
+    await memory.add_explicit_memory("The piano is in the kitchen")
+    database = (await memory._shared.operations()).database
+    write = database.write
+
+    async def second(work: Callable[[Connection], Any], caller: Caller, *, at_hand: bool) -> Any:
+        def first(connection: Connection) -> None:
+            work(connection)
+            raise LookupError("not committed")
+
+        with pytest.raises(LookupError):
+            await write(first, caller)
+        await other.add_explicit_memory("The guitar is in the attic")
+        return await write(work, caller, at_hand=at_hand)
+
+    monkeypatch.setattr(database, "write", second)
+    await memory.add_explicit_memory("The bicycle is in the garden")
+    for query in ("guitar attic", "bicycle garden", "piano kitchen"):
+        assert len(await found_by(memory, query)) == 1
+        assert await found_by(memory, query) == pytest.approx(await found_by(other, query))
+    await memory.aclose()
+    await other.aclose()
 
 
 async def test_nothing_relevant_means_nothing(tmp_path: Path) -> None:

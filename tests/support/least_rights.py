@@ -1,4 +1,4 @@
-"""A role that may do with a PostgreSQL database what docs/deployment.md grants to agents, and no more."""
+"""Roles of a PostgreSQL database: one that may do what docs/deployment.md grants to agents, and one that owns."""
 
 from __future__ import annotations
 
@@ -24,9 +24,22 @@ GRANTS = (
 @contextmanager
 def as_agent(url: str) -> Iterator[str]:
     """The URL of a database, whose tables are there already, for a role that owns nothing."""
+    with _role(url, *GRANTS) as restricted:
+        yield restricted
+
+
+@contextmanager
+def as_owner(url: str) -> Iterator[str]:
+    """The URL of an empty database for a role that makes its tables and is no superuser."""
+    with _role(url, "GRANT ALL ON SCHEMA public TO {role}") as owner:
+        yield owner
+
+
+@contextmanager
+def _role(url: str, *grants: str) -> Iterator[str]:
     role, password = f"zeus_agent_{secrets.token_hex(4)}", secrets.token_hex(8)
     execute(
-        url, f"CREATE ROLE {role} LOGIN PASSWORD '{password}'", *(each.format(role=role) for each in GRANTS)
+        url, f"CREATE ROLE {role} LOGIN PASSWORD '{password}'", *(each.format(role=role) for each in grants)
     )
     try:
         yield make_url(url).set(username=role, password=password).render_as_string(hide_password=False)

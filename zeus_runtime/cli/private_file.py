@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from pathlib import Path
+from typing import Final
 
 from zeus_runtime.errors import UsageError
+
+_DISK: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""What is wrong with the disk, and not with the place that was named."""
 
 
 def write_private(place: Path, text: str, name: str) -> None:
@@ -25,12 +30,16 @@ def write_private(place: Path, text: str, name: str) -> None:
             place.write_text(text, encoding="utf-8", newline="\n")
         else:
             _replace(place.resolve(), text)
-    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+    except OSError as error:
+        if error.errno in _DISK:
+            raise
         raise UsageError(f"{name} cannot be written: {error.strerror}") from None
+    except RuntimeError:  # until Python 3.13, which raises an OSError
+        raise UsageError(f"{name} cannot be written: {os.strerror(errno.ELOOP)}") from None
 
 
 def _replace(place: Path, text: str) -> None:
-    descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    descriptor, temporary = tempfile.mkstemp(dir=place.parent, prefix=".zeus-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
             stream.write(text)

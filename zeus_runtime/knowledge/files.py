@@ -100,7 +100,12 @@ def _below(folder: str, source: str, label: str, unread: Callable[[str, str], No
         _, dot, suffix = name.rpartition(".")
         if dot + suffix.lower() in KNOWN_BINARY:
             continue
-        with suppress(OSError):
+        try:
             state = entry.stat(follow_symlinks=False)
-            if stat.S_ISREG(state.st_mode):
-                yield Found(entry.path, name, f"{label}/{name}", source, state.st_size, state.st_mtime_ns)
+        except FileNotFoundError:  # since it was listed
+            continue
+        except OSError as error:  # as of all in a folder that may be listed and not entered
+            unread(folder, error.strerror or str(error))
+            continue
+        if stat.S_ISREG(state.st_mode):
+            yield Found(entry.path, name, f"{label}/{name}", source, state.st_size, state.st_mtime_ns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, cast, overload
@@ -49,7 +50,7 @@ def draft_of(entry: Mapping[str, Any], where: str) -> Draft:
             scope=_text(entry, "scope", "user"),
             confidence=_confidence(entry),
             source=cast(Source, _one_of(entry, "source", SOURCES)),
-            source_id=_text(entry, "source_id", None),
+            source_id=_source_id(entry),
             visibility=cast(Visibility, _one_of(entry, "visibility", VISIBILITIES, "members")),
             subject=_text(entry, "subject", None),
             valid_from=since,
@@ -85,6 +86,14 @@ def _text(entry: Mapping[str, Any], key: str, default: str | None) -> str | None
     if isinstance(value, str) or (value is None and default is None):
         return value
     raise ValueError(f"its {key} is no text")
+
+
+def _source_id(entry: Mapping[str, Any]) -> str | None:
+    value = _text(entry, "source_id", None)
+    # The gate cleans contents and subjects alone; nothing else looks at what no database can hold.
+    if value is not None and re.search("[\0\ud800-\udfff]", value):
+        raise ValueError("its source_id has characters that cannot be stored")
+    return value
 
 
 def _one_of(entry: Mapping[str, Any], key: str, values: Sequence[str], default: str = "user") -> str:

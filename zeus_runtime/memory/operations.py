@@ -122,7 +122,13 @@ class Operations:
         session = caller.session_id or f"user {caller.user_id}"
         since = item.created_at - timedelta(hours=self._settings.extraction_window_hours)
 
+        tried = False
+
         def work(connection: Connection) -> Written:
+            nonlocal tried
+            if tried:  # and not committed: the database was locked
+                self._index.lexicon.doubt()
+            tried = True
             extracted = 0
             if not explicit:
                 records.lock(connection, f"extractions of {session}")

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 _STALE: Final = 4_000
 """Changes after which a place is read anew; fewer than those for which removals are remembered."""
+_GONE_KEPT: Final = 1_000
+"""Slots of items that are gone which are not worth reading a place anew, beside half of all."""
 _WORDS_KEPT: Final = 4_096
 _SMALL: Final = 4_000
 """Items of a place whose words are read with it: about 8 ms for each 1,000, where one word takes 0.06 to 0.15."""
@@ -212,11 +214,16 @@ class Shelf:
         if place == self._place and changes == self._changes:
             return
         fresh = place != self._place or not self._changes <= changes <= self._changes + _STALE
-        if fresh or self._gone > self._taken // 2 + 1_000:
+        if fresh or self._is_worn:
             self._read(connection, place)
         else:
             self._catch_up(connection)
         self._place, self._changes = place, changes
+
+    @property
+    def _is_worn(self) -> bool:
+        """Whether so many slots are of items that are gone that it is better read anew."""
+        return self._gone > self._taken // 2 + _GONE_KEPT
 
     def _read(self, connection: Connection, place: int) -> None:
         self._clear()
@@ -243,11 +250,12 @@ class Shelf:
         If that is rolled back, the shelf is of no use any more.
 
         Args:
-            before: the place's key and its count of changes before this one; nothing is done if they are others here.
+            before: the place's key and its count of changes before this one; nothing is done if they are others here,
+                or if the place is to be read anew anyway.
             gone: ids of what can be found no more.
             key: of the item that can be found now.
         """
-        if before != (self._place, self._changes):
+        if before != (self._place, self._changes) or self._is_worn:
             return
         for slot in [self._slots[each] for each in gone if each in self._slots]:
             self._take_away(int(self._figures["key"][slot]))
