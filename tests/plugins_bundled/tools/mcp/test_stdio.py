@@ -251,12 +251,13 @@ async def test_pictures_are_saved_and_structured_content_is_read(tmp_path: Path)
     assert (tmp_path / ".zeus" / path).read_bytes().startswith(b"\x89PNG")
 
 
-async def test_a_server_may_ask_the_user(tmp_path: Path) -> None:
-    user = Answering(colour="green")
+@pytest.mark.parametrize(("said", "sent"), [("green", "green"), ("half an emoji \ud83d", "half an emoji ?")])
+async def test_a_server_may_ask_the_user(tmp_path: Path, said: str, sent: str) -> None:
+    user = Answering(colour=said)
     model = script(calling(call("small__ask", "1")), "done")
     async with agent(tmp_path, model, {"small": server()}) as running:
         events = await events_of(running.stream("go", approvals=user))
-    assert json.loads(results(events)["1"]) == {"action": "accept", "content": {"colour": "green"}}
+    assert json.loads(results(events)["1"]) == {"action": "accept", "content": {"colour": sent}}
     assert [each.reason for each in user.asked] == ["The MCP server 'small' asks: Colour?"]
 
 
