@@ -25,8 +25,10 @@ def write_private(place: Path, text: str, name: str) -> None:
             place.write_text(text, encoding="utf-8", newline="\n")
         else:
             _replace(place.resolve(), text)
-    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
         raise UsageError(f"{name} cannot be written: {error.strerror}") from None
+    except RuntimeError:
+        raise UsageError(f"{name} cannot be written: it is a link that leads to itself") from None
 
 
 def _replace(place: Path, text: str) -> None:
