@@ -391,6 +391,17 @@ async def test_what_a_server_says_of_itself_fills_no_window(tmp_path: Path) -> N
     assert results(events) == {"1": "said: a"}
 
 
+async def test_what_is_cut_of_a_tool_that_joins_is_told_as_well(tmp_path: Path) -> None:
+    model = script(
+        calling(call("small__grow", "1", times=10_000)), calling(call("small__say", "2", text="a")), "done"
+    )
+    async with agent(tmp_path, model, {"small": server()}) as running:
+        events = await play(running, "go")
+    told = [each.message for each in events if isinstance(each, Notice) and each.code == "mcp_setting"]
+    assert len(told) == 1
+    assert "the description of its tool 'new_11' has 40,000 characters" in told[0]
+
+
 async def test_progress_without_end_is_told_now_and_then(tmp_path: Path) -> None:
     model = script(calling(call("small__count", "1", to=2_000)), "done")
     async with agent(tmp_path, model, {"small": server()}) as running:
