@@ -118,6 +118,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.pictures import Picture as Picture
     from zeus_runtime.models.pictures import PictureSight as PictureSight
     from zeus_runtime.models.pictures import keep_picture as keep_picture
+    from zeus_runtime.models.pictures import most_picture_bytes as most_picture_bytes
     from zeus_runtime.models.pictures import picture_of as picture_of
     from zeus_runtime.models.pictures import pictures_of as pictures_of
     from zeus_runtime.models.profiles import ModelProfile as ModelProfile
@@ -365,6 +366,7 @@ _ROOMS = {
     "matching_skills": "skills.listing",
     "mcp_server": "config.mcp",
     "model_error": "models.classify",
+    "most_picture_bytes": "models.pictures",
     "picture_of": "models.pictures",
     "pictures_of": "models.pictures",
     "printable": "tools.paths",

@@ -20,7 +20,7 @@ from tests.support import mcp_server
 from tests.support.agents import events_of, play
 from tests.support.pictures import png
 from tests.support.provider import Call, Provider, Reply
-from zeus_runtime import Agent
+from zeus_runtime import MAX_PICTURE_BYTES, Agent
 from zeus_runtime.cli.transcript import transcript
 from zeus_runtime.events import Event, Notice, RunCompleted, ToolCallResult
 
@@ -314,3 +314,16 @@ async def test_a_large_picture_that_is_damaged_is_named_in_its_place(tmp_path: P
             await events_of(agent.stream("see", attachments=["large.png"]))
     assert seen(provider.requests[0].body["messages"]) == []
     assert "gone or damaged" in str(provider.requests[0].body["messages"])
+
+
+async def test_a_picture_of_too_many_bytes_is_sent_with_fewer_attached_or_read(tmp_path: Path) -> None:
+    (tmp_path / "heavy.png").write_bytes(data := png(2_000, 2_000, seed=1))
+    assert len(data) > MAX_PICTURE_BYTES
+    read = Reply(calls=(Call("read_file", '{"path": "/heavy.png"}'),))
+    with Provider(read, Reply("a line")) as provider:
+        async with opened(tmp_path, provider, "openai") as agent:
+            events = await events_of(agent.stream("see", attachments=["heavy.png"]))
+    shown = seen(provider.requests[-1].body["messages"])
+    assert [imagesize.get(io.BytesIO(each)) for each in shown] == [(2_000, 2_000)] * 2
+    assert all(len(each) <= MAX_PICTURE_BYTES for each in shown)
+    assert notices(events) == []

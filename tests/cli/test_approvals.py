@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 
@@ -10,7 +11,8 @@ import pytest
 from tests.cli.conftest import Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support import mcp_server
-from zeus_runtime.cli.approving import Field
+from zeus_runtime.cli.approving import Field, TerminalApprovals
+from zeus_runtime.tools.approval import Decision, PendingApproval
 
 ASKING = "middlewares: [approve]\n"
 
@@ -343,3 +345,30 @@ def test_a_field_says_what_it_wants_and_reads_it(
 ) -> None:
     made = Field("f", field, required=True)
     assert (made.line, made.value(line)) == (shown, value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "decided"),
+    [
+        (["c", "green", ""], Decision("approve", arguments={"colour": "green"})),
+        (["C", "", "5"], Decision("approve", arguments={"size": 5})),
+        (["c", "green", None], None),
+        (["c", None], None),
+    ],
+)
+async def test_the_end_of_input_between_two_fields_decides_later(
+    lines: list[str | None], decided: Decision | None
+) -> None:
+    fields = {"colour": {"type": "string"}, "size": {"type": "integer"}}
+    schema = {"type": "object", "properties": fields}
+    pending = PendingApproval("a1", "s", "r", "1.elicitation-1", "d", "ask", {}, schema=schema)
+
+    async def read(_prompt: str) -> str | None:
+        return lines.pop(0)
+
+    approvals = TerminalApprovals(read)
+    asked = asyncio.create_task(approvals.ask(pending))
+    await asyncio.sleep(0)
+    await approvals.answer("a1")
+    assert await asked == decided
+    assert lines == []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,10 +14,20 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 
 from tests.support.pictures import png
+from tests.support.reading_apart import given_up_while_it_reads
 from zeus_runtime import CachePoints, ModelRequest
 from zeus_runtime.models.content import text_of, whole_text
 from zeus_runtime.models.messages import from_payload, to_payload
-from zeus_runtime.models.pictures import Picture, kept_with, picture_of, pictures_of, too_large, with_pictures
+from zeus_runtime.models.pictures import (
+    Picture,
+    PictureSight,
+    kept_with,
+    picture_of,
+    pictures_of,
+    too_large,
+    with_pictures,
+)
+from zeus_runtime.models.profiles import ModelProfile
 
 MAP = Picture("/attached_files/0123/map.png", "image/png", 640, 480, 1234, "map.png")
 GIF = b"GIF89a" + (300).to_bytes(2, "little") + (200).to_bytes(2, "little") + b"\0" * 20
@@ -151,3 +163,34 @@ def test_of_too_many_pictures_the_newest_are_shown_and_the_others_named(count: i
 def test_a_request_without_pictures_is_the_same_one() -> None:
     request = ModelRequest("", [HumanMessage("hello")])
     assert list(with_pictures(request, url, in_results=False).messages) == list(request.messages)
+
+
+LARGE = Picture("/attached_files/large.png", "image/png", 9_000, 3_000, 9)
+SEE = ModelRequest("", [HumanMessage("see", additional_kwargs=kept_with([LARGE]))])
+SEEING = ModelProfile("gpt-4o", "openai", vision=True)
+
+
+def parts(request: ModelRequest) -> Any:
+    return request.messages[0].content
+
+
+async def test_a_picture_that_cannot_be_made_smaller_is_tried_once() -> None:
+    read: list[str] = []
+
+    def damaged(path: str) -> bytes:
+        read.append(path)
+        return b"damaged"
+
+    sight = PictureSight(SEEING, damaged)
+    for _step in range(3):
+        assert "gone or damaged" in parts(await sight.request(SEE))[-1]["text"]
+    assert read == [LARGE.path]
+
+
+async def test_a_request_that_is_given_up_waits_for_no_picture_and_says_nothing_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = png(9_000, 3_000)
+    sight = PictureSight(SEEING, lambda _path: data)
+    assert await given_up_while_it_reads(sight.request(SEE), monkeypatch) == -signal.SIGKILL
+    assert parts(await sight.request(SEE))[-1]["type"] == "image_url"

@@ -9,7 +9,6 @@ Run as ``python mcp_server.py BEHAVIOUR...``:
 - ``many=N`` has N further tools with long schemas;
 - ``modern`` knows only the protocol of 2026-07-28;
 - ``chatty`` prints a line that is no message to its standard output;
-- ``restless`` says that its tools have changed whenever they are asked for;
 - ``restless`` offers another description, and says so, whenever it is asked for its tools;
 - ``wordy`` has descriptions, a prompt and a schema that fill any window;
 - ``noise=N`` writes N characters more to its standard error.
@@ -93,7 +92,10 @@ def call(name: str, arguments: dict[str, Any], token: Any) -> dict[str, Any] | N
     if name == "odd":
         return text(json.dumps(arguments, sort_keys=True))
     if name == "grow":
-        TOOLS[f"new_{len(TOOLS)}"] = {"description": "New.", "inputSchema": OBJECT}
+        TOOLS[f"new_{len(TOOLS)}"] = {
+            "description": "New." * arguments.get("times", 1),
+            "inputSchema": OBJECT,
+        }
         send({"method": "notifications/tools/list_changed"})
         return text("grown")
     if name == "ask":

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,3 +90,41 @@ def test_what_a_library_prints_is_no_answer(apart: Apart) -> None:
 def test_a_process_whose_user_was_killed_ends_by_its_processor_time(apart: Apart) -> None:
     limit = apart(EVAL, b"__import__('resource').getrlimit(__import__('resource').RLIMIT_CPU)[0]", seconds=30)
     assert 30 < int(str(limit)) < 60
+
+
+def test_what_closes_it_ends_a_call_in_another_thread() -> None:
+    with ThreadPoolExecutor() as threads, Apart() as apart:
+        assert apart(EVAL, b"1", seconds=600) == 1
+        endless = threads.submit(apart, EVAL, b"sum(iter(lambda: 1, 2))", seconds=600)
+        waiting = threads.submit(apart, EVAL, b"2", seconds=600)
+        apart.close()
+        for call in (endless, waiting):
+            with pytest.raises(ApartError, match="closed"):
+                call.result(60)
+
+
+def test_one_that_is_closed_while_its_process_starts_leaves_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    processes: list[subprocess.Popen[bytes]] = []
+    started = subprocess.Popen
+
+    def start(*args: Any, **named: Any) -> subprocess.Popen[bytes]:
+        closing.close()
+        processes.append(started(*args, **named))
+        return processes[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", start)
+    closing = Apart()
+    with pytest.raises(ApartError, match="closed"):
+        closing(EVAL, b"1", seconds=30)
+    assert [process.returncode is None for process in processes] == [False]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no process groups")
+def test_a_terminal_s_interrupt_is_not_what_a_file_dies_of(apart: Apart) -> None:
+    assert apart(EVAL, b"__import__('os').getpgrp()", seconds=30) != os.getpgrp()
+
+
+def test_that_no_process_can_be_started_is_told(apart: Apart, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    with pytest.raises(ApartError, match="No such file"):
+        apart(EVAL, b"1", seconds=30)

@@ -88,22 +88,27 @@ class TerminalApprovals:
             line = await self._read(f"{deed} {pending.tool}? [{keys}] ")
             if line is None:
                 return None
-            if line.strip() == "c":
-                line = f"c {await self._asked_for(pending)}"
+            if line.strip().lower() in ("c", "change"):
+                given = await self._asked_for(pending)
+                if given is None:
+                    return None
+                line = f"c {given}"
             outcome = read_answer(line, pending)
             if not isinstance(outcome, Instead):
                 return outcome
             complain(outcome.text)
 
-    async def _asked_for(self, pending: PendingApproval) -> str:
-        """Arguments, or the answer to a question field by field, as JSON."""
+    async def _asked_for(self, pending: PendingApproval) -> str | None:
+        """Arguments, or the answer to a question field by field, as JSON; None at the end of input."""
         if not pending.is_question:
-            return await self._read("arguments as JSON: ") or ""
+            return await self._read("arguments as JSON: ")
         given = {}
         for field in fields_of(pending):
-            line = (await self._read(f"  {field.line}: ") or "").strip()
-            if line:
-                given[field.name] = field.value(line)
+            line = await self._read(f"  {field.line}: ")
+            if line is None:
+                return None
+            if line.strip():
+                given[field.name] = field.value(line.strip())
         return json.dumps(given)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.models.interface import ModelRequest
     from zeus_runtime.models.profiles import ModelProfile
+    from zeus_runtime.tools.apart import Apart
     from zeus_runtime.tools.workspace import WorkspaceFiles
 
 KEY: Final = "pictures"
@@ -123,6 +124,13 @@ def keep_picture(data: bytes, name: str, files: WorkspaceFiles) -> Picture | Non
     return None if picture is None else replace(picture, path=keep(data, name, files))
 
 
+def most_picture_bytes() -> int:
+    """Of a picture's file that is read to be sent: as it is, or made smaller where that is possible here."""
+    from zeus_runtime.models.scaling import MAX_SOURCE_BYTES, can_scale
+
+    return MAX_SOURCE_BYTES if can_scale() else MAX_PICTURE_BYTES
+
+
 def too_large(picture: Picture) -> str | None:
     """Why a picture is sent to no provider, not even made smaller; None if it is."""
     from zeus_runtime.models.scaling import MAX_PIXELS, MAX_SOURCE_BYTES, can_scale
@@ -177,6 +185,7 @@ class PictureSight:
         self._most = _MOST_IN_REQUEST.get(profile.provider, _MOST_ANYWHERE)
         self._read = read
         self._urls: OrderedDict[str, str] = OrderedDict()
+        self._unfit: set[str] = set()
 
     async def request(self, request: ModelRequest) -> ModelRequest:
         """``request`` with its pictures in it; itself if there are none or the model does not see."""
@@ -184,24 +193,34 @@ class PictureSight:
             return request
         import asyncio
 
-        return await asyncio.to_thread(
-            with_pictures, request, self._url, in_results=self._in_results, most=self._most
-        )
+        from zeus_runtime.tools.apart import Apart
 
-    def _url(self, picture: Picture) -> str | None:
+        with Apart() as apart:
+            return await asyncio.to_thread(
+                with_pictures,
+                request,
+                lambda picture: self._url(picture, apart),
+                in_results=self._in_results,
+                most=self._most,
+            )
+
+    def _url(self, picture: Picture, apart: Apart) -> str | None:
         from base64 import b64encode
 
         from zeus_runtime.errors import ZeusError
 
         url = self._urls.pop(picture.path, None)
         if url is None:
+            if picture.path in self._unfit:
+                return None
             try:
                 data = self._read(picture.path)
             except (OSError, ZeusError):
                 return None
             kept = f"data:{picture.media_type};base64,{b64encode(data).decode()}"
-            url = self._smaller(picture, data, kept) if self._is_large(picture) else kept
+            url = self._smaller(picture, data, kept, apart) if self._is_large(picture) else kept
             if url is None:
+                self._unfit.add(picture.path)
                 return None
         self._urls[picture.path] = url
         while len(self._urls) > 1 and sum(map(len, self._urls.values())) > _KEPT_CHARACTERS:
@@ -211,24 +230,25 @@ class PictureSight:
     def _is_large(self, picture: Picture) -> bool:
         return max(picture.width, picture.height) > self._beyond or picture.size_bytes > MAX_PICTURE_BYTES
 
-    def _smaller(self, picture: Picture, data: bytes, kept: str) -> str | None:
+    def _smaller(self, picture: Picture, data: bytes, kept: str, apart: Apart) -> str | None:
         """The ``data:`` URL of a smaller one; where none can be made, the picture itself if providers take it."""
         from zeus_runtime.models.scaling import SECONDS, can_scale
-        from zeus_runtime.tools.apart import Apart, ApartError
+        from zeus_runtime.tools.apart import ApartError
 
         if can_scale():
-            with Apart() as apart:
-                try:
-                    made: Any = apart(
-                        "zeus_runtime.models.scaling:scaled",
-                        data,
-                        seconds=SECONDS,
-                        side=self._side,
-                        max_bytes=MAX_PICTURE_BYTES,
-                    )
-                    return f"data:{made['media_type']};base64,{made['base64']}"
-                except ApartError:
-                    pass  # damaged: the provider says so of one that it takes
+            try:
+                made: Any = apart(
+                    "zeus_runtime.models.scaling:scaled",
+                    data,
+                    seconds=SECONDS,
+                    side=self._side,
+                    max_bytes=MAX_PICTURE_BYTES,
+                )
+                return f"data:{made['media_type']};base64,{made['base64']}"
+            except ApartError:
+                if apart.closed:  # the request was given up; it says nothing of the picture
+                    raise
+                # Damaged: the provider says so of one that it takes.
         fits = max(picture.width, picture.height) <= MAX_SIDE and picture.size_bytes <= MAX_PICTURE_BYTES
         return kept if fits else None
 

@@ -27,6 +27,7 @@ _SIZES: Final = struct.Struct("!QQ")
 _SIZE: Final = struct.Struct("!Q")
 _MAX_BYTES: Final = 2_000_000_000
 """Of address space."""
+_CLOSED: Final = "it was not read: what read it has been closed"
 
 
 class ApartError(ZeusError):
@@ -38,13 +39,18 @@ class ApartError(ZeusError):
 class Apart:
     """A process that applies functions to bytes: started at the first call, and anew after one that it did not survive.
 
-    One call at a time. Its user closes it (``with Apart() as apart``); it ends by itself when its user is gone.
+    One call at a time. Its user closes it (``with Apart() as apart``), which ends a call in another thread too: a
+    coroutine that calls it in a thread opens it around the ``await``, so that nobody waits for what was cancelled. It
+    ends by itself when its user is gone.
+
+    Attributes:
+        closed: whether nothing more is read in it.
     """
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._one_at_a_time = threading.Lock()
-        self._closed = False
+        self.closed = False
 
     def __enter__(self) -> Apart:
         return self
@@ -56,7 +62,7 @@ class Apart:
 
     def close(self) -> None:
         """End the process, and what it is doing; nothing more is read in it."""
-        self._closed = True
+        self.closed = True
         self._end()
 
     def _end(self) -> None:
@@ -77,8 +83,8 @@ class Apart:
             ApartError: it gave nothing; the message says why.
         """
         with self._one_at_a_time:
-            if self._closed:
-                raise ApartError("it was not read: what read it has been closed")
+            if self.closed:
+                raise ApartError(_CLOSED)
             outcome = self._outcome(json.dumps([function, seconds, named]).encode(), data, seconds)
         if "failed" in outcome:
             raise ApartError(outcome["failed"])
@@ -86,6 +92,8 @@ class Apart:
 
     def _outcome(self, order: bytes, data: bytes, seconds: float) -> Mapping[str, Any]:
         process = self._process = self._process or _started()
+        if self.closed:  # while it was started
+            self._end()
         late = threading.Event()
 
         def end() -> None:
@@ -99,18 +107,21 @@ class Apart:
         try:
             assert process.stdin is not None
             assert process.stdout is not None
-            with suppress(BrokenPipeError):
+            with suppress(BrokenPipeError, ValueError):  # it has died, or was closed
                 process.stdin.write(_SIZES.pack(len(order), len(data)) + order)
                 process.stdin.write(data)
                 process.stdin.flush()
                 answer = _read(process.stdout)
         finally:
             clock.cancel()
+            clock.join()
             if answer is None or late.is_set():
                 self._end()
         if answer is not None:
             outcome: Mapping[str, Any] = json.loads(answer)
             return outcome
+        if self.closed:
+            return {"failed": _CLOSED}
         return {
             "failed": f"it takes longer than {seconds:g} seconds"
             if late.is_set()
@@ -119,14 +130,21 @@ class Apart:
 
 
 def _started() -> subprocess.Popen[bytes]:
-    # Neither the working directory, where a model may write modules, nor this process's secrets are its own.
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", __name__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
-    )
+    # Neither the working directory, where a model may write modules, nor this process's secrets are its own. Nor is the
+    # terminal's Ctrl-C: a file would seem to be what it died of.
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+            process_group=0 if os.name == "posix" else None,
+        )
+    except OSError as error:
+        raise ApartError(
+            f"it was not read: no process to read it can be started ({error.strerror})"
+        ) from error
 
 
 def _read(stream: Any) -> bytes | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tests.support.agents import PositionModel, call, calling, events_of, play, write_agent
 from tests.support.knowledge import docx
 from tests.support.policies import GIVING
+from tests.support.reading_apart import given_up_while_it_reads
 from zeus_runtime import Agent, ModelError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Notice, RunFailed
@@ -132,3 +134,13 @@ async def test_an_attachment_that_nothing_would_show_is_refused(tmp_path: Path) 
         with pytest.raises(UsageError, match="nothing shows attachments"):
             await events_of(agent.stream("see", attachments=["a.md"]))
         assert await agent.sessions() == []
+
+
+async def test_a_document_that_is_read_for_a_run_that_was_cancelled_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "endless.html").write_text("<!" * 1_000_000)
+    agent, _ = made(tmp_path)
+    async with agent:
+        work = play(agent, "read @endless.html")
+        assert await given_up_while_it_reads(work, monkeypatch) == -signal.SIGKILL

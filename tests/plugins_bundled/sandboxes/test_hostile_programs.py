@@ -222,6 +222,26 @@ async def test_files_are_changed_within_a_disk_that_is_full(box: Sandbox, tmp_pa
     assert on_disk(tmp_path) == 8 * MEGABYTE
 
 
+@pytest.mark.parametrize(
+    ("before", "then"),
+    [
+        (
+            "for n in range(1500): os.symlink('x', f'{n:04}')",
+            "open('x', 'wb').write(b'x' * 4 * 2**20)",
+        ),
+        (
+            "os.mkdir('one'); open('one/x', 'wb').write(b'x' * 5 * 2**20)",
+            "os.rename('one', 'two'); os.symlink('two', 'one')",
+        ),
+    ],
+    ids=["links that stay", "a folder that moved behind a link"],
+)
+async def test_what_takes_no_room_twice_is_not_counted_twice(box: Sandbox, before: str, then: str) -> None:
+    for program in (before, then):
+        outcome, text = await ran(box, f"import os\n{program}", disk_bytes=8 * MEGABYTE)
+        assert (outcome.lost, text) == ((), "")
+
+
 async def test_a_flood_of_empty_files_is_ended(box: Sandbox) -> None:
     outcome, _ = await ran(
         box, "for number in range(10**7): open(f'/workspace/{number}', 'w').close()", files=500

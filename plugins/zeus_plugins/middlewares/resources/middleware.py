@@ -34,31 +34,33 @@ class ReferencedFiles(Middleware):
         if self._made is None:
             import asyncio
 
-            self._made = await asyncio.to_thread(self._sections, turn.references) if turn.references else {}
+            from zeus_runtime import Apart
+
+            with Apart() as apart:
+                self._made = (
+                    await asyncio.to_thread(self._sections, turn.references, apart) if turn.references else {}
+                )
         return self._made
 
-    def _sections(self, references: Sequence[Reference]) -> Mapping[Section, str]:
-        from zeus_runtime import Apart
-
+    def _sections(self, references: Sequence[Reference], apart: Apart) -> Mapping[Section, str]:
         assert self._build.counter is not None, "sections are asked for in runs only"
         count = self._build.counter.text
-        with Apart() as apart:
-            found = {
-                Section.RESOURCES: self._section(
-                    "# Files the user named with @",
-                    [each for each in references if each.kind == "resource"],
-                    self._options.max_tokens,
-                    count,
-                    apart,
-                ),
-                Section.ATTACHMENTS: self._section(
-                    "# Files the user attached",
-                    [each for each in references if each.kind == "attachment"],
-                    self._options.max_attachment_tokens,
-                    count,
-                    apart,
-                ),
-            }
+        found = {
+            Section.RESOURCES: self._section(
+                "# Files the user named with @",
+                [each for each in references if each.kind == "resource"],
+                self._options.max_tokens,
+                count,
+                apart,
+            ),
+            Section.ATTACHMENTS: self._section(
+                "# Files the user attached",
+                [each for each in references if each.kind == "attachment"],
+                self._options.max_attachment_tokens,
+                count,
+                apart,
+            ),
+        }
         return {section: text for section, text in found.items() if text}
 
     def _section(

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.models.litellm.options import Options
-from zeus_runtime import MAX_PICTURE_BYTES, OptionsError, PictureSight
+from zeus_runtime import OptionsError, PictureSight, most_picture_bytes
 
 if TYPE_CHECKING:
     from zeus_runtime import Build, ModelError, ModelPiece, ModelProfile, ModelRequest, Usage
@@ -57,7 +57,7 @@ def _sight(options: Options, build: Build) -> PictureSight:
     profile = build.profile
     if profile.name != options.model and build.profile_of is not None:
         profile = build.profile_of(options.model)
-    return PictureSight(profile, lambda path: build.workspace.read(path, max_bytes=MAX_PICTURE_BYTES))
+    return PictureSight(profile, lambda path: build.workspace.read(path, max_bytes=most_picture_bytes()))
 
 
 class LitellmModel:

@@ -98,8 +98,7 @@ def copy_out(source: int, target: int, staged: Staged, max_bytes: int) -> tuple[
     Returns:
         what could not be kept, each path with the reason.
     """
-    same = (mark for path, mark in staged.files.items() if _mark_at(source, path) == mark)
-    out = _Out(staged, max_bytes - sum(_room(mark[2]) for mark in same))
+    out = _Out(staged, max_bytes - _unchanged(source, "", staged))
     _out(source, target, "", out)
     found, lost = out.found, out.lost
     gone = [path for path in staged.files if path not in found.files and path not in found.folders]
@@ -109,6 +108,22 @@ def copy_out(source: int, target: int, staged: Staged, max_bytes: int) -> tuple[
     if len(lost) > _MAX_LOST:
         lost = [*lost[:_MAX_LOST], f"and {len(lost) - _MAX_LOST} more"]
     return tuple(lost)
+
+
+def _unchanged(source: int, prefix: str, staged: Staged) -> int:
+    """What the files take that are still the ones that were put there."""
+    taken = 0
+    for name, status in _entries(source):
+        path = f"{prefix}{name}"
+        if stat.S_ISREG(status.st_mode) and staged.files.get(path) == _mark(status):
+            taken += _room(status.st_size)
+        elif stat.S_ISDIR(status.st_mode) and path in staged.folders:
+            with suppress(OSError):
+                os.chmod(name, 0o700, dir_fd=source, follow_symlinks=True)
+                with _opened(source, name, _FOLDER) as inner:
+                    taken += _unchanged(inner, f"{path}/", staged)
+                os.chmod(name, stat.S_IMODE(status.st_mode), dir_fd=source, follow_symlinks=True)
+    return taken
 
 
 def _out(source: int, target: int, prefix: str, out: _Out) -> None:
@@ -243,13 +258,6 @@ def _entries(folder: int) -> Iterator[tuple[str, os.stat_result]]:
 
 def _mark(status: os.stat_result) -> Mark:
     return status.st_ino, status.st_mode, status.st_size, status.st_mtime_ns, status.st_ctime_ns
-
-
-def _mark_at(folder: int, path: str) -> Mark | None:
-    try:
-        return _mark(os.stat(path, dir_fd=folder, follow_symlinks=False))
-    except OSError:
-        return None
 
 
 def _room(size: int) -> int:

@@ -10,7 +10,7 @@ from zeus_plugins.tools.filesystem.limits import countdown
 from zeus_plugins.tools.filesystem.options import Options
 from zeus_plugins.tools.filesystem.results import line, listed, page_result
 from zeus_plugins.tools.filesystem.texts import SNIFFED_BYTES, binary_kind
-from zeus_runtime import MAX_PICTURE_BYTES, Minimum, Tool, ToolResult, keep_picture, printable, tool
+from zeus_runtime import Minimum, Tool, ToolResult, keep_picture, most_picture_bytes, printable, tool
 
 if TYPE_CHECKING:
     from zeus_runtime import Picture, WorkspaceFiles
@@ -87,8 +87,9 @@ def _read_file(files: WorkspaceFiles, options: Options, *, sees: bool) -> Tool:
 def _picture(file: BinaryIO, where: str, files: WorkspaceFiles) -> Picture | None:
     """The picture that the file is, kept as it is now; None for another file or one that is too large."""
     file.seek(0)
-    data = file.read(MAX_PICTURE_BYTES + 1)
-    return keep_picture(data, where, files) if len(data) <= MAX_PICTURE_BYTES else None
+    most = most_picture_bytes()
+    data = file.read(most + 1)
+    return keep_picture(data, where, files) if len(data) <= most else None
 
 
 def _size(file: BinaryIO) -> int:

@@ -91,16 +91,20 @@ def _list(service: KnowledgeService) -> Tool:
 
 def _parse(options: Options, workspace: WorkspaceFiles) -> Tool:
     @tool(category="rag", access="read", replayable_result=True)
-    def parse_resource_file(path: str, page: Annotated[int, Minimum(1)] = 1) -> ToolResult:
+    async def parse_resource_file(path: str, page: Annotated[int, Minimum(1)] = 1) -> ToolResult:
         """Read a document of the workspace as text: PDF, DOCX, HTML, Markdown, text, code.
 
         Args:
             path: The file's path in the workspace, such as /docs/report.pdf.
             page: Which page of the text, from 1.
         """
-        from zeus_runtime import convert_file
+        import asyncio
 
-        converted = convert_file(path.rpartition("/")[2], workspace.read(path, max_bytes=MAX_BYTES))
+        from zeus_runtime import Apart, convert_file
+
+        data = await asyncio.to_thread(workspace.read, path, max_bytes=MAX_BYTES)
+        with Apart() as apart:
+            converted = await asyncio.to_thread(convert_file, path.rpartition("/")[2], data, apart=apart)
         text = converted.text
         pages = max(1, -(-len(text) // options.page_chars))
         if page > pages:

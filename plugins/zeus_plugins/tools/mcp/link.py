@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -249,7 +249,9 @@ class Link:
                 self._client = client
                 was_lost = self._failures > 0
                 self._set("connected", offer=offer)
-                self._tell_problems(offer, was_lost=was_lost)
+                if was_lost:
+                    self._tell("mcp_restarted", f"The MCP server {self.server.name!r} is there again.")
+                self._tell_problems(offer.problems)
                 await self._stay(client)
 
     async def _stay(self, client: Client) -> None:
@@ -285,6 +287,7 @@ class Link:
             offer = await read_offer(client, self.server)
         if offer == self.offer:
             return
+        known = self.offer.problems
         before, now = {tool.name for tool in self.offer.tools}, {tool.name for tool in offer.tools}
         self._set("connected", offer=offer)
         changes = [
@@ -297,11 +300,10 @@ class Link:
             f"The MCP server {self.server.name!r} offers other tools now"
             f" ({'; '.join(changes) or 'descriptions or prompts changed'}).",
         )
+        self._tell_problems(problem for problem in offer.problems if problem not in known)
 
-    def _tell_problems(self, offer: Offer, *, was_lost: bool) -> None:
-        if was_lost:
-            self._tell("mcp_restarted", f"The MCP server {self.server.name!r} is there again.")
-        for problem in offer.problems:
+    def _tell_problems(self, problems: Iterable[str]) -> None:
+        for problem in problems:
             self._tell("mcp_setting", f"mcpServers.{self.server.name}: {problem}.")
 
     async def _again(self, failure: BaseException | None) -> bool:

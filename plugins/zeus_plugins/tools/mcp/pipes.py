@@ -80,8 +80,7 @@ async def piped(server: StdioServerParameters, errlog: Any) -> AsyncIterator[Any
             async with said:
                 async for item in said:
                     reading.expects(item.message)
-                    text: str = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    process.stdin.write(f"{text}\n".encode(errors="replace"))
+                    process.stdin.write(_line(item.message))
                     await process.stdin.drain()
         except OSError:
             heard.close()
@@ -182,6 +181,16 @@ def _message(line: bytes) -> Any:
         # Half a surrogate pair: what JavaScript makes of a text that was cut in the middle of an emoji.
         whole = json.dumps(json.loads(text), ensure_ascii=False).encode(errors="replace")
         return jsonrpc_message_adapter.validate_json(whole, by_name=False)
+
+
+def _line(message: Any) -> bytes:
+    """A message as it is sent; of half an emoji a question mark is."""
+    try:
+        text: str = message.model_dump_json(by_alias=True, exclude_unset=True)
+    except ValueError:
+        plain = message.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        text = json.dumps(plain, ensure_ascii=False)
+    return f"{text}\n".encode(errors="replace")
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:

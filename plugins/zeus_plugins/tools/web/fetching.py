@@ -105,6 +105,10 @@ async def _body(
     return bytes(data), True
 
 
+_MEMBER: Final = b"\x1f"
+"""How a packed file begins."""
+
+
 class _Unpack:
     """Unpacks a body piece by piece.
 
@@ -131,8 +135,8 @@ class _Unpack:
         given = bytearray()
         while piece and len(given) < most:
             if self._member.eof:
-                if "gzip" not in self._encoding or not piece.strip(b"\0"):
-                    break  # padding
+                if "gzip" not in self._encoding or not piece.startswith(_MEMBER):
+                    break  # padding, or what a program added to what was packed: browsers leave it out
                 # Several packed files after one another are one (RFC 1952, 2.2).
                 self._member = zlib.decompressobj(_WINDOW[self._encoding])
             try:

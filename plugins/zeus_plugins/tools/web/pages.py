@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from zeus_plugins.tools.web.urls import WebError
@@ -43,10 +44,11 @@ _DROPPED: Final = (
 _BLANK: Final = re.compile(r"\n\s*\n\s*\n+")
 
 
-def page_text(page: Fetched, *, seconds: float = 30) -> str:
+def page_text(page: Fetched, *, apart: Apart | None = None, seconds: float = 30) -> str:
     """The page's text; blocks.
 
     Args:
+        apart: the process that HTML is read in; None: one for this page alone.
         seconds: how long reading HTML may take: there are pages that no parser comes to the end of.
 
     Raises:
@@ -65,9 +67,9 @@ def page_text(page: Fetched, *, seconds: float = 30) -> str:
         raise WebError(f"{page.url} says it is {kind}, but it is not text")
     if kind not in _HTML:
         return text
-    with Apart() as apart:
+    with nullcontext(apart) if apart is not None else Apart() as reader:
         try:
-            return str(apart(f"{__name__}:as_markdown", text.encode(errors="replace"), seconds=seconds))
+            return str(reader(f"{__name__}:as_markdown", text.encode(errors="replace"), seconds=seconds))
         except ApartError as error:
             raise WebError(
                 f"{page.url} cannot be read: {error.message}", remedy="Look for another page with its text."

@@ -72,9 +72,11 @@ def _web_fetch(options: Options) -> Tool:
 
         from zeus_plugins.tools.web.fetching import fetch
         from zeus_plugins.tools.web.pages import page_text
+        from zeus_runtime import Apart
 
         page = await fetch(url, options)
-        text = await asyncio.to_thread(page_text, page, seconds=options.timeout_seconds)
+        with Apart() as apart:
+            text = await asyncio.to_thread(page_text, page, apart=apart, seconds=options.timeout_seconds)
         part = text[start : start + options.max_result_chars]
         end = start + len(part)
         notes = []

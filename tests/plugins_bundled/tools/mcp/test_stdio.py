@@ -251,12 +251,13 @@ async def test_pictures_are_saved_and_structured_content_is_read(tmp_path: Path)
     assert (tmp_path / ".zeus" / path).read_bytes().startswith(b"\x89PNG")
 
 
-async def test_a_server_may_ask_the_user(tmp_path: Path) -> None:
-    user = Answering(colour="green")
+@pytest.mark.parametrize(("said", "sent"), [("green", "green"), ("half an emoji \ud83d", "half an emoji ?")])
+async def test_a_server_may_ask_the_user(tmp_path: Path, said: str, sent: str) -> None:
+    user = Answering(colour=said)
     model = script(calling(call("small__ask", "1")), "done")
     async with agent(tmp_path, model, {"small": server()}) as running:
         events = await events_of(running.stream("go", approvals=user))
-    assert json.loads(results(events)["1"]) == {"action": "accept", "content": {"colour": "green"}}
+    assert json.loads(results(events)["1"]) == {"action": "accept", "content": {"colour": sent}}
     assert [each.reason for each in user.asked] == ["The MCP server 'small' asks: Colour?"]
 
 
@@ -388,6 +389,17 @@ async def test_what_a_server_says_of_itself_fills_no_window(tmp_path: Path) -> N
     ):
         assert any(what in each for each in told), what
     assert results(events) == {"1": "said: a"}
+
+
+async def test_what_is_cut_of_a_tool_that_joins_is_told_as_well(tmp_path: Path) -> None:
+    model = script(
+        calling(call("small__grow", "1", times=10_000)), calling(call("small__say", "2", text="a")), "done"
+    )
+    async with agent(tmp_path, model, {"small": server()}) as running:
+        events = await play(running, "go")
+    told = [each.message for each in events if isinstance(each, Notice) and each.code == "mcp_setting"]
+    assert len(told) == 1
+    assert "the description of its tool 'new_11' has 40,000 characters" in told[0]
 
 
 async def test_progress_without_end_is_told_now_and_then(tmp_path: Path) -> None:

@@ -98,6 +98,11 @@ PAGES: dict[str, tuple[int, Mapping[str, str], bytes]] = {
         {"Content-Type": "text/plain", "Content-Encoding": "gzip"},
         gzip.compress(b"one ") + gzip.compress(b"two") + b"\0\0",
     ),
+    "/more-behind": (
+        200,
+        {"Content-Type": "text/plain", "Content-Encoding": "gzip"},
+        gzip.compress(b"whole") + b"\n<!-- made in 0.1 s -->",
+    ),
     "/cut": (200, {"Content-Type": "text/plain", "Content-Encoding": "gzip"}, gzip.compress(b"whole")[:-9]),
     "/broken": (200, {"Content-Type": "text/plain", "Content-Encoding": "gzip"}, b"no gzip at all"),
     "/image": (200, {"Content-Type": "image/png"}, b"\x89PNG"),
@@ -236,6 +241,7 @@ async def test_packed_answers_that_were_not_asked_for_or_are_broken_are_said(ser
     assert "breaks off" in await said(f"{server.url}/cut", server.options)
     assert (await fetch(f"{server.url}/deflate", server.options)).data == b"unpacked"
     assert (await fetch(f"{server.url}/two-packs", server.options)).data == b"one two"
+    assert (await fetch(f"{server.url}/more-behind", server.options)).data == b"whole"
 
 
 async def test_a_server_that_is_not_there_is_said() -> None:

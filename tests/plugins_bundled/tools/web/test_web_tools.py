@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import threading
 import types
@@ -18,6 +19,7 @@ from zeus_plugins.searches.tavily.search import Options as TavilyOptions
 from zeus_plugins.searches.tavily.search import Tavily, TavilyError
 
 from tests.plugins_bundled.tools.web.test_web_fetch import PAGES, Server
+from tests.support.reading_apart import given_up_while_it_reads
 from zeus_runtime import Agent, MissingError, SearchHit
 from zeus_runtime.events import ToolCallResult
 from zeus_runtime.testing import ScriptedModel, calling
@@ -229,3 +231,13 @@ def test_a_rule_for_hosts_that_fits_none_is_said_with_its_place(tmp_path: Path, 
             Agent.from_config(directory=tmp_path, environ={})
         (problem,) = refused.value.diagnostics
         assert problem.code == "wrong-host"
+
+
+async def test_a_page_that_is_read_for_a_run_that_was_cancelled_keeps_nobody_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = {"/endless": (200, {"Content-Type": "text/html"}, b"<!" * 1_000_000)}
+    with Server(pages).running() as server:
+        options = {"allow_private": [f"127.0.0.1:{server.port}"], "timeout_seconds": 20}
+        work = called(tmp_path, options, "web_fetch", url=f"{server.url}/endless")
+        assert await given_up_while_it_reads(work, monkeypatch) == -signal.SIGKILL
