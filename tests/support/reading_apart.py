@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+_SOON_SECONDS = 10
+"""Far less than the reader's own time."""
+
 
 async def given_up_while_it_reads(work: Coroutine[Any, Any, Any], patch: pytest.MonkeyPatch) -> int | None:
     """Begin ``work``, cancel it when its reader has been started, and give the reader's exit code; None: it goes on."""
@@ -31,4 +34,7 @@ async def given_up_while_it_reads(work: Coroutine[Any, Any, Any], patch: pytest.
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
-    return process.poll()
+    # Given up in the moment of its start, it is ended by the thread that started it.
+    with suppress(subprocess.TimeoutExpired):
+        return await asyncio.to_thread(process.wait, _SOON_SECONDS)
+    return None
