@@ -146,32 +146,9 @@ class Operations:
             )
             if isinstance(decision, Rejected | Duplicate):
                 return Written(decision)
-            before = (place.key, place.changes)
-            place = records.changed(connection, place)
-            replaced = decision.all if isinstance(decision, Superseded) else ()
-            for each in replaced:
-                old = records.new_version(
-                    each,
-                    item.created_at,
-                    status="superseded",
-                    superseded_by=item.id,
-                    valid_until=item.created_at,
-                )
-                records.rewrite(connection, old, place)
-                records.record(connection, "superseded", caller.user_id, item.created_at, old)
-            removed = tuple(each.id for each in replaced)
-            stored = replace(item, embedding=self._at_once(embedded))
-            key = records.write(connection, stored, place)
-            records.record(connection, "stored", caller.user_id, item.created_at, stored)
             if not explicit:
                 records.record_extraction(connection, session, item.created_at, since)
-            if self._vectors.transactional:
-                self._vectors.remove(connection, removed)
-                if embedded is not None:
-                    self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
-            if key is not None and stored.is_searchable:
-                self._index.lexicon.follow(caller.user_id, before, removed, key, stored)
-            return Written(decision, stored, removed)
+            return self._written(connection, caller, item, embedded, decision, place)
 
         try:
             written = await self.database.write(work, caller, at_hand=self._is_at_hand(caller, item.scope))
@@ -181,6 +158,41 @@ class Operations:
         if not self._vectors.transactional:
             written = await self._follow(written, embedded)
         return written
+
+    def _written(
+        self,
+        connection: Connection,
+        caller: Caller,
+        item: MemoryItem,
+        embedded: Embedded | None,
+        decision: Decision,
+        before: records.Place,
+    ) -> Written:
+        """Write ``item``, in the place of those that it supersedes, with histories and vectors."""
+        place = records.changed(connection, before)
+        replaced = decision.all if isinstance(decision, Superseded) else ()
+        for each in replaced:
+            old = records.new_version(
+                each,
+                item.created_at,
+                status="superseded",
+                superseded_by=item.id,
+                valid_until=item.created_at,
+            )
+            records.rewrite(connection, old, place)
+            records.record(connection, "superseded", caller.user_id, item.created_at, old)
+        removed = tuple(each.id for each in replaced)
+        stored = replace(item, embedding=self._at_once(embedded))
+        key = records.write(connection, stored, place)
+        records.record(connection, "stored", caller.user_id, item.created_at, stored)
+        if self._vectors.transactional:
+            self._vectors.remove(connection, removed)
+            if embedded is not None:
+                self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
+        if key is not None and stored.is_searchable:
+            whose, known = caller.user_id, (before.key, before.changes)
+            self._index.lexicon.follow(whose, known, removed, key, stored)
+        return Written(decision, stored, removed)
 
     def _is_at_hand(self, caller: Caller, scope: Scope | None) -> bool:
         return self._index.is_at_hand(reach(caller, "read", scope), caller.user_id)
