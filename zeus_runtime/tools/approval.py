@@ -44,9 +44,6 @@ class AskModes:
         return next((each for each in self.choices if each == chosen), self.configured)
 
 
-_EMPTY: Final[Mapping[str, Any]] = {}
-
-
 @dataclass(frozen=True)
 class ApprovalRequest:
     """What is to be approved.

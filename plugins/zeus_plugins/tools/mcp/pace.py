@@ -53,6 +53,8 @@ class Looks:
 
     def begin(self) -> None:
         """A connection begins: nothing is put off."""
+        if self._later is not None:
+            self._later.cancel()
         self._later = None
 
     def now(self) -> bool:
