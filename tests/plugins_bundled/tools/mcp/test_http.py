@@ -180,6 +180,62 @@ async def silenced(url: str) -> AsyncIterator[tuple[str, Callable[[], None]]]:
         await asyncio.gather(*passing, return_exceptions=True)
 
 
+WAYS: dict[str, dict[str, bool]] = {
+    "events": {},
+    "JSON": {"json_response": True},
+    "older SSE": {"sse": True},
+}
+
+
+async def answers_to_a_note(folder: Path, way: str, sent: bytes) -> tuple[str, str]:
+    """What the model is told of an answer that has these bytes in its text, and of the next call."""
+    word = "W" * len(sent)
+    model = script(
+        calling(call("far__note", "1", text=word)), calling(call("far__add", "2", left=2, right=3)), "done"
+    )
+    async with serving(**WAYS[way]) as served:
+        served.said_otherwise[word.encode()] = sent
+        server = {"url": served.url, **({"type": "sse"} if "SSE" in way else {})}
+        async with agent(folder, model, server) as running:
+            first, second = results(await play(running, "go"))
+    return first, second
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (rb"half \ud83d an emoji", "noted half ? an emoji"),
+        (rb"a whole \ud83d\ude00", "noted a whole \U0001f600"),
+        (rb"escaped \\ud83d", r"noted escaped \ud83d"),
+    ],
+)
+async def test_half_an_emoji_in_an_answer_becomes_a_question_mark(
+    tmp_path: Path, way: str, sent: bytes, said: str
+) -> None:
+    assert await answers_to_a_note(tmp_path, way, sent) == (said, "5")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("sent", [rb"\x", b'","'])
+async def test_an_answer_that_is_no_json_is_an_error_of_its_call_at_once(
+    tmp_path: Path, way: str, sent: bytes
+) -> None:
+    first, second = await answers_to_a_note(tmp_path, way, sent)
+    assert "its answer cannot be read" in first
+    assert "pydantic" not in first
+    assert second == "5", "the connection is as good as before"
+
+
+@pytest.mark.parametrize("way", ["events", "JSON"])
+async def test_an_answer_of_some_megabytes_is_read_whole(tmp_path: Path, way: str) -> None:
+    text = "0123456789" * 300_000
+    async with serving(**WAYS[way]) as served:
+        model = script(calling(call("far__note", "1", text=text)), "done")
+        async with agent(tmp_path, model, {"url": served.url}) as running:
+            assert results(await play(running, "go")) == [f"noted {text}"]
+
+
 async def test_a_server_that_was_started_anew_is_connected_to_again(tmp_path: Path) -> None:
     async with serving() as served:
         port = int(served.url.split(":")[2].split("/")[0])
