@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import httpx2
 
+from zeus_plugins.tools.mcp.failures import TalkError
+from zeus_plugins.tools.mcp.sdk import MAX_MESSAGE_BYTES
+
 if TYPE_CHECKING:
     from re import Match
 
@@ -31,7 +34,8 @@ _UNFINISHED: Final = re.compile(
     + rb"?)?)?)?)?)?)?)\Z"
 )
 """An escape at the end that the next piece may belong to."""
-_MENDED_TYPES: Final = ("application/json", "text/event-stream")
+_JSON: Final = "application/json"
+_EVENTS: Final = "text/event-stream"
 
 
 def mended(text: bytes) -> bytes:
@@ -40,27 +44,39 @@ def mended(text: bytes) -> bytes:
 
 
 async def mend(response: httpx2.Response) -> None:
-    """Let an answer's body be mended as it is read, piece by piece; a hook of an ``httpx2`` client."""
+    """Let an answer's body be mended as it is read, piece by piece; a hook of an ``httpx2`` client.
+
+    Who reads a body that is one message of more than ``MAX_MESSAGE_BYTES`` gets a TalkError; of events, which may go on
+    for ever, the SDK looks at each.
+    """
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind not in _MENDED_TYPES:
+    if kind not in (_JSON, _EVENTS):
         return
     source = httpx2.Response(
         response.status_code, headers=response.headers, stream=response.stream, request=response.request
     )
     for header in ("content-encoding", "content-length"):
         response.headers.pop(header, None)
-    response.stream = _Mended(source)
+    response.stream = _Mended(source, MAX_MESSAGE_BYTES if kind == _JSON else None)
 
 
 class _Mended(httpx2.AsyncByteStream):
-    """The decoded bytes of an answer, mended."""
+    """The decoded bytes of an answer, mended.
 
-    def __init__(self, source: httpx2.Response) -> None:
+    Args:
+        most: bytes, before they are mended.
+    """
+
+    def __init__(self, source: httpx2.Response, most: int | None) -> None:
         self._source = source
+        self._most = most
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        held = b""
+        held, read = b"", 0
         async for piece in self._source.aiter_bytes():
+            read += len(piece)
+            if self._most is not None and read > self._most:
+                raise TalkError(f"it wrote a message of more than {self._most // 1_000_000} MB")
             text = held + piece
             unfinished = _UNFINISHED.search(text)
             settled = len(text) if unfinished is None else unfinished.start(1)

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.tools.mcp.failures import TalkError
 from zeus_plugins.tools.mcp.reading import messages
+from zeus_plugins.tools.mcp.sdk import MAX_MESSAGE_BYTES
 
 if TYPE_CHECKING:
     from mcp.client.stdio import StdioServerParameters
 
-MAX_MESSAGE_BYTES: Final = 64_000_000
-"""Of one message, over whatever way it comes."""
 _MAX_NOISE: Final = 100_000
 """Lines in a row that are no message; a server that logs to its output has fewer between two answers."""
 _LEAVE_SECONDS: Final = 2.0

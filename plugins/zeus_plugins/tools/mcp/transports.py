@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_plugins.tools.mcp.sdk import MAX_MESSAGE_BYTES
 from zeus_plugins.tools.mcp.stderr import ErrorLog, error_log
 
 if TYPE_CHECKING:
@@ -88,7 +89,6 @@ async def address(server: Server, auth: httpx2.Auth | None) -> AsyncIterator[Any
     import httpx2
 
     from zeus_plugins.tools.mcp.mending import mend
-    from zeus_plugins.tools.mcp.pipes import MAX_MESSAGE_BYTES
     from zeus_plugins.tools.mcp.reading import read_again
 
     spec = server.spec

@@ -249,6 +249,24 @@ async def test_an_answer_of_some_megabytes_is_read_whole(tmp_path: Path, way: st
             assert results(await play(running, "go")) == [f"noted {text}"]
 
 
+@pytest.mark.parametrize("way", ["events", "JSON"])
+async def test_a_server_that_floods_is_left_and_connected_to_again(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("mending", "transports"):
+        monkeypatch.setattr(f"zeus_plugins.tools.mcp.{module}.MAX_MESSAGE_BYTES", 1_000_000)
+    async with serving(**WAYS[way]) as served:
+        model = script(
+            calling(call("far__note", "1", text="0" * 1_000_000)),
+            calling(call("far__add", "2", left=2, right=3)),
+            "done",
+        )
+        async with agent(tmp_path, model, {"url": served.url}) as running:
+            flooded, added = results(await play(running, "go"))
+    assert "Whether the call took effect is unknown" in flooded
+    assert added == "5"
+
+
 async def test_a_server_that_was_started_anew_is_connected_to_again(tmp_path: Path) -> None:
     async with serving() as served:
         port = int(served.url.split(":")[2].split("/")[0])
