@@ -116,7 +116,6 @@ if TYPE_CHECKING:
     from zeus_runtime.models.messages import well_formed as well_formed
     from zeus_runtime.models.pictures import MAX_PICTURE_BYTES as MAX_PICTURE_BYTES
     from zeus_runtime.models.pictures import Picture as Picture
-    from zeus_runtime.models.pictures import PictureSight as PictureSight
     from zeus_runtime.models.pictures import keep_picture as keep_picture
     from zeus_runtime.models.pictures import most_picture_bytes as most_picture_bytes
     from zeus_runtime.models.pictures import picture_of as picture_of
@@ -124,6 +123,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.profiles import ModelProfile as ModelProfile
     from zeus_runtime.models.profiles import cost_usd as cost_usd
     from zeus_runtime.models.recorder import Recorder as Recorder
+    from zeus_runtime.models.sight import PictureSight as PictureSight
     from zeus_runtime.plugins.component import Component as Component
     from zeus_runtime.plugins.hookspecs import hookimpl as hookimpl
     from zeus_runtime.prompt.sections import Section as Section
@@ -273,7 +273,7 @@ _ROOMS = {
     "Pattern": "config.annotations",
     "PendingApproval": "tools.approval",
     "Picture": "models.pictures",
-    "PictureSight": "models.pictures",
+    "PictureSight": "models.sight",
     "Pin": "context.edits",
     "Program": "tools.sandbox",
     "Ranked": "memory.retrieval.ranking",

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tests.acceptance.settings import Scene, See
+from tests.acceptance.settings import Flip, Scene, See
 from tests.support.provider import Provider, Reply
 from zeus_runtime import ModelRequest
 from zeus_runtime.testing import ScriptedModel, calling
@@ -139,3 +139,96 @@ def _repository(scene: Scene) -> None:
         subprocess.run(["git", *who, *command], cwd=scene.folder, check=True, capture_output=True)
     scene.write("sub/b.txt", "changed")
     scene.write("sub/new.txt", "new")
+
+
+SUMMARIES = (
+    Flip(
+        "middleware:summarization.trigger",
+        {"messages": 5},
+        messages_sent,
+        [1, 3, 5, 7],
+        [1, 3, 3, 3],
+        {"middlewares": [{"summarization": {"keep": {"messages": 2}}}]},
+    ),
+    Flip(
+        "middleware:summarization.keep",
+        {"messages": 4},
+        messages_sent,
+        [1, 3, 3, 3],
+        [1, 3, 5, 5],
+        SUMMARIZED,
+    ),
+    Flip("middleware:summarization.model", {"flaky": {}}, summarizer, "model", "extract", SUMMARIZED),
+    Flip(
+        "middleware:summarization.trim_tokens_to_summarize",
+        100,
+        first_turn_is_summarized,
+        True,
+        False,
+        SUMMARIZED,
+    ),
+    Flip(
+        "middleware:summarization.max_trigger_tokens",
+        2_000,
+        messages_sent,
+        [1, 3, 5, 7],
+        [1, 2, 2, 2],
+        {"middlewares": [{"summarization": {}}]},
+    ),
+    Flip(
+        "middleware:summarization.reuse_cache",
+        False,
+        summary_is_asked_in_the_conversation,
+        True,
+        False,
+        CHEAP_TO_REREAD,
+    ),
+    Flip("middleware:summarization.max_summary_tokens", 100, summary_is_cut, False, True, SUMMARIZED),
+    Flip("middleware:summarization.prompt", "OTHER.md", summary_prompt, "the usual", "another", SUMMARIZED),
+    Flip(
+        "middleware:caching.places",
+        ["system"],
+        cache_marks,
+        {"tools": ["5m"], "system": ["5m"], "messages": ["5m"]},
+        {"tools": [], "system": ["5m"], "messages": []},
+        CACHED,
+        group="litellm",
+    ),
+    Flip(
+        "middleware:caching.lifetime",
+        "1h",
+        cache_marks,
+        {"tools": ["5m"], "system": ["5m"], "messages": ["5m"]},
+        {"tools": ["1h"], "system": ["1h"], "messages": ["1h"]},
+        CACHED,
+        group="litellm",
+    ),
+    Flip(
+        "middleware:caching.minimum_tokens",
+        90_000,
+        cache_marks,
+        {"tools": ["5m"], "system": ["5m"], "messages": ["5m"]},
+        {"tools": [], "system": [], "messages": []},
+        CACHED,
+        group="litellm",
+    ),
+    Flip(
+        "middleware:local_context.max_tokens", 20, workspace_section(find="(cut here)"), False, True, LOOKED
+    ),
+    Flip("middleware:local_context.depth", 1, workspace_section(find="    deep/"), True, False, LOOKED),
+    Flip("middleware:local_context.entries", 1, workspace_section(find="... 2 more"), False, True, LOOKED),
+    Flip("middleware:local_context.ignore", ["de*"], workspace_section(find="deep/"), True, False, LOOKED),
+    Flip(
+        "middleware:local_context.git", False, workspace_section(find="Git branch: main"), True, False, LOOKED
+    ),
+    Flip("middleware:local_context.commits", 1, workspace_section(find=" First"), True, False, LOOKED),
+    Flip("middleware:local_context.changes", 1, workspace_section(find="/sub/new.txt"), True, False, LOOKED),
+    Flip(
+        "middleware:local_context.timeout_seconds",
+        0,
+        workspace_section(lines=1),
+        ["Git branch: main"],
+        None,
+        LOOKED,
+    ),
+)

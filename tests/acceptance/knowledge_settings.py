@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.acceptance.settings import Flip, Scene, See
 from tests.support.knowledge import knowledge
 from zeus_runtime.memory.items import Caller
+from zeus_runtime.testing import calling
 
 GIVEN = {"tools": ["knowledge"], "knowledge": ["handbook"]}
 
@@ -27,8 +28,6 @@ def passages(top_k: int | None = None) -> See:
     """How many passages a search gives."""
 
     async def see(scene: Scene) -> int:
-        from tests.acceptance.test_no_inert_setting import calling
-
         await _fill(scene)
         asked = {"query": "bread", **({} if top_k is None else {"top_k": top_k})}
         played = await scene.play(calling(("search_knowledge_base", asked)), "done")
@@ -39,8 +38,6 @@ def passages(top_k: int | None = None) -> See:
 
 async def pages(scene: Scene) -> bool:
     """Whether a document of 700 characters comes by pages."""
-    from tests.acceptance.test_no_inert_setting import calling
-
     scene.write("long.txt", "x" * 700)
     played = await scene.play(calling(("parse_resource_file", {"path": "/long.txt"})), "done")
     return "page 1 of 2" in played.results[0]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from tests.acceptance.settings import Scene
+from tests.acceptance.settings import Flip, Scene
 from zeus_runtime import Agent, MemoryService
 from zeus_runtime.testing import ScriptedModel, calling
 
@@ -98,3 +98,46 @@ async def profiled(scene: Scene) -> list[str]:
         await agent.run("Hello")
         await agent.run("Hello again")
     return re.findall(r"^- (\w+):", model.requests[1].system, re.MULTILINE)
+
+
+REMEMBERED = (
+    Flip(
+        "tool:memory.asked_per_message",
+        1,
+        saved_as,
+        [("user", 1.0), ("user", 1.0)],
+        [("user", 1.0), ("ai", 0.8)],
+        SAVING,
+    ),
+    Flip("tool:memory.confidence", 0.9, confidence_of_own_accord, 0.8, 0.9, SAVING),
+    Flip("tool:memory.max_results", 2, searched, 6, 2, SAVING),
+    Flip("tool:memory.max_characters", 400, searched, 6, 2, SAVING),
+    Flip("middleware:memory.top_k", 2, prompted, 5, 2, SHOWN),
+    Flip("middleware:memory.max_characters", 400, prompted, 5, 2, SHOWN),
+    Flip("middleware:memory.min_score", 1.0, prompted, 5, 0, SHOWN),
+    Flip("middleware:memory.profile", False, profiled, ["username", "expertise_areas"], [], SHOWN),
+    Flip(
+        "middleware:memory.max_profile_characters",
+        200,
+        profiled,
+        ["username", "expertise_areas"],
+        ["username"],
+        SHOWN,
+    ),
+    Flip(
+        "middleware:memory.profile_after",
+        1,
+        profiled,
+        ["username", "expertise_areas"],
+        ["username", "profession", "expertise_areas"],
+        SHOWN,
+    ),
+    Flip(
+        "middleware:memory.profile_model",
+        {"drawing": {}},
+        profiled,
+        ["username", "profession", "expertise_areas"],
+        ["username", "background", "profession", "expertise_areas"],
+        DRAWN,
+    ),
+)

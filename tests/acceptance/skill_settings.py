@@ -6,6 +6,7 @@ import re
 
 from tests.acceptance.settings import Flip, Scene
 from tests.support.skills import write_skill
+from zeus_runtime.testing import calling
 
 GIVEN = {"middlewares": [{"skills": {}}], "homes": ["home"]}
 LOADING = ("load_skill", {"name": "tables"})
@@ -33,8 +34,6 @@ async def described(scene: Scene) -> bool:
 
 async def pages(scene: Scene) -> bool:
     """Whether a skill of 900 lines comes by pages."""
-    from tests.acceptance.test_no_inert_setting import calling
-
     _skills(scene)
     played = await scene.play(calling(LOADING), "done")
     return "Page 1 of" in played.results[0]
@@ -42,8 +41,6 @@ async def pages(scene: Scene) -> bool:
 
 async def pinned(scene: Scene) -> bool:
     """Whether a loaded skill is pinned without a word of a limit."""
-    from tests.acceptance.test_no_inert_setting import calling
-
     _skills(scene)
     played = await scene.play(calling(LOADING), "done")
     return not any(each.type == "notice" and "max_pinned_tokens" in each.message for each in played.events)

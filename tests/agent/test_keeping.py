@@ -23,7 +23,7 @@ from tests.support.agents import (
 )
 from tests.support.databases import SQLITE_URL, storage
 from zeus_runtime import Agent, ModelRequest
-from zeus_runtime.agent.keeping import DAY_MS, due
+from zeus_runtime.agent.pruning import DAY_MS, due
 from zeus_runtime.config.model import Retention
 from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.events import RunCompleted, RunFailed

@@ -307,6 +307,24 @@ async def test_a_picture_is_made_as_small_as_its_provider_wants(
     assert notices(events) == []
 
 
+async def test_a_smaller_picture_is_made_once_for_all_runs_and_goes_with_the_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "large.png").write_bytes(png(3_000, 1_500))
+    with Provider(Reply("a line"), Reply("again")) as provider:
+        async with opened(tmp_path, provider, "anthropic") as agent:
+            events = await events_of(agent.stream("see", attachments=["large.png"]))
+        session = events[-1].session  # type: ignore[union-attr]
+        monkeypatch.setattr("zeus_runtime.models.scaling.can_scale", lambda: False)
+        async with opened(tmp_path, provider, "anthropic") as agent:
+            await events_of(agent.stream("and now?", session=session))
+            first, second = (seen(each.body["messages"]) for each in provider.requests)
+            assert imagesize.get(io.BytesIO(first[0])) == (1_568, 784)
+            assert first == second
+            await agent.delete_session(session)
+    assert list((tmp_path / ".zeus" / "attached_files").iterdir()) == []
+
+
 async def test_a_large_picture_that_is_damaged_is_named_in_its_place(tmp_path: Path) -> None:
     (tmp_path / "large.png").write_bytes(png(9_000, 90)[:60])
     with Provider(Reply("a line")) as provider:

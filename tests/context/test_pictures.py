@@ -33,6 +33,10 @@ def tokens(model: str, width: int, height: int) -> int:
         ("openai/gpt-4.1-mini", 1024, 1024, 1659),
         ("gemini/gemini-2.5-pro", 300, 384, 258),
         ("gemini/gemini-2.5-pro", 960, 540, 6 * 258),
+        # What is sent smaller: 8,000 pixels on a side, 1,568 to Anthropic.
+        ("gemini/gemini-2.5-pro", 9_000, 6_000, 11 * 7 * 258),
+        ("openai/gpt-4.1-mini", 9_000, 100, round(1.62 * 250 * 3)),
+        ("anthropic/claude-sonnet-4-5", 8_000, 1_000, 410),
     ],
 )
 def test_a_picture_takes_what_the_providers_manual_says(

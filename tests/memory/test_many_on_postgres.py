@@ -164,7 +164,8 @@ async def test_the_answer_is_brute_force_s_whoever_compares_also_while_memories_
                 old = choose.choice([each for each in now.values() if may(ANN, "edit", each)])
                 now[old.id] = await other.update_memory(old.id, content=f"{query} changed{number}")
     assert len(wide := widest(kept)) > 2_048
-    assert wide._headed == len(wide)
+    assert wide._first is not None
+    assert len(wide._first) == len(wide)
     left = {item.id for item in await other.list_memories()}
     assert left == {item.id for item in now.values() if may(ANN, "read", item)}
     for memory in (kept, asked, other):

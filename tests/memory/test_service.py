@@ -627,6 +627,17 @@ async def test_another_model_is_never_compared_and_reindexing_goes_on_where_it_s
     await memory.aclose()
 
 
+async def test_where_only_vectors_count_it_is_said_why_there_is_none(tmp_path: Path) -> None:
+    memory = service(tmp_path)
+    with pytest.raises(EmbeddingUnavailableError, match="hashing knows nothing of this query"):
+        await memory.search_memories("?!", mode="vector")
+    await memory.aclose()
+    memory = service(tmp_path, words_only=True)
+    with pytest.raises(EmbeddingUnavailableError, match="there is no embedding model"):
+        await memory.search_memories("piano", mode="vector")
+    await memory.aclose()
+
+
 async def test_an_item_that_changes_is_found_by_its_new_text_alone(tmp_path: Path) -> None:
     memory = service(tmp_path)
     item = (await memory.add_explicit_memory("The user plays the piano")).item

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from base64 import b64decode
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -20,14 +22,14 @@ from zeus_runtime.models.content import text_of, whole_text
 from zeus_runtime.models.messages import from_payload, to_payload
 from zeus_runtime.models.pictures import (
     Picture,
-    PictureSight,
+    fit_for,
     kept_with,
     picture_of,
     pictures_of,
     too_large,
-    with_pictures,
 )
 from zeus_runtime.models.profiles import ModelProfile
+from zeus_runtime.models.sight import PictureSight, with_pictures
 
 MAP = Picture("/attached_files/0123/map.png", "image/png", 640, 480, 1234, "map.png")
 GIF = b"GIF89a" + (300).to_bytes(2, "little") + (200).to_bytes(2, "little") + b"\0" * 20
@@ -185,6 +187,78 @@ async def test_a_picture_that_cannot_be_made_smaller_is_tried_once() -> None:
     for _step in range(3):
         assert "gone or damaged" in parts(await sight.request(SEE))[-1]["text"]
     assert read == [LARGE.path]
+
+
+KEPT = "/attached_files/0123456789abcdef/large.png"
+CLAUDE = ModelProfile("claude-sonnet-4-5", "anthropic", vision=True)
+
+
+def sees(count: int) -> ModelRequest:
+    """A request with so many large pictures, each kept under a name of its own."""
+    pictures = [replace(LARGE, path=f"/attached_files/{number:016x}/large.png") for number in range(count)]
+    return ModelRequest("", [HumanMessage("see", additional_kwargs=kept_with(pictures))])
+
+
+async def test_a_smaller_picture_is_made_once_however_many_there_are_and_in_later_runs_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("zeus_runtime.models.sight._KEPT_CHARACTERS", 1)
+    files = {each.path: png(3_000, 1_000) for each in pictures_of(sees(3).messages[0])}
+    originals = set(files)
+    read: list[str] = []
+
+    def reading(path: str) -> bytes:
+        read.append(path)
+        if path not in files:
+            raise FileNotFoundError(path)
+        return files[path]
+
+    sent = []
+    for _run in range(2):
+        sight = PictureSight(CLAUDE, reading, files.__setitem__)
+        sent += [parts(await sight.request(sees(3))) for _step in range(2)]
+    assert sent[0] == sent[1] == sent[2] == sent[3]
+    assert sorted(path for path in read if path in originals) == sorted(originals), "each was read once"
+    made = [picture_of(data, path) for path, data in files.items() if path not in originals]
+    assert [(each.width, each.height) for each in made if each] == [(1_568, 523)] * 3
+
+
+async def test_a_smaller_picture_that_cannot_be_kept_is_sent_and_told_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def full(path: str, data: bytes) -> None:
+        raise OSError("no space left")
+
+    data = png(9_000, 3_000)
+
+    def reading(path: str) -> bytes:
+        if path != KEPT:
+            raise FileNotFoundError(path)
+        return data
+
+    request = ModelRequest(
+        "", [HumanMessage("see", additional_kwargs=kept_with([replace(LARGE, path=KEPT)]))]
+    )
+    sight = PictureSight(SEEING, reading, full)
+    assert parts(await sight.request(request))[-1]["type"] == "image_url"
+    assert "no space left" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("profile", "width", "height"),
+    [(SEEING, 9_000, 3_000), (SEEING, 300, 200), (CLAUDE, 3_001, 1_000), (CLAUDE, 1_999, 1_000)],
+)
+async def test_the_size_that_is_counted_is_the_size_that_is_sent(
+    profile: ModelProfile, width: int, height: int
+) -> None:
+    data = png(width, height)
+    picture = picture_of(data, "/x.png")
+    assert picture is not None
+    request = ModelRequest("", [HumanMessage("see", additional_kwargs=kept_with([picture]))])
+    url = parts(await PictureSight(profile, lambda _path: data).request(request))[-1]["image_url"]["url"]
+    sent = picture_of(b64decode(url.partition(",")[2]), "/x.png")
+    assert sent is not None
+    assert fit_for(profile).size(picture) == (sent.width, sent.height)
 
 
 async def test_a_request_that_is_given_up_waits_for_no_picture_and_says_nothing_of_it(

@@ -149,6 +149,7 @@ class Served:
         headers: those of the last request.
         stop: ends it.
         token_status: what its token endpoint answers instead of tokens.
+        said_otherwise: bytes that its answers have, and what it sends in their place, of the same length.
     """
 
     url: str
@@ -156,13 +157,19 @@ class Served:
     server: uvicorn.Server
     headers: dict[str, str] = field(default_factory=dict)
     token_status: int | None = None
+    said_otherwise: dict[bytes, bytes] = field(default_factory=dict)
 
 
 @asynccontextmanager
 async def serving(
-    authority: Authority | None = None, *, port: int = 0, sse: bool = False
+    authority: Authority | None = None, *, port: int = 0, sse: bool = False, json_response: bool = False
 ) -> AsyncIterator[Served]:
-    """A server with the tools ``add`` (reads), ``note`` (writes) and ``more`` (gives itself another tool)."""
+    """A server with the tools ``add`` (reads), ``note`` (writes) and ``more`` (gives itself another tool).
+
+    Args:
+        sse: speak the older SSE.
+        json_response: answer a call with JSON alone instead of a stream of events.
+    """
     import asyncio
     import socket
 
@@ -193,8 +200,9 @@ async def serving(
         return left + right
 
     @app.tool()
-    def note(text: str) -> str:
-        """Note a text."""
+    async def note(text: str, ctx: Context[Any, Any]) -> str:
+        """Note a text, and tell of progress: so the answer is a stream of events unless it may be none."""
+        await ctx.report_progress(1, 1)
         return f"noted {text}"
 
     @app.tool()
@@ -204,7 +212,7 @@ async def serving(
         await ctx.notify_tools_changed()
         return "more"
 
-    asgi: Any = app.sse_app() if sse else app.streamable_http_app()
+    asgi: Any = app.sse_app() if sse else app.streamable_http_app(json_response=json_response)
     served: Served
 
     async def remembering(scope: Any, receive: Any, send: Any) -> None:
@@ -214,7 +222,14 @@ async def serving(
                 await send({"type": "http.response.start", "status": served.token_status})
                 await send({"type": "http.response.body", "body": b"{}"})
                 return
-        await asgi(scope, receive, send)
+
+        async def saying(event: Any) -> None:
+            for word, instead in served.said_otherwise.items():
+                if "body" in event:
+                    event["body"] = event["body"].replace(word, instead)
+            await send(event)
+
+        await asgi(scope, receive, saying)
 
     server = uvicorn.Server(
         uvicorn.Config(remembering, log_level="error", lifespan="on", timeout_graceful_shutdown=1)

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from zeus_runtime.agent.checked import check
-from zeus_runtime.agent.keeping import Pruned
 from zeus_runtime.agent.live import Live
 from zeus_runtime.agent.outcome import RunResult, result_of
 from zeus_runtime.agent.outfitting import fresh_outfit
 from zeus_runtime.agent.plan import Plan, make_plan
+from zeus_runtime.agent.pruning import Pruned, Pruning
 from zeus_runtime.agent.runner import Runner
 from zeus_runtime.agent.session import Compaction, new_session_id
 from zeus_runtime.agent.stored_thread import history_of
@@ -267,7 +267,7 @@ class Agent:
         config = self._plan.config
         agent = None if every_agent else config.name
         keeper = await self._runner.keeper()
-        return await keeper.prune(retention or config.retention, agent=agent, dry_run=dry_run)
+        return await Pruning(keeper, retention or config.retention, agent, dry_run).run()
 
     async def delete_session(self, session: str) -> None:
         """Remove a session with all its messages and checkpoints, archived or not.

@@ -13,6 +13,7 @@ from zeus_runtime.context.archive import HISTORY_ROUTE, RESULTS_ROUTE, Archive, 
 from zeus_runtime.errors import RunError
 from zeus_runtime.tools import WorkspaceError
 from zeus_runtime.tools.attached import ROUTE as ATTACHED_ROUTE
+from zeus_runtime.tools.attached import forget
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -54,7 +55,9 @@ def remove_files(files: WorkspaceFiles, paths: Iterable[str]) -> None:
     for path in paths:
         assert path.startswith((RESULTS_ROUTE, HISTORY_ROUTE, ATTACHED_ROUTE)), "files_of gives no others"
         try:
-            # What was brought along has a folder of its own, named after its bytes.
-            files.remove(path, with_folder=path.startswith(ATTACHED_ROUTE))
+            if path.startswith(ATTACHED_ROUTE):
+                forget(path, files)
+            else:
+                files.remove(path)
         except (OSError, WorkspaceError) as error:
             _log.warning("the file %s of a session stays: %s", path, error)

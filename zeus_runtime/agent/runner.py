@@ -13,6 +13,7 @@ from zeus_runtime.agent.delegating import Delegating, Ground
 from zeus_runtime.agent.keeping import Keeper
 from zeus_runtime.agent.live import HeldOpen, Live
 from zeus_runtime.agent.outfitting import fresh_outfit
+from zeus_runtime.agent.pruning import prune_daily
 from zeus_runtime.agent.redaction import redacted
 from zeus_runtime.agent.references import Reference, brought_along, pictures_left_out
 from zeus_runtime.agent.running import Running
@@ -130,7 +131,8 @@ class Runner:
         config = self._plan.config
 
         async def upkeep() -> None:
-            await self._keeper_of(live).keep(config.retention, agent=config.name, spare=thread.session)
+            keeper = self._keeper_of(live)
+            await prune_daily(keeper, config.retention, agent=config.name, spare=thread.session)
 
         return Session(
             thread, log=live.log, database=live.database, saver=live.saver, graph=live.graph, upkeep=upkeep

@@ -10,15 +10,13 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from zeus_runtime.errors import UsageError
-from zeus_runtime.memory.admission.gate import Decision, Passed, Rejected, validate
+from zeus_runtime.memory.admission.gate import Decision, Passed, Rejected
 from zeus_runtime.memory.caller_embeddings import CallerEmbeddings
-from zeus_runtime.memory.drafts import Draft, draft_of, is_active
+from zeus_runtime.memory.drafts import Draft
 from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError
 from zeus_runtime.memory.items import (
-    VISIBILITIES,
     Caller,
     Embedding,
     HiddenMemory,
@@ -30,20 +28,18 @@ from zeus_runtime.memory.items import (
     Status,
     Visibility,
 )
-from zeus_runtime.memory.opened import MemorySource, Opened, embedded_query, embedded_texts
+from zeus_runtime.memory.opened import MemorySource, Opened, embedded_query
 from zeus_runtime.memory.outcomes import (
     Imported,
     MemoryStats,
-    Outcome,
     RateLimit,
     Saved,
     known,
-    rejected,
-    saved,
     unknown,
 )
 from zeus_runtime.memory.profile.profiles import Profiles
 from zeus_runtime.memory.retrieval.ranking import PromptMemories, Ranked, format_memories_for_prompt
+from zeus_runtime.memory.writing import Writing
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.records import Change
@@ -88,6 +84,10 @@ class MemoryService:
     def embeddings(self) -> CallerEmbeddings:
         """The model of the caller's user, and what is still to be embedded."""
         return CallerEmbeddings(self._shared, self._caller)
+
+    @property
+    def _writing(self) -> Writing:
+        return Writing(self._shared, self._caller)
 
     def for_caller(self, caller: Caller) -> MemoryService:
         """The same memory on behalf of ``caller``."""
@@ -142,7 +142,7 @@ class MemoryService:
             valid_from,
             valid_until,
         )
-        return await self._save(draft, explicit=True)
+        return await self._writing.save(draft, explicit=True)
 
     async def add_extracted_memory(
         self,
@@ -160,67 +160,7 @@ class MemoryService:
         draft = Draft(
             content, memory_type, scope, confidence, source, source_id, visibility, subject, None, None
         )
-        return await self._save(draft, explicit=False)
-
-    async def _save(self, draft: Draft, *, explicit: bool) -> Saved:
-        passed = self._validated(draft)
-        if isinstance(passed, Rejected):
-            return rejected(passed)
-        operations = await self._shared.operations()
-        embedded = await self._quickly(passed)
-        item = self._item(draft, passed, operations.database.time())
-        written = await operations.add(self._caller, passed, item, embedded, explicit=explicit)
-        if written.item is not None and written.item.embedding is None and passed.trust != "quarantined":
-            self._shared.backfill_soon(self._caller)
-        return saved(written.decision, written.item)
-
-    async def _quickly(self, passed: Passed) -> Embedded | None:
-        """The vector of a text that is about to be written, if the write can wait for it and it may have one."""
-        embedder = await self._shared.embedder(self._caller.user_id)
-        if embedder is None or not embedder.quick or passed.trust == "quarantined":
-            return None
-        (found,) = await embedded_texts(embedder, [passed.content], "memory")
-        return found
-
-    def _validated(self, draft: Draft) -> Passed | Rejected:
-        passed = validate(
-            draft.content,
-            memory_type=draft.memory_type,
-            scope=draft.scope,
-            confidence=draft.confidence,
-            source=draft.source,
-            caller=self._caller,
-            settings=self.settings,
-            subject=draft.subject,
-        )
-        rule = passed.rule
-        if rule is not None:
-            what = "refused" if isinstance(passed, Rejected) else "quarantined"
-            _log.warning("a memory was %s by the rule %r", what, rule)
-        return passed
-
-    def _item(self, draft: Draft, passed: Passed, now: datetime) -> MemoryItem:
-        scope = cast(Scope, draft.scope)
-        scope_id = self._caller.scope_id(scope)
-        assert scope_id is not None, "validated"
-        return MemoryItem(
-            id=self._shared.source.new_id(),
-            content=passed.content,
-            memory_type=cast(MemoryType, draft.memory_type),
-            scope=scope,
-            scope_id=scope_id,
-            created_by=self._caller.user_id,
-            source=draft.source,
-            source_id=draft.source_id,
-            confidence=float(draft.confidence),
-            visibility=draft.visibility,
-            subject=passed.subject,
-            valid_from=draft.valid_from,
-            valid_until=draft.valid_until,
-            trust=passed.trust,
-            created_at=now,
-            updated_at=now,
-        )
+        return await self._writing.save(draft, explicit=False)
 
     async def validate_memory(
         self,
@@ -232,18 +172,13 @@ class MemoryService:
         source: Source = "user",
     ) -> Passed | Rejected:
         """Whether a text may be kept at all, whatever is kept already."""
-        return self._validated(Draft(content, memory_type, scope, confidence, source))
+        return self._writing.validated(Draft(content, memory_type, scope, confidence, source))
 
     async def check_duplicate(
         self, content: str, *, memory_type: str = "fact", scope: str = "user", source: Source = "user"
     ) -> Decision:
         """What saving a text would come to beside what is kept: nothing is written."""
-        passed = self._validated(Draft(content, memory_type, scope, 1.0, source))
-        if isinstance(passed, Rejected):
-            return passed
-        operations = await self._shared.operations()
-        embedded = await self._quickly(passed)
-        return await operations.decide(self._caller, passed, cast(Scope, scope), embedded)
+        return await self._writing.decided(Draft(content, memory_type, scope, 1.0, source))
 
     async def check_rate_limit(self) -> RateLimit:
         """How many memories the agent may still save of its own accord in this session."""
@@ -273,31 +208,41 @@ class MemoryService:
         Raises:
             EmbeddingUnavailableError: in mode ``vector``, there is no embedding model or it does not answer.
         """
+        operations = await self._shared.operations()
+        asked = _normalised(query)
+        top_k = self.settings.top_k if k is None else k
+        if not asked or top_k <= 0:
+            return []
+        embedded, measure = await self._compared_by(asked, mode)
+        found = await operations.search(
+            self._caller, asked, embedded, measure, top_k=top_k, memory_type=memory_type, scope=scope
+        )
+        self._shared.note_used([each.item.id for each in found])
+        return found
+
+    async def _compared_by(self, query: str, mode: SearchMode) -> tuple[Embedded | None, Measure]:
+        """The query's vector, if there is one, and how memories are compared with it."""
         from zeus_runtime.memory.retrieval.search import BareCosine
 
-        operations = await self._shared.operations()
-        text = _query(query)
-        top_k = self.settings.top_k if k is None else k
-        if not text or top_k <= 0:
-            return []
         embedder = await self._shared.embedder(self._caller.user_id)
         try:
-            embedded = None if embedder is None else await embedded_query(embedder, text)
+            embedded = None if embedder is None else await embedded_query(embedder, query)
         except EmbeddingUnavailableError as error:
             if mode == "vector":
                 raise
             _log.warning("memories are searched by words alone: %s", error.message)
             embedded = None
-        if mode == "vector" and embedded is None:
+        if mode == "fused":
+            return embedded, _fused(embedder, query)
+        if embedder is None:
             raise EmbeddingUnavailableError(
                 "there is no embedding model", remedy="Name one under memory.embeddings, or search by words."
             )
-        measure: Measure = BareCosine() if mode == "vector" else _fused(embedder, text)
-        found = await operations.search(
-            self._caller, text, embedded, measure, top_k=top_k, memory_type=memory_type, scope=scope
-        )
-        self._shared.note_used([each.item.id for each in found])
-        return found
+        if embedded is None:
+            raise EmbeddingUnavailableError(
+                f"the embedding model {embedder.model} knows nothing of this query", remedy="Search by words."
+            )
+        return embedded, BareCosine()
 
     def format_memories_for_prompt(
         self,
@@ -445,35 +390,7 @@ class MemoryService:
             UnknownMemoryError: there is none that the caller may edit.
             UsageError: a change that cannot be made.
         """
-        operations = await self._shared.operations()
-        item = known(await operations.find(self._caller, memory_id, "edit"), memory_id)
-        if fixed := changes.keys() - _CHANGEABLE:
-            raise UsageError(f"a memory's {', '.join(sorted(fixed))} cannot be changed")
-        _refuse_wrong(changes, item)
-        wanted = dict(changes)
-        passed = validate(
-            item.content if content is None else content,
-            memory_type=wanted.get("memory_type", item.memory_type),
-            scope=item.scope,
-            confidence=wanted.get("confidence", item.confidence),
-            source=item.source,
-            caller=self._caller,
-            settings=replace(self.settings, min_confidence=0.0),
-            subject=wanted.get("subject", item.subject),
-        )
-        if isinstance(passed, Rejected):
-            raise UsageError(passed.message)
-        if content is not None:
-            wanted["content"] = passed.content
-        if "subject" in wanted:
-            wanted["subject"] = passed.subject
-        if content is not None or "subject" in wanted:
-            wanted["trust"] = passed.trust
-        embedded = await self._quickly(passed)
-        changed = known(await operations.change(self._caller, memory_id, wanted, embedded), memory_id)
-        if changed.embedding is None:
-            self._shared.backfill_soon(self._caller)
-        return changed
+        return await self._writing.change(memory_id, content, changes)
 
     async def delete_memory(self, memory_id: str) -> None:
         """Remove a memory and what it had superseded: rows, vectors, words, the texts of their histories.
@@ -517,22 +434,7 @@ class MemoryService:
         Raises:
             UsageError: an entry that is no memory; says which, and nothing was saved.
         """
-        outcomes: dict[Outcome, int] = dict.fromkeys(("stored", "duplicate", "superseded", "rejected"), 0)
-        refused: list[tuple[int, Saved]] = []
-        numbered = list(enumerate(entries, 1))
-        drafts = [
-            (number, draft_of(entry, f"entry {number}"))
-            for number, entry in numbered
-            if is_active(entry, f"entry {number}")
-        ]
-        for done, (number, draft) in enumerate(drafts, 1):
-            saved_as = await self._save(draft, explicit=True)
-            outcomes[saved_as.outcome] += 1
-            if saved_as.code is not None:
-                refused.append((number, saved_as))
-            if progress is not None:
-                progress(done, len(drafts))
-        return Imported(outcomes, tuple(refused), len(numbered) - len(drafts))
+        return await self._writing.import_entries(entries, progress)
 
     async def check(self) -> None:
         """That rows, words and vectors agree.
@@ -553,16 +455,7 @@ def _fused(embedder: Embedder | None, query: str) -> Measure:
     return Fused(fusion(embedder.calibration, embedder.coverage(query)))
 
 
-def _query(query: str) -> str:
+def _normalised(query: str) -> str:
     from zeus_runtime.memory.normalise import normalise
 
     return normalise(query)
-
-
-def _refuse_wrong(changes: Mapping[str, Any], item: MemoryItem) -> None:
-    if item.status == "superseded":
-        raise UsageError(f"{item.id} was superseded by {item.superseded_by}", remedy="Change that one.")
-    if changes.get("status", "active") not in ("active", "archived"):
-        raise UsageError("a memory's status can be set to active or archived")
-    if changes.get("visibility", "members") not in VISIBILITIES:
-        raise UsageError(f"the visibilities are {', '.join(VISIBILITIES)}")

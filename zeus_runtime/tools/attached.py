@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 ROUTE: Final = "/attached_files/"
 """Where they are kept; the agent's own folder of this name would be hidden by it."""
 
+_MADE: Final = ".made-"
+_KEPT: Final = re.compile(rf"({ROUTE}[0-9a-f]{{16}}/)[^/]+\Z")
+
 
 def keep(data: bytes, name: str, files: WorkspaceFiles) -> str:
     """Keep ``data`` and give its path; what is there already stays as it is.
@@ -33,3 +36,26 @@ def keep(data: bytes, name: str, files: WorkspaceFiles) -> str:
     if not same:
         files.write(path, data)
     return path
+
+
+def beside(path: str, name: str) -> str | None:
+    """A path for what is made of a kept file's bytes, which goes with the file; None for one that is not ``keep``'s."""
+    kept = _KEPT.match(path)
+    return None if kept is None else f"{kept[1]}{_MADE}{name}"
+
+
+def forget(path: str, files: WorkspaceFiles) -> None:
+    """Remove a kept file, and what was made of its bytes if no other name has them; one that is gone is no error.
+
+    Raises:
+        WorkspaceError, OSError: it cannot be removed.
+    """
+    files.remove(path, with_folder=True)
+    kept = _KEPT.match(path)
+    try:
+        left = files.entries(kept[1]) if kept else []
+    except WorkspaceError:
+        return
+    if all(each.name.startswith(_MADE) for each in left):
+        for each in left:
+            files.remove(each.path, with_folder=True)

@@ -127,7 +127,7 @@ def test_what_is_held_in_memory_follows_every_change(
     connection: Connection, monkeypatch: pytest.MonkeyPatch, small: int, words_kept: int
 ) -> None:
     monkeypatch.setattr("zeus_runtime.memory.retrieval.shelf._SMALL", small)
-    monkeypatch.setattr("zeus_runtime.memory.retrieval.shelf._WORDS_KEPT", words_kept)
+    monkeypatch.setattr("zeus_runtime.memory.retrieval.entries._WORDS_KEPT", words_kept)
     choose = random.Random(5)
     lexicon, late = Lexicon(), Lexicon()
     items: dict[int, MemoryItem] = {}

@@ -15,7 +15,8 @@ from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.agent.keeping import Keeper, Pruned
+    from zeus_runtime.agent.keeping import Keeper
+    from zeus_runtime.agent.pruning import Pruned
     from zeus_runtime.cli.process import Process
     from zeus_runtime.config.model import Retention
 
@@ -110,14 +111,14 @@ def prune_sessions(
     """
     from dataclasses import asdict
 
+    from zeus_runtime.agent.pruning import Pruning
+
     checked, own = read_owner(process, which)
     retention = _wanted(checked.config.retention, older_than, keep, delete=delete)
     agent = None if every or not own else checked.config.name
 
     def prune(*, dry_run: bool) -> Pruned:
-        return _with_keeper(
-            process, checked, lambda keeper: keeper.prune(retention, agent=agent, dry_run=dry_run)
-        )
+        return _with_keeper(process, checked, lambda keeper: Pruning(keeper, retention, agent, dry_run).run())
 
     found = prune(dry_run=True)
     if (found.archived or found.deleted) and not dry_run:

@@ -1,18 +1,20 @@
-"""What a picture takes in tokens, by its size in pixels, as each provider's manual says."""
+"""What a picture takes in tokens, by the size in pixels that it is sent with, as each provider's manual says."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from math import ceil
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from zeus_runtime.context.tokens.framing import framing_for
+from zeus_runtime.models.pictures import fit_for
 
 if TYPE_CHECKING:
     from zeus_runtime.models.pictures import Picture
     from zeus_runtime.models.profiles import ModelProfile
 
+_Price: TypeAlias = Callable[[int, int], int]
 _PATCHED: Final = (
     (r"(gpt-4\.1|gpt-5)[^/]*-nano", 2.46),
     (r"(gpt-4\.1|gpt-5)[^/]*-mini", 1.62),
@@ -34,37 +36,42 @@ def picture_tokens(profile: ModelProfile) -> Callable[[Picture], int]:
     """
     if not profile.vision:
         return lambda _picture: 0
+    fit, price = fit_for(profile), _price(profile)
+    return lambda picture: price(*fit.size(picture))
+
+
+def _price(profile: ModelProfile) -> _Price:
+    """The tokens of a width and a height."""
     family = framing_for(profile).name.split()[0]
     name = profile.name.lower()
     if family == "claude":
         return _claude
     if family == "gemini":
-        return (lambda _picture: 1_120) if re.search(r"gemini-([3-9]|\d\d)", name) else _gemini
+        return (lambda _width, _height: 1_120) if re.search(r"gemini-([3-9]|\d\d)", name) else _gemini
     if family.rstrip(",") == "openai":
         return _openai(name)
-    return lambda picture: min(16_384, max(4, ceil(picture.width / 28) * ceil(picture.height / 28)))
+    return lambda width, height: min(16_384, max(4, ceil(width / 28) * ceil(height / 28)))
 
 
-def _claude(picture: Picture) -> int:
-    scale = min(1.0, 1_568 / max(picture.width, picture.height))
-    return max(1, min(1_600, ceil(picture.width * picture.height * scale * scale / 750)))
+def _claude(width: int, height: int) -> int:
+    scale = min(1.0, 1_568 / max(width, height))
+    return max(1, min(1_600, ceil(width * height * scale * scale / 750)))
 
 
-def _gemini(picture: Picture) -> int:
-    if max(picture.width, picture.height) <= 384:
+def _gemini(width: int, height: int) -> int:
+    if max(width, height) <= 384:
         return 258
-    unit = min(768, max(256, int(min(picture.width, picture.height) / 1.5)))
-    return 258 * ceil(picture.width / unit) * ceil(picture.height / unit)
+    unit = min(768, max(256, int(min(width, height) / 1.5)))
+    return 258 * ceil(width / unit) * ceil(height / unit)
 
 
-def _openai(name: str) -> Callable[[Picture], int]:
+def _openai(name: str) -> _Price:
     for pattern, price in _PATCHED:
         if re.search(pattern, name):
-            return lambda picture, price=price: ceil(price * _patches(picture.width, picture.height))  # type: ignore[misc]
+            return lambda width, height, price=price: ceil(price * _patches(width, height))  # type: ignore[misc]
     base, tile = next((base, tile) for pattern, base, tile in _TILED if re.search(pattern, name))
 
-    def tiled(picture: Picture) -> int:
-        width, height = float(picture.width), float(picture.height)
+    def tiled(width: int, height: int) -> int:
         scale = min(1.0, 2_048 / max(width, height))
         scale *= min(1.0, 768 / (min(width, height) * scale))
         return base + tile * ceil(width * scale / 512) * ceil(height * scale / 512)

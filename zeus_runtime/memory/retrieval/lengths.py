@@ -12,7 +12,7 @@ from zeus_runtime.memory.retrieval.fusion import K1, B
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from zeus_runtime.memory.retrieval.shelf import Entries
+    from zeus_runtime.memory.retrieval.entries import Entries
 
 _DENSE: Final = 3
 """A word that more than one text in so many has is kept by slot: to add up whole arrays takes a tenth for each."""

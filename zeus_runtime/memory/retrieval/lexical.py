@@ -17,7 +17,8 @@ from sqlalchemy import bindparam, select
 from zeus_runtime.memory.items import MemoryItem, MemoryType
 from zeus_runtime.memory.permissions import Reach
 from zeus_runtime.memory.retrieval.ranking import SCOPE_PRIORITY
-from zeus_runtime.memory.retrieval.shelf import TYPE_NUMBERS, Shelf, View
+from zeus_runtime.memory.retrieval.shelf import TYPE_NUMBERS, Shelf
+from zeus_runtime.memory.retrieval.view import View
 from zeus_runtime.store.memory_tables import PLACE
 from zeus_runtime.store.prepared import Prepared, server_driver
 

@@ -57,7 +57,10 @@ def _sight(options: Options, build: Build) -> PictureSight:
     profile = build.profile
     if profile.name != options.model and build.profile_of is not None:
         profile = build.profile_of(options.model)
-    return PictureSight(profile, lambda path: build.workspace.read(path, max_bytes=most_picture_bytes()))
+    files = build.workspace
+    return PictureSight(
+        profile, lambda path: files.read(path, max_bytes=most_picture_bytes()), write=files.write
+    )
 
 
 class LitellmModel:

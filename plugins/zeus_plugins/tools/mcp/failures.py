@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
 _LONGEST = 500
 _SESSION_LOST = ("Session terminated", "Session not found")
 """What a remote server that was started anew says of a session it does not know; it has no code of its own."""
+
+
+_SDK_UNREADABLE = ("Failed to parse JSON response: ", "Failed to parse SSE message: ")
+_NO_JSON = re.compile(r"Invalid JSON: ([^\[\n]+)")
 
 
 class UnauthorizedError(Exception):
@@ -56,6 +61,8 @@ def explained(error: BaseException) -> Failure:
         if isinstance(cause, ValidationError):
             return Failure(f"what it answered is not what the protocol says ({_misfit(cause)})")
         if isinstance(cause, MCPError):
+            if cause.message.startswith(_SDK_UNREADABLE):
+                return Failure(why_unreadable(cause.message))
             lost = cause.code == CONNECTION_CLOSED or cause.message in _SESSION_LOST
             return Failure(_short(cause.message), connection_lost=lost)
         if isinstance(cause, FileNotFoundError):
@@ -70,6 +77,13 @@ def explained(error: BaseException) -> Failure:
             return Failure("its process ended", connection_lost=True)
     last = causes[-1]
     return Failure(_short(f"{type(last).__name__}: {last}"))
+
+
+def why_unreadable(words: str) -> str:
+    """That an answer cannot be read and why, from the words of the SDK's parser."""
+    found = _NO_JSON.search(words)
+    why = found[1].strip() if found else "it is no message of the protocol"
+    return f"its answer cannot be read: {why}"
 
 
 def is_final(error: BaseException) -> bool:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Final
+
+MAX_MESSAGE_BYTES: Final = 64_000_000
+"""Of one message of a server, over whatever way it comes; the SDK has other limits, or none."""
 
 
 def quieten() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import math
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_plugins.tools.mcp.sdk import MAX_MESSAGE_BYTES
 from zeus_plugins.tools.mcp.stderr import ErrorLog, error_log
 
 if TYPE_CHECKING:
@@ -53,7 +54,6 @@ async def process(
     Raises:
         OSError: it cannot be started.
     """
-    import anyio
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
     from zeus_plugins.tools.mcp.pipes import piped
@@ -75,21 +75,8 @@ async def process(
         talk = stdio_client if sys.platform == "win32" else piped
         async with talk(parameters, writer) as (read, write):  # type: ignore[arg-type]
             writer.close()
-            forward, received = anyio.create_memory_object_stream[Any](0)
-
-            async def pass_on() -> None:
-                async with forward:
-                    async for message in read:
-                        await forward.send(message)
-                gone()
-
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(pass_on)
-                try:
-                    yield received, write
-                finally:
-                    tasks.cancel_scope.cancel()
-                    await received.aclose()
+            async with _passed_on(read, lambda message: [message], gone) as received:
+                yield received, write
 
 
 @asynccontextmanager
@@ -100,6 +87,9 @@ async def address(server: Server, auth: httpx2.Auth | None) -> AsyncIterator[Any
         its read and write streams.
     """
     import httpx2
+
+    from zeus_plugins.tools.mcp.mending import mend
+    from zeus_plugins.tools.mcp.reading import read_again
 
     spec = server.spec
     url = spec.address
@@ -117,18 +107,50 @@ async def address(server: Server, auth: httpx2.Auth | None) -> AsyncIterator[Any
         from mcp.client.sse import sse_client
 
         # Its one stream is silent while nobody calls; a call has a time limit of its own.
-        async with sse_client(url, headers, _HTTP_SECONDS, sse_read_timeout=math.inf, auth=auth) as streams:
-            yield streams
+        async with (
+            sse_client(url, headers, _HTTP_SECONDS, sse_read_timeout=math.inf, auth=auth) as (read, write),
+            _passed_on(read, read_again) as received,
+        ):
+            yield received, write
         return
     from mcp.client.streamable_http import streamable_http_client
 
+    hooks: dict[str, list[Callable[..., Any]]] = {"request": [unhurried], "response": [mend]}
     async with (
-        httpx2.AsyncClient(
-            headers=headers, timeout=timeout, auth=auth, event_hooks={"request": [unhurried]}
-        ) as http,
-        streamable_http_client(url, http_client=http) as streams,
+        httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, event_hooks=hooks) as http,
+        streamable_http_client(url, http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES) as streams,
     ):
         yield streams
+
+
+@asynccontextmanager
+async def _passed_on(
+    source: Any, each: Callable[[Any], Iterable[Any]], ended: Callable[[], None] = lambda: None
+) -> AsyncIterator[Any]:
+    """A stream of what another one has.
+
+    Args:
+        each: what is passed on for what came.
+        ended: called when no more will come.
+    """
+    import anyio
+
+    forward, received = anyio.create_memory_object_stream[Any](0)
+
+    async def pass_on() -> None:
+        async with forward:
+            async for heard in source:
+                for message in each(heard):
+                    await forward.send(message)
+        ended()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(pass_on)
+        try:
+            yield received
+        finally:
+            tasks.cancel_scope.cancel()
+            await received.aclose()
 
 
 async def quiet(seconds: float, woken: asyncio.Event) -> None:

@@ -123,37 +123,48 @@ async def test_a_server_of_sse_that_is_silent_longer_than_a_call_may_take_is_sti
 
 
 async def test_a_stream_of_sse_that_died_without_a_word_is_begun_anew_after_a_call_that_did_not_end(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr("zeus_plugins.tools.mcp.link._SURE_SECONDS", 0.2)
+    model = script(
+        *(each for n in range(8) for each in (calling(call("far__add", str(n), left=n, right=1)), "done"))
+    )
     async with serving(sse=True) as served, silenced(served.url) as (url, silence):
-        server = {"type": "sse", "url": url, "timeout_seconds": 1}
-        model = script(
-            *(each for n in range(8) for each in (calling(call("far__add", str(n), left=n, right=1)), "done"))
-        )
+        server = {"type": "sse", "url": url, "timeout_seconds": 60}
         async with agent(tmp_path, model, server) as running:
-            with moved_by_hand():
-                events = await play(running, "go")
+            events = await play(running, "go")
             assert results(events) == ["1"]
-            silence()
+            begun_anew = silence()
+            with moved_by_hand() as time:
+                waiting = asyncio.create_task(play(running, "go", events[-1].session))  # type: ignore[union-attr]
+                passing = asyncio.create_task(time.goes_on())
+                async with asyncio.timeout(600):
+                    await begun_anew.wait()
+                passing.cancel()
+            events = await waiting
+            assert "did not finish" in results(events)[0]
             found = ""
             for _ in range(6):
                 events = await play(running, "go", events[-1].session)  # type: ignore[union-attr]
                 found = results(events)[0]
                 if found.isdigit():
                     break
-                assert "did not finish" in found or "not connected" in found
+                assert "not connected" in found
     assert found.isdigit()
 
 
 @asynccontextmanager
-async def silenced(url: str) -> AsyncIterator[tuple[str, Callable[[], None]]]:
+async def silenced(url: str) -> AsyncIterator[tuple[str, Callable[[], asyncio.Event]]]:
     """The address of something between, as a load balancer is, and what makes it drop what comes on all connections it
-    has without closing them."""
+    has without closing them; that gives an event, set when another connection is made."""
     host, port = url.split("/")[2].split(":")
     dead: set[asyncio.StreamWriter] = set()
     open_now: set[asyncio.StreamWriter] = set()
     passing: set[asyncio.Task[None]] = set()
+    another = asyncio.Event()
+
+    def silence() -> asyncio.Event:
+        dead.update(open_now)
+        return another
 
     async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
@@ -163,6 +174,8 @@ async def silenced(url: str) -> AsyncIterator[tuple[str, Callable[[], None]]]:
                     await writer.drain()
 
     async def between(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if dead:
+            another.set()
         far_reader, far_writer = await asyncio.open_connection(host, int(port))
         open_now.update((writer, far_writer))
         for pair in ((reader, far_writer), (far_reader, writer)):
@@ -170,7 +183,7 @@ async def silenced(url: str) -> AsyncIterator[tuple[str, Callable[[], None]]]:
 
     listening = await asyncio.start_server(between, "127.0.0.1", 0)
     try:
-        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/sse", lambda: dead.update(open_now)
+        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/sse", silence
     finally:
         listening.close()
         for task in passing:
@@ -178,6 +191,80 @@ async def silenced(url: str) -> AsyncIterator[tuple[str, Callable[[], None]]]:
         for writer in open_now:
             writer.close()
         await asyncio.gather(*passing, return_exceptions=True)
+
+
+WAYS: dict[str, dict[str, bool]] = {
+    "events": {},
+    "JSON": {"json_response": True},
+    "older SSE": {"sse": True},
+}
+
+
+async def answers_to_a_note(folder: Path, way: str, sent: bytes) -> tuple[str, str]:
+    """What the model is told of an answer that has these bytes in its text, and of the next call."""
+    word = "W" * len(sent)
+    model = script(
+        calling(call("far__note", "1", text=word)), calling(call("far__add", "2", left=2, right=3)), "done"
+    )
+    async with serving(**WAYS[way]) as served:
+        served.said_otherwise[word.encode()] = sent
+        server = {"url": served.url, **({"type": "sse"} if "SSE" in way else {})}
+        async with agent(folder, model, server) as running:
+            first, second = results(await play(running, "go"))
+    return first, second
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (rb"half \ud83d an emoji", "noted half ? an emoji"),
+        (rb"a whole \ud83d\ude00", "noted a whole \U0001f600"),
+        (rb"escaped \\ud83d", r"noted escaped \ud83d"),
+    ],
+)
+async def test_half_an_emoji_in_an_answer_becomes_a_question_mark(
+    tmp_path: Path, way: str, sent: bytes, said: str
+) -> None:
+    assert await answers_to_a_note(tmp_path, way, sent) == (said, "5")
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("sent", [rb"\x", b'","'])
+async def test_an_answer_that_is_no_json_is_an_error_of_its_call_at_once(
+    tmp_path: Path, way: str, sent: bytes
+) -> None:
+    first, second = await answers_to_a_note(tmp_path, way, sent)
+    assert "its answer cannot be read" in first
+    assert "pydantic" not in first
+    assert second == "5", "the connection is as good as before"
+
+
+@pytest.mark.parametrize("way", ["events", "JSON"])
+async def test_an_answer_of_some_megabytes_is_read_whole(tmp_path: Path, way: str) -> None:
+    text = "0123456789" * 300_000
+    async with serving(**WAYS[way]) as served:
+        model = script(calling(call("far__note", "1", text=text)), "done")
+        async with agent(tmp_path, model, {"url": served.url}) as running:
+            assert results(await play(running, "go")) == [f"noted {text}"]
+
+
+@pytest.mark.parametrize("way", ["events", "JSON"])
+async def test_a_server_that_floods_is_left_and_connected_to_again(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("mending", "transports"):
+        monkeypatch.setattr(f"zeus_plugins.tools.mcp.{module}.MAX_MESSAGE_BYTES", 1_000_000)
+    async with serving(**WAYS[way]) as served:
+        model = script(
+            calling(call("far__note", "1", text="0" * 1_000_000)),
+            calling(call("far__add", "2", left=2, right=3)),
+            "done",
+        )
+        async with agent(tmp_path, model, {"url": served.url}) as running:
+            flooded, added = results(await play(running, "go"))
+    assert "Whether the call took effect is unknown" in flooded
+    assert added == "5"
 
 
 async def test_a_server_that_was_started_anew_is_connected_to_again(tmp_path: Path) -> None:

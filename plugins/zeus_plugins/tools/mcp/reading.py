@@ -1,0 +1,112 @@
+"""What a server says, also where it does not hold to the protocol's text.
+
+The SDK drops a message that it cannot read, so that a call waits for its answer until its time is over.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_plugins.tools.mcp.failures import why_unreadable
+from zeus_plugins.tools.mcp.mending import mended
+
+if TYPE_CHECKING:
+    from mcp.shared.message import SessionMessage
+
+_PARSE_ERROR: Final = -32700
+_OUTCOMES: Final = ("result", "error")
+_VERSION: Final = r'"jsonrpc"\s*:\s*"2.0"'
+_TEXT: Final = r'"(?:[^"\\]++|\\.)*+"'
+"""Possessive: what is tried again takes memory for each character of a long one."""
+_ID: Final = rf'"id"\s*:\s*({_TEXT}|\d+)'
+_OUTCOME: Final = r'"(?:result|error)"\s*:'
+_ID_FIRST: Final = re.compile(
+    rf"\s*\{{\s*(?:{_VERSION}\s*,\s*)?{_ID}\s*,\s*(?:{_VERSION}\s*,\s*)?{_OUTCOME}".encode()
+)
+_OUTCOME_FIRST: Final = re.compile(rf"\s*\{{\s*(?:{_VERSION}\s*,\s*)?{_OUTCOME}".encode())
+_ID_LAST: Final = re.compile(rf",\s*{_ID}\s*(?:,\s*{_VERSION}\s*)?\}}\s*\Z".encode())
+_END_BYTES: Final = 1_000
+_STRING: Final = re.compile(_TEXT.encode())
+
+
+def messages(line: bytes) -> list[SessionMessage]:
+    """What a line says: a message, or several of an older protocol; an error of the call whose answer it is, if that
+    cannot be read; or nothing.
+
+    A line is no answer's if that is not sure: an error for another call would end one that is still being done.
+    """
+    from mcp.shared.message import SessionMessage
+    from mcp.types import jsonrpc_message_adapter
+
+    read = None
+    try:
+        text = line.decode(errors="replace")
+        return [SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))]
+    except ValueError as error:
+        why = why_unreadable(str(error))
+    try:
+        read = json.loads(mended(line).decode(errors="replace"), strict=False)
+        if isinstance(read, list):
+            parts = [json.dumps(each).encode() for each in read if isinstance(each, dict)]
+            return [message for part in parts for message in messages(part)]
+        return [SessionMessage(jsonrpc_message_adapter.validate_json(json.dumps(read), by_name=False))]
+    except (ValueError, RecursionError):
+        name = _answered(line) if read is None else _answered_by(read)
+        return [] if name is None else [_failed(name, why)]
+
+
+def read_again(heard: SessionMessage | Exception) -> list[SessionMessage]:
+    """A message as it is; of an error of the SDK's parser, what the message says that it refused."""
+    from pydantic import ValidationError
+
+    if not isinstance(heard, Exception):
+        return [heard]
+    if not isinstance(heard, ValidationError):
+        return []
+    for each in heard.errors(include_url=False, include_context=False):
+        said = each["input"]
+        if each["type"] == "json_invalid" and isinstance(said, str):
+            return messages(said.encode(errors="replace"))
+        if each["type"] == "missing" and isinstance(said, dict) and "jsonrpc" in said:
+            return messages(json.dumps(said).encode())
+    return []
+
+
+def _answered_by(read: Any) -> int | str | None:
+    """The id of the call whose answer this is, if it is one."""
+    name = read.get("id") if isinstance(read, dict) and any(key in read for key in _OUTCOMES) else None
+    return name if isinstance(name, int | str) and not isinstance(name, bool) else None
+
+
+def _answered(line: bytes) -> int | str | None:
+    """The id of the call whose answer this seems to be, of a text that is no JSON.
+
+    Only the answer's own id counts, not one in what it says, which may stand at the end of a line that was cut.
+    """
+    found = _ID_FIRST.match(line)
+    if found is None and _OUTCOME_FIRST.match(line):
+        found = _ID_LAST.search(line[-_END_BYTES:])
+        found = found if found and _is_closed(line) else None
+    if found is None:
+        return None
+    try:
+        name: int | str = json.loads(found[1])
+    except ValueError:
+        return None
+    return name
+
+
+def _is_closed(line: bytes) -> bool:
+    """Whether all brackets outside of strings are closed."""
+    bare = _STRING.sub(b"", line)
+    return bare.count(b"{") == bare.count(b"}") and bare.count(b"[") == bare.count(b"]")
+
+
+def _failed(name: int | str, why: str) -> SessionMessage:
+    from mcp.shared.message import SessionMessage
+    from mcp.types import ErrorData, JSONRPCError
+
+    said = ErrorData(code=_PARSE_ERROR, message=why)
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=name, error=said))

@@ -1,0 +1,129 @@
+"""What of the vectors lies along the directions in which they differ most, and what is left of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from zeus_plugins.vector_stores.sqlite.products import TOGETHER, grown, product, products
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+HEAD: Final = 64
+ROUNDING: Final = 1e-5
+_SAMPLE: Final = 1_024
+_ROUNDS: Final = 4
+_LITTLE: Final = 1e-4
+
+
+class Heads:
+    """The heads of vectors, their coordinates along 64 directions, and the lengths of their rests.
+
+    ``head · head' + rest × rest'`` is never below the product of two vectors (Cauchy and Schwarz).
+
+    Args:
+        directions: orthonormal, shape (64, dimension).
+        before: the heads along other directions, orthogonal to these: what they leave is what these are of.
+    """
+
+    def __init__(self, directions: Vectors, before: Heads | None = None) -> None:
+        self.directions = directions
+        self._before = before
+        self._heads: Vectors = np.zeros((0, HEAD), np.float32)
+        self._rests: Vectors = np.zeros(0, np.float32)
+        self._taken = 0
+
+    def __len__(self) -> int:
+        return self._taken
+
+    @property
+    def nbytes(self) -> int:
+        return self._heads.nbytes
+
+    @property
+    def heads(self) -> Vectors:
+        """Shape (vectors, 64)."""
+        return self._heads[: self._taken]
+
+    @property
+    def rests(self) -> Vectors:
+        """Lengths, rounded up."""
+        return self._rests[: self._taken]
+
+    def make_room(self, room: int) -> None:
+        """Have room for so many vectors."""
+        if room > len(self._heads):
+            self._heads = grown(self._heads, self._taken, room)
+            self._rests = grown(self._rests, self._taken, room)
+
+    def complete(self, vectors: Vectors) -> None:
+        """Bring them up to date with the vectors, of which those that were there before are the first."""
+        start, end = self._taken, len(vectors)
+        if start == end:
+            return
+        if end > len(self._heads):
+            self.make_room(end + end // 8 + 64)
+        heads = products(vectors[start:end], self.directions)
+        whole = 1.0 if self._before is None else self._before.rests[start:end] ** 2
+        left = np.maximum(0.0, whole - np.einsum("ij,ij->i", heads, heads))
+        self._heads[start:end] = heads
+        self._rests[start:end] = np.sqrt(left) + ROUNDING
+        self._taken = end
+
+    def at_most(self, query: Vectors) -> Vectors:
+        """What the cosine of each vector with ``query`` cannot exceed, however it is rounded; of first heads."""
+        head = product(self.directions, query)
+        rest = float(np.sqrt(max(0.0, 1.0 - float(head @ head))))
+        bounds = self.rests * np.float32(rest + ROUNDING)
+        bounds += product(self.heads, head)
+        bounds += np.float32(ROUNDING)
+        return bounds
+
+
+def directions(vectors: Vectors, first: Vectors | None = None) -> Vectors:
+    """64 orthonormal directions, shape (64, dimension), that hold most of what a sample of the vectors is made of.
+
+    Subspace iteration; how good they are decides about the time that is saved, never about the result.
+
+    Args:
+        first: directions to which all shall be orthogonal.
+    """
+    step = max(1, len(vectors) // _SAMPLE)
+    sample = vectors[::step][:_SAMPLE]
+    sample = sample[: len(sample) - len(sample) % TOGETHER]
+    blocks = sample.reshape(-1, TOGETHER, sample.shape[1])
+    found = np.random.default_rng(0).standard_normal((HEAD, sample.shape[1])).astype(np.float32)
+    for _ in range(_ROUNDS):
+        shares = products(sample, found).reshape(-1, TOGETHER, HEAD)
+        found = _orthonormal(np.matmul(shares.transpose(0, 2, 1), blocks).sum(axis=0), first)
+    return found
+
+
+def _orthonormal(rows: Vectors, first: Vectors | None) -> Vectors:
+    """Orthonormal rows that span what ``rows`` span beside those of ``first``, and any where that is less.
+
+    Gram and Schmidt, each row twice: LAPACK's decomposition of so small a matrix starts threads that wait busily, and
+    takes up to a hundred times as long.
+    """
+    known = 0 if first is None else len(first)
+    dimension = rows.shape[1]
+    found = np.zeros((known + len(rows), dimension))
+    if first is not None:
+        found[:known] = first
+    spare = np.random.default_rng(1)
+    for place, row in enumerate(rows.astype(np.float64), known):
+        length = float(np.linalg.norm(row))
+        while True:
+            left = row / length if length else row
+            for _ in range(2):
+                left = left - (found[:place] @ left) @ found[:place]
+            rest = float(np.linalg.norm(left))
+            if rest > _LITTLE:
+                break
+            row, length = spare.standard_normal(dimension), 1.0
+        found[place] = left / rest
+    return found[known:].astype(np.float32)

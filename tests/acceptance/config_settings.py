@@ -1,0 +1,111 @@
+"""What a config is made of: its name, prompt, mode, parts and plugins."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from contextlib import redirect_stdout
+from datetime import datetime
+
+from tests.acceptance.settings import Flip, Scene, See
+from tests.acceptance.shared_settings import FILES, PROBED, problems, seen, tool_names
+from zeus_runtime import Section
+from zeus_runtime.cli import main
+from zeus_runtime.testing import calling
+
+LOCAL_ZONE = datetime.now().astimezone().tzname()
+
+
+def section(name: Section) -> See:
+    """The text of one of the prompt's sections; Homes near and far have one of their own."""
+
+    async def see(scene: Scene) -> str:
+        for file in ("CORE", "SOUL", "TOOLS", "WORKFLOW", "MEMORY", "agent_mode"):
+            scene.write(f".zeus/prompts/{file}.md", f"{file} of the Home")
+        scene.write("own.md", "my own")
+        return scene.agent().plan.stable[name]
+
+    return see
+
+
+def core_prompt(text: str) -> See:
+    """Section 1, or what is wrong, where its file says ``text``."""
+
+    async def see(scene: Scene) -> str | tuple[str, ...]:
+        scene.write(".zeus/prompts/CORE.md", text)
+        return scene.problems() or scene.agent().plan.stable[Section.CORE]
+
+    return see
+
+
+async def described_parameters(scene: Scene) -> int:
+    return scene.agent().plan.stable[Section.TOOLS].count("(string, required)")
+
+
+def system(pattern: str) -> See:
+    """What a pattern finds in the system prompt."""
+
+    async def see(scene: Scene) -> str | None:
+        (request,) = (await scene.play("done")).requests
+        found = re.search(pattern, request.system)
+        return None if found is None else found[found.lastindex or 0]
+
+    return see
+
+
+async def write_is_refused(scene: Scene) -> bool:
+    call = calling(("write_file", {"path": "/a.txt", "content": "x"}))
+    (result,) = (await scene.play(call, "done")).all("tool_call_result")
+    return bool(result.is_error)
+
+
+async def agent_name(scene: Scene) -> str:
+    scene.write("base.yaml", "name: based\n")
+    return scene.agent().plan.config.name
+
+
+async def description(scene: Scene) -> str:
+    """What ``zeus plan`` says the agent is for."""
+    scene.agent()
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        assert main(["plan", str(scene.folder / "zeus.yaml"), "--format", "json"]) == 0
+    return str(json.loads(shown.getvalue())["description"])
+
+
+CONFIGURED = (
+    Flip("version", 7, problems, (), ("unsupported-version",)),
+    Flip("name", "hermes", core_prompt("I am {{agent_name}}"), "I am zeus", "I am hermes"),
+    Flip("description", "writes odes", description, "", "writes odes"),
+    Flip("mode", "ask", write_is_refused, False, True, FILES),
+    *(
+        Flip(f"prompt.files.{name}", "own.md", section(Section(name)), f"{file} of the Home", "my own")
+        for name, file in (
+            ("core", "CORE"),
+            ("soul", "SOUL"),
+            ("tools", "TOOLS"),
+            ("workflow", "WORKFLOW"),
+            ("memory", "MEMORY"),
+            ("mode", "agent_mode"),
+        )
+    ),
+    Flip("prompt.variables", {"team": "Argo"}, core_prompt("Of {{team}}"), ("unknown-variable",), "Of Argo"),
+    Flip("prompt.tools_description", "brief", described_parameters, 8, 0, FILES),
+    Flip("prompt.time.precision", "minute", system("Today is|It is"), "Today is", "It is"),
+    Flip(
+        "prompt.time.timezone",
+        "Pacific/Kiritimati",
+        system("the time zone is (.*)\\."),
+        LOCAL_ZONE,
+        "Pacific/Kiritimati",
+    ),
+    Flip("tools", ["todos"], tool_names, [], ["write_todos", "read_todos"]),
+    Flip("middlewares", ["seen"], system("stamped"), None, "stamped", {"plugins": {"files": ["probe.py"]}}),
+    Flip("plugins.disable", ["todos"], problems, (), ("unknown-component",), {"tools": ["todos"]}),
+    Flip("plugins.only", ["litellm", "sqlite"], problems, (), ("unknown-component",), {"tools": ["todos"]}),
+    Flip("plugins.files", ["probe.py"], problems, ("unknown-component",), (), {"tools": ["gauge"]}),
+    Flip("metadata", {"owner": "Iris"}, seen("metadata"), {}, {"owner": "Iris"}, PROBED),
+    Flip("extends", "./base.yaml", agent_name, "zeus", "based"),
+)
+"""``metadata`` is the user's own: all it does is to be there for plugins."""

@@ -1,0 +1,184 @@
+"""Sessions that a retention no longer keeps: archived or deleted, the longest unused first."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.errors import UsageError, ZeusError
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.keeping import Keeper
+    from zeus_runtime.config.model import Retention
+    from zeus_runtime.store.threads import Thread
+
+_log = logging.getLogger(__name__)
+
+DAY_MS: Final = 86_400_000
+AT_ONCE: Final = 50
+"""How many sessions the end of a run may archive or delete; the next run's end goes on."""
+
+
+@dataclass(frozen=True)
+class Pruned:
+    """What a pruning did, or would do: session ids, the longest unused first.
+
+    Args:
+        archived, deleted: those that went.
+        running: those that stayed because they run.
+    """
+
+    archived: Sequence[str] = ()
+    deleted: Sequence[str] = ()
+    running: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Pruning:
+    """What is done, or would be, to keep to a retention.
+
+    Args:
+        keeper: of the sessions.
+        retention: what is kept.
+        agent: whose sessions; all of the database without one.
+        dry_run: only say what would go.
+    """
+
+    keeper: Keeper
+    retention: Retention
+    agent: str | None = None
+    dry_run: bool = False
+
+    async def run(self, *, at_most: int | None = None, spare: Collection[str] = ()) -> Pruned:
+        """Archive or delete.
+
+        Args:
+            at_most: how many go now.
+            spare: sessions that stay.
+        """
+        gone, running = await self._put_unused_away(at_most, spare)
+        expired = await self._delete_expired(None if at_most is None else max(0, at_most - len(gone)))
+        if (gone or expired) and not self.dry_run:
+            await self.keeper.log.database.compact()
+        archives = self.retention.archive
+        return Pruned(gone if archives else (), expired if archives else [*gone, *expired], running)
+
+    async def _put_unused_away(
+        self, at_most: int | None, spare: Collection[str]
+    ) -> tuple[list[str], list[str]]:
+        """The sessions that went, and those that stay because they run."""
+        from zeus_runtime.store.listing import last_used
+
+        log = self.keeper.log
+        used = await log.database.run(lambda connection: last_used(connection, agent=self.agent))
+        waiting = [each for each in due(used, self.retention, log.now_ms()) if each[0] not in spare]
+        if self.dry_run:
+            return [session for session, _ in waiting][:at_most], []
+        gone: list[str] = []
+        running: list[str] = []
+        for session, used_ms in waiting:
+            if at_most is not None and len(gone) >= at_most:
+                break
+            try:
+                thread = await log.find(session)
+            except UsageError:  # somebody else deleted or archived it meanwhile
+                continue
+            try:
+                give_back = await self.keeper.claim(thread)
+            except UsageError:
+                running.append(session)
+                continue
+            try:
+                if await self._put_away(thread, used_ms):
+                    gone.append(session)
+            finally:
+                give_back()
+        return gone, running
+
+    async def _put_away(self, thread: Thread, used_ms: int) -> bool:
+        """Archive or delete a claimed session, unless somebody used it since."""
+        from zeus_runtime.store.claims import LogConflictError
+        from zeus_runtime.store.epochs import reading
+        from zeus_runtime.store.listing import last_used
+
+        try:
+            now = await reading(
+                self.keeper.log.database,
+                thread,
+                lambda connection: last_used(connection, session=thread.session),
+                archived=True,
+            )
+            if now != [(thread.session, used_ms)]:
+                return False
+            if self.retention.archive:
+                await self.keeper.archive_claimed(thread)
+            else:
+                await self.keeper.delete_claimed(thread)
+        except LogConflictError:  # it is gone, or taken by a process that does not see this one's lock
+            return False
+        return True
+
+    async def _delete_expired(self, at_most: int | None) -> list[str]:
+        """The sessions that were archived for longer than the retention keeps them, which go."""
+        if self.retention.archived_max_age_days is None:
+            return []
+        before_ms = int(self.keeper.log.now_ms() - self.retention.archived_max_age_days * DAY_MS)
+        found = (await self._archived_before(before_ms))[:at_most]
+        if self.dry_run:
+            return found
+        gone: list[str] = []
+        for session in found:
+            try:
+                async with self.keeper.claimed(session) as thread:
+                    if await self._archived_before(before_ms, session=session):
+                        await self.keeper.delete_claimed(thread)
+                        gone.append(session)
+            except UsageError:  # somebody else restored, runs or deleted it meanwhile
+                continue
+        return gone
+
+    async def _archived_before(self, before_ms: int, *, session: str | None = None) -> list[str]:
+        from zeus_runtime.store.listing import archived_before
+
+        agent = self.agent if session is None else None
+        return await self.keeper.log.database.run(
+            lambda connection: list(archived_before(connection, before_ms, agent=agent, session=session))
+        )
+
+
+async def prune_daily(keeper: Keeper, retention: Retention, *, agent: str, spare: str) -> None:
+    """Prune an agent's sessions if that is due: once a day for each agent of a database, so many at a time."""
+    from zeus_runtime.store.upkeep import is_due, not_done
+
+    if retention.keeps_all:
+        return
+    task = f"retention of {agent}"
+    if not await is_due(keeper.log, task, every_ms=DAY_MS):
+        return
+    try:
+        pruned = await Pruning(keeper, retention, agent).run(at_most=AT_ONCE, spare=(spare,))
+    except ZeusError:
+        await not_done(keeper.log, task)
+        raise
+    went = len(pruned.archived) + len(pruned.deleted)
+    if went >= AT_ONCE:
+        await not_done(keeper.log, task)
+    if went:
+        _log.info("%d session(s) beyond the retention were put away", went)
+
+
+def due(used: Sequence[tuple[str, int]], retention: Retention, now_ms: int) -> list[tuple[str, int]]:
+    """Which sessions ``retention`` no longer keeps, the longest unused first. Pure.
+
+    Args:
+        used: sessions and when each was last used (UTC milliseconds), the last used first.
+        now_ms: the time.
+    """
+    oldest = None if retention.max_age_days is None else now_ms - retention.max_age_days * DAY_MS
+    most = len(used) if retention.max_sessions is None else retention.max_sessions
+    gone = [
+        each for place, each in enumerate(used) if place >= most or (oldest is not None and each[1] < oldest)
+    ]
+    return gone[::-1]

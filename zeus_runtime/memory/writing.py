@@ -1,0 +1,193 @@
+"""What one caller writes: refused where it can be, embedded where that is quick, then decided in one transaction."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from zeus_runtime.errors import UsageError
+from zeus_runtime.memory.admission.gate import Decision, Passed, Rejected, validate
+from zeus_runtime.memory.drafts import Draft, draft_of, is_active
+from zeus_runtime.memory.embedding import Embedded
+from zeus_runtime.memory.items import VISIBILITIES, Caller, MemoryItem, MemoryType, Scope
+from zeus_runtime.memory.opened import embedded_texts
+from zeus_runtime.memory.outcomes import Imported, Outcome, Saved, known, rejected, saved
+
+if TYPE_CHECKING:
+    from zeus_runtime.memory.opened import Opened
+
+_log = logging.getLogger(__name__)
+
+_CHANGEABLE: Final = frozenset(
+    "memory_type confidence visibility status subject valid_from valid_until".split()
+)
+
+
+class Writing:
+    """What is saved and changed on behalf of ``caller``.
+
+    Args:
+        opened: where the memories are.
+    """
+
+    def __init__(self, opened: Opened, caller: Caller) -> None:
+        self._shared = opened
+        self._caller = caller
+
+    async def save(self, draft: Draft, *, explicit: bool) -> Saved:
+        """Keep a text, unless it is refused.
+
+        Args:
+            explicit: the user asked for it; it does not count against the limit of extractions.
+        """
+        passed = self.validated(draft)
+        if isinstance(passed, Rejected):
+            return rejected(passed)
+        operations = await self._shared.operations()
+        embedded = await self._quickly(passed)
+        item = self._item(draft, passed, operations.database.time())
+        written = await operations.add(self._caller, passed, item, embedded, explicit=explicit)
+        if written.item is not None and written.item.embedding is None and passed.trust != "quarantined":
+            self._shared.backfill_soon(self._caller)
+        return saved(written.decision, written.item)
+
+    async def decided(self, draft: Draft) -> Decision:
+        """What saving a text would come to beside what is kept: nothing is written."""
+        passed = self.validated(draft)
+        if isinstance(passed, Rejected):
+            return passed
+        operations = await self._shared.operations()
+        embedded = await self._quickly(passed)
+        return await operations.decide(self._caller, passed, cast(Scope, draft.scope), embedded)
+
+    async def change(self, memory_id: str, content: str | None, changes: Mapping[str, Any]) -> MemoryItem:
+        """Write a memory's next version.
+
+        Raises:
+            UnknownMemoryError: there is none that the caller may edit.
+            UsageError: a change that cannot be made.
+        """
+        operations = await self._shared.operations()
+        item = known(await operations.find(self._caller, memory_id, "edit"), memory_id)
+        if fixed := changes.keys() - _CHANGEABLE:
+            raise UsageError(f"a memory's {', '.join(sorted(fixed))} cannot be changed")
+        _refuse_wrong(changes, item)
+        passed = self._revalidated(item, content, changes)
+        wanted = dict(changes)
+        if content is not None:
+            wanted["content"] = passed.content
+        if "subject" in wanted:
+            wanted["subject"] = passed.subject
+        if content is not None or "subject" in wanted:
+            wanted["trust"] = passed.trust
+        embedded = await self._quickly(passed)
+        changed = known(await operations.change(self._caller, memory_id, wanted, embedded), memory_id)
+        if changed.embedding is None:
+            self._shared.backfill_soon(self._caller)
+        return changed
+
+    def _revalidated(self, item: MemoryItem, content: str | None, changes: Mapping[str, Any]) -> Passed:
+        """The item as it would be; how sure a person is of it is theirs to say.
+
+        Raises:
+            UsageError: it may not be kept so.
+        """
+        passed = validate(
+            item.content if content is None else content,
+            memory_type=changes.get("memory_type", item.memory_type),
+            scope=item.scope,
+            confidence=changes.get("confidence", item.confidence),
+            source=item.source,
+            caller=self._caller,
+            settings=replace(self._shared.source.settings, min_confidence=0.0),
+            subject=changes.get("subject", item.subject),
+        )
+        if isinstance(passed, Rejected):
+            raise UsageError(passed.message)
+        return passed
+
+    async def import_entries(
+        self, entries: Iterable[Mapping[str, Any]], progress: Callable[[int, int], None] | None
+    ) -> Imported:
+        """Save what was exported, as the caller's own.
+
+        Raises:
+            UsageError: an entry that is no memory; nothing was saved.
+        """
+        outcomes: dict[Outcome, int] = dict.fromkeys(("stored", "duplicate", "superseded", "rejected"), 0)
+        refused: list[tuple[int, Saved]] = []
+        numbered = list(enumerate(entries, 1))
+        drafts = [
+            (number, draft_of(entry, f"entry {number}"))
+            for number, entry in numbered
+            if is_active(entry, f"entry {number}")
+        ]
+        for done, (number, draft) in enumerate(drafts, 1):
+            saved_as = await self.save(draft, explicit=True)
+            outcomes[saved_as.outcome] += 1
+            if saved_as.code is not None:
+                refused.append((number, saved_as))
+            if progress is not None:
+                progress(done, len(drafts))
+        return Imported(outcomes, tuple(refused), len(numbered) - len(drafts))
+
+    async def _quickly(self, passed: Passed) -> Embedded | None:
+        """The vector of a text that is about to be written, if the write can wait for it and it may have one."""
+        embedder = await self._shared.embedder(self._caller.user_id)
+        if embedder is None or not embedder.quick or passed.trust == "quarantined":
+            return None
+        (found,) = await embedded_texts(embedder, [passed.content], "memory")
+        return found
+
+    def validated(self, draft: Draft) -> Passed | Rejected:
+        """Whether a text may be kept at all; the rule that speaks against it is logged, the text never."""
+        passed = validate(
+            draft.content,
+            memory_type=draft.memory_type,
+            scope=draft.scope,
+            confidence=draft.confidence,
+            source=draft.source,
+            caller=self._caller,
+            settings=self._shared.source.settings,
+            subject=draft.subject,
+        )
+        rule = passed.rule
+        if rule is not None:
+            what = "refused" if isinstance(passed, Rejected) else "quarantined"
+            _log.warning("a memory was %s by the rule %r", what, rule)
+        return passed
+
+    def _item(self, draft: Draft, passed: Passed, now: datetime) -> MemoryItem:
+        scope = cast(Scope, draft.scope)
+        scope_id = self._caller.scope_id(scope)
+        assert scope_id is not None, "validated"
+        return MemoryItem(
+            id=self._shared.source.new_id(),
+            content=passed.content,
+            memory_type=cast(MemoryType, draft.memory_type),
+            scope=scope,
+            scope_id=scope_id,
+            created_by=self._caller.user_id,
+            source=draft.source,
+            source_id=draft.source_id,
+            confidence=float(draft.confidence),
+            visibility=draft.visibility,
+            subject=passed.subject,
+            valid_from=draft.valid_from,
+            valid_until=draft.valid_until,
+            trust=passed.trust,
+            created_at=now,
+            updated_at=now,
+        )
+
+
+def _refuse_wrong(changes: Mapping[str, Any], item: MemoryItem) -> None:
+    if item.status == "superseded":
+        raise UsageError(f"{item.id} was superseded by {item.superseded_by}", remedy="Change that one.")
+    if changes.get("status", "active") not in ("active", "archived"):
+        raise UsageError("a memory's status can be set to active or archived")
+    if changes.get("visibility", "members") not in VISIBILITIES:
+        raise UsageError(f"the visibilities are {', '.join(VISIBILITIES)}")
