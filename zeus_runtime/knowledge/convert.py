@@ -67,6 +67,11 @@ class Converted:
         return "\n\n".join(f"[page {page.number}]\n{page.text}" for page in self.pages)
 
 
+def has_parser(name: str) -> bool:
+    """Whether a file of this name is read by a parser, in a process apart."""
+    return PurePath(name).suffix.lower() in _FORMATS
+
+
 def convert_file(name: str, data: bytes, *, apart: Apart | None = None, seconds: float = 60) -> Converted:
     """The text of a file; blocks.
 

@@ -7,30 +7,30 @@ chunks, are used again.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.knowledge import records
-from zeus_runtime.knowledge.chunks import Chunk, chunks
-from zeus_runtime.knowledge.convert import MAX_BYTES, VERSION, UnreadableError, convert_file
-from zeus_runtime.knowledge.files import Found, files_of, handfuls
+from zeus_runtime.knowledge.chunks import Chunk
+from zeus_runtime.knowledge.convert import VERSION
+from zeus_runtime.knowledge.files import files_of, handfuls
 from zeus_runtime.knowledge.parts import Part, packed_parts
+from zeus_runtime.knowledge.reading import Looks, Read, Reader, Same, Unread
 from zeus_runtime.knowledge.records import BaseInfo, KnownDocument
 from zeus_runtime.knowledge.word_numbers import WordNumbers
-from zeus_runtime.tools.apart import Apart
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sqlalchemy import Connection
 
+    from zeus_runtime.knowledge.files import Found
     from zeus_runtime.knowledge.on_behalf import OnBehalf
     from zeus_runtime.memory.embedding import Embedder
 
@@ -39,11 +39,6 @@ BATCH: Final = 256
 
 LOGGED: Final = 16_384
 """Chunks that are written between two checkpoints of SQLite's write-ahead log, which so stays below about 80 MB."""
-
-_READING_SECONDS: Final = 600
-"""Of one file, before it is called unreadable: a book as PDF takes a minute."""
-_FRESH_NS: Final = 2_000_000_000
-"""A file changed so shortly before it was read may change again within one tick of the file system's clock."""
 
 
 @dataclass(frozen=True)
@@ -78,22 +73,6 @@ class Ingested:
     failed: list[tuple[str, str]] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class _Unread:
-    """A file of which nothing could be had."""
-
-    label: str
-    reason: str
-
-
-@dataclass(frozen=True)
-class _Read:
-    found: Found
-    known: KnownDocument | None
-    digest: str
-    chunks: Sequence[Chunk]
-
-
 async def ingest(
     database: OnBehalf,
     base: BaseInfo,
@@ -108,8 +87,7 @@ async def ingest(
         EmbeddingUnavailableError: the embedding model cannot be asked now; what was done stays.
         MissingError: a format needs the extra ``kb``.
     """
-    with Apart() as apart:
-        return await _Ingest(database, base, embedder, now_ns, progress, apart).run()
+    return await _Ingest(database, base, embedder, now_ns, progress).run()
 
 
 def _is_below(path: str, folders: Iterable[str]) -> bool:
@@ -124,9 +102,7 @@ class _Ingest:
         embedder: Embedder,
         now_ns: Callable[[], int],
         progress: Callable[[Progress], None],
-        apart: Apart,
     ) -> None:
-        self._apart = apart
         self._database = database
         self._base = base
         self._embedder = embedder
@@ -154,18 +130,8 @@ class _Ingest:
         await self._database.write(self._begun)
         unread: dict[str, str] = {}
         files = await asyncio.to_thread(lambda: list(files_of(list(self._sources), unread.__setitem__)))
-        waiting: list[_Read] = []
-        number = 0
-        for some in handfuls(files, at_most=BATCH):
-            self._files = (number, len(files))
-            self._tell(self._done.chunks, some[0].label)
-            waiting += await self._read(some, known)
-            while sum(len(each.chunks) for each in waiting) >= BATCH:
-                batch = _batch(waiting)
-                await self._write(waiting[:batch])
-                del waiting[:batch]
-            number += len(some)
-        await self._write(waiting)
+        async with Reader(self._base, self._made_with, known, self._now_ns) as reader:
+            await self._ingest(files, reader)
         # A folder that is not there may be on a disk that is not there: what came from it stays.
         absent = await asyncio.to_thread(_absent, list(self._sources))
         missing = {self._sources[path] for path in absent}
@@ -191,6 +157,29 @@ class _Ingest:
         self._tell(self._done.chunks, "")
         return self._done
 
+    async def _ingest(self, files: Sequence[Found], reader: Reader) -> None:
+        waiting: list[Read] = []
+        number = 0
+        for some, looks in reader.turns(handfuls(files, at_most=BATCH)):
+            self._files = (number, len(files))
+            self._tell(self._done.chunks, some[0].label)
+            waiting += await self._counted(await looks())
+            while sum(len(each.chunks) for each in waiting) >= BATCH:
+                batch = _batch(waiting)
+                await self._write(waiting[:batch])
+                del waiting[:batch]
+            number += len(some)
+        await self._write(waiting)
+
+    async def _counted(self, looks: Looks) -> list[Read]:
+        """Those that are to be written."""
+        touched = [each for each in looks.files if isinstance(each, Same)]
+        if touched:
+            await self._database.write(lambda connection: records.note_unchanged(connection, touched))
+        self._done.unchanged += looks.unchanged + len(touched)
+        self._done.failed += [(each.label, each.reason) for each in looks.files if isinstance(each, Unread)]
+        return [each for each in looks.files if isinstance(each, Read)]
+
     def _tell(self, chunks: int, path: str) -> None:
         self._progress(Progress(*self._files, chunks, path))
 
@@ -200,58 +189,7 @@ class _Ingest:
             now_ms = self._now_ns() // 1_000_000
             records.embed_by(connection, self._base.key, model, dimension, now_ms)
 
-    async def _read(self, files: Sequence[Found], known: Mapping[str, KnownDocument]) -> list[_Read]:
-        """The chunks of what is new or changed among some files: one visit to another thread for all of them."""
-        import asyncio
-
-        documents = [known.get(found.path) for found in files]
-        looked_at = [
-            (found, document)
-            for found, document in zip(files, documents, strict=True)
-            if not self._is_same(document)
-            or (document.size_bytes, document.mtime_ns) != (found.size_bytes, found.mtime_ns)
-        ]
-        self._done.unchanged += len(files) - len(looked_at)
-        if not looked_at:
-            return []
-        looks = await asyncio.to_thread(lambda: [self._look(*each) for each in looked_at])
-        touched = [each for each in looks if isinstance(each, tuple)]
-        if touched:
-            self._done.unchanged += len(touched)
-            await self._database.write(lambda connection: records.note_unchanged(connection, touched))
-        self._done.failed += [(each.label, each.reason) for each in looks if isinstance(each, _Unread)]
-        return [each for each in looks if isinstance(each, _Read)]
-
-    def _is_same(self, known: KnownDocument | None) -> TypeGuard[KnownDocument]:
-        return known is not None and known.made_with == self._made_with
-
-    def _look(self, found: Found, known: KnownDocument | None) -> _Read | _Unread | tuple[int, int, int]:
-        """A file's chunks; why there are none; or, if it says what it said, its document's key, size and time."""
-        try:
-            if found.size_bytes > MAX_BYTES:
-                raise UnreadableError(f"it has more than {MAX_BYTES:,} bytes")
-            data = _bytes_of(found.path)
-            digest = hashlib.blake2b(data, digest_size=32).hexdigest()
-            if self._is_same(known) and known.digest == digest:
-                return known.key, len(data), self._trusted(found)
-            return _Read(found, known, digest, self._cut(found.name, data))
-        except UnreadableError as error:
-            return _Unread(found.label, error.message)
-        except OSError as error:
-            return _Unread(found.label, error.strerror or str(error))
-
-    def _cut(self, name: str, data: bytes) -> list[Chunk]:
-        base = self._base
-        return chunks(
-            convert_file(name, data, apart=self._apart, seconds=_READING_SECONDS),
-            chunk_tokens=base.chunk_tokens,
-            overlap_tokens=base.overlap_tokens,
-        )
-
-    def _trusted(self, found: Found) -> int:
-        return 0 if self._now_ns() - found.mtime_ns < _FRESH_NS else found.mtime_ns
-
-    async def _write(self, reads: Sequence[_Read]) -> None:
+    async def _write(self, reads: Sequence[Read]) -> None:
         small = [each for each in reads if len(each.chunks) <= BATCH]
         if small:
             made = await self._made([(each, each.chunks) for each in small])
@@ -273,7 +211,7 @@ class _Ingest:
             await self._database.checkpoint()
             self._in_log = 0
 
-    def _put(self, connection: Connection, reads: Sequence[_Read], made: Sequence[Sequence[Part]]) -> None:
+    def _put(self, connection: Connection, reads: Sequence[Read], made: Sequence[Sequence[Part]]) -> None:
         old = [each.known.key for each in reads if each.known is not None]
         old += [self._partial[path].key for each in reads if (path := each.found.path) in self._partial]
         records.remove_documents(connection, self._base.key, old)
@@ -281,7 +219,7 @@ class _Ingest:
         records.write_documents(connection, self._base.key, rows)
         self._touch(connection)
 
-    async def _write_long(self, read: _Read) -> None:
+    async def _write_long(self, read: Read) -> None:
         """A part at a time; the first is what a killed ingest has embedded already."""
         reused = await self._reused(read)
         known = next(
@@ -299,7 +237,7 @@ class _Ingest:
         assert key is not None
         await self._database.run(partial(self._finish, read=read, key=key))
 
-    def _append(self, connection: Connection, *, read: _Read, key: int | None, new: Sequence[Part]) -> int:
+    def _append(self, connection: Connection, *, read: Read, key: int | None, new: Sequence[Part]) -> int:
         if key is not None:
             records.append_parts(connection, key, new)
             return key
@@ -309,7 +247,7 @@ class _Ingest:
         (made,) = records.write_documents(connection, self._base.key, [(self._row(read, ready=False), new)])
         return made
 
-    def _finish(self, connection: Connection, *, read: _Read, key: int) -> None:
+    def _finish(self, connection: Connection, *, read: Read, key: int) -> None:
         if read.known is not None:
             records.remove_documents(connection, self._base.key, [read.known.key])
         records.finish_document(connection, key, len(read.chunks))
@@ -325,7 +263,7 @@ class _Ingest:
 
         await self._database.run(work)
 
-    async def _reused(self, read: _Read) -> dict[str, bytes]:
+    async def _reused(self, read: Read) -> dict[str, bytes]:
         """Embedded text to vector, of what is written already of this file by this model."""
         found: dict[str, bytes] = {}
         width = 4 * self._embedder.dimension
@@ -338,7 +276,7 @@ class _Ingest:
 
     async def _made(
         self,
-        reads: Sequence[tuple[_Read, Sequence[Chunk]]],
+        reads: Sequence[tuple[Read, Sequence[Chunk]]],
         reused: Mapping[str, bytes] | None = None,
         first: int = 0,
     ) -> list[list[Part]]:
@@ -378,7 +316,7 @@ class _Ingest:
             self._done.embedded += len(some)
         return found[1] if len(found) == 2 else np.concatenate(found)
 
-    def _row(self, read: _Read, *, ready: bool) -> dict[str, Any]:
+    def _row(self, read: Read, *, ready: bool) -> dict[str, Any]:
         found = read.found
         return {
             "source": self._sources[found.source],
@@ -389,7 +327,7 @@ class _Ingest:
             "ready": ready,
             "chunks": len(read.chunks),
             "size_bytes": found.size_bytes,
-            "mtime_ns": self._trusted(found),
+            "mtime_ns": read.mtime_ns,
             "updated_ms": self._now_ns() // 1_000_000,
         }
 
@@ -397,17 +335,11 @@ class _Ingest:
         records.touched(connection, self._base.key, self._now_ns() // 1_000_000)
 
 
-def _bytes_of(path: str) -> bytes:
-    """A file's bytes, without a buffer between: half of what ``Path.read_bytes`` takes for a small one."""
-    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
-        return file.read()
-
-
 def _absent(paths: Sequence[str]) -> list[str]:
     return [path for path in paths if not os.path.lexists(path)]
 
 
-def _batch(reads: Sequence[_Read]) -> int:
+def _batch(reads: Sequence[Read]) -> int:
     """How many of the first ones fit into a batch together; at least one."""
     sizes = accumulate(len(each.chunks) for each in reads)
     return max(1, sum(size <= BATCH for size in sizes))

@@ -20,6 +20,8 @@ from zeus_runtime.store.prepared import Prepared, sqlite_driver
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from zeus_runtime.knowledge.reading import Same
+
 
 @dataclass(frozen=True)
 class BaseInfo:
@@ -231,11 +233,11 @@ def finish_document(connection: Connection, document: int, count: int) -> None:
     connection.execute(update(DOCUMENT).where(DOCUMENT.c.key == document).values(ready=True, chunks=count))
 
 
-def note_unchanged(connection: Connection, touched: Sequence[tuple[int, int, int]]) -> None:
-    """Files were touched and say the same: key, size in bytes and time of each."""
-    for key, size_bytes, mtime_ns in touched:
-        values = {"size_bytes": size_bytes, "mtime_ns": mtime_ns}
-        connection.execute(update(DOCUMENT).where(DOCUMENT.c.key == key).values(values))
+def note_unchanged(connection: Connection, touched: Sequence[Same]) -> None:
+    """Files were touched and say the same."""
+    for each in touched:
+        values = {"size_bytes": each.size_bytes, "mtime_ns": each.mtime_ns}
+        connection.execute(update(DOCUMENT).where(DOCUMENT.c.key == each.key).values(values))
 
 
 def remove_documents(connection: Connection, base: int, keys: Sequence[int]) -> None:

@@ -1,0 +1,193 @@
+"""The files of a base as chunks, in order: what says what it said is not cut, what needs a parser is read ahead.
+
+Cutting holds the interpreter, so other work would only wait for it. A parser works in a process apart: several read at
+once, while what was read before is embedded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from asyncio import LifoQueue, Task, create_task, gather, to_thread
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeGuard
+
+from zeus_runtime.knowledge.chunks import Chunk, chunks
+from zeus_runtime.knowledge.convert import MAX_BYTES, UnreadableError, convert_file, has_parser
+from zeus_runtime.knowledge.files import Found
+from zeus_runtime.tools.apart import Apart
+
+if TYPE_CHECKING:
+    from zeus_runtime.knowledge.records import BaseInfo, KnownDocument
+
+PROCESSES: Final = 4
+"""That parse at once, at most, and not more than there are processors. Each may take 2 GB."""
+
+_READING_SECONDS: Final = 600
+"""Of one file, before it is called unreadable: a book as PDF takes a minute."""
+_FRESH_NS: Final = 2_000_000_000
+"""A file changed so shortly before it was read may change again within one tick of the file system's clock."""
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A file of which nothing could be had."""
+
+    label: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Same:
+    """A file that was touched and says what it said: its document's key, and its size and time now."""
+
+    key: int
+    size_bytes: int
+    mtime_ns: int
+
+
+@dataclass(frozen=True)
+class Read:
+    """A file that is new or says something else.
+
+    Args:
+        known: its document as it was read last.
+        mtime_ns: when it was changed; 0 where that may not show the next change.
+    """
+
+    found: Found
+    known: KnownDocument | None
+    digest: str
+    mtime_ns: int
+    chunks: Sequence[Chunk]
+
+
+class Looks(NamedTuple):
+    """What there was in some files.
+
+    Args:
+        unchanged: how many have the size and the time they had.
+    """
+
+    unchanged: int
+    files: Sequence[Read | Same | Unread]
+
+
+Turn: TypeAlias = tuple[Sequence[Found], Callable[[], Awaitable[Looks]]]
+"""Some files and what reads them; those that a parser reads may be read already."""
+
+
+class Reader:
+    """What reads the files of one base. ``async with`` it: that ends what reads ahead.
+
+    Args:
+        made_with: how documents are made now; those that were made so and have their file's digest are up to date.
+        known: path to document.
+        now_ns: the time.
+    """
+
+    def __init__(
+        self, base: BaseInfo, made_with: str, known: Mapping[str, KnownDocument], now_ns: Callable[[], int]
+    ) -> None:
+        self._base = base
+        self._made_with = made_with
+        self._known = known
+        self._now_ns = now_ns
+        self._aparts = [Apart() for _ in range(min(PROCESSES, os.cpu_count() or 1))]
+        # The one that was used last is taken first: a second one is started when two are at work.
+        self._free: LifoQueue[Apart] = LifoQueue()
+        for each in self._aparts:
+            self._free.put_nowait(each)
+        self._ahead: set[Task[Looks]] = set()
+
+    async def __aenter__(self) -> Reader:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for apart in self._aparts:
+            apart.close()
+        for task in self._ahead:
+            task.cancel()
+        await gather(*self._ahead, return_exceptions=True)
+
+    def turns(self, parted: Iterable[Sequence[Found]]) -> Iterator[Turn]:
+        """Each of the groups of files in its turn."""
+        turns: deque[Turn] = deque()
+        for files in parted:
+            turns.append((files, self._begun(files)))
+            if len(turns) > len(self._aparts):
+                yield turns.popleft()
+        yield from turns
+
+    def _begun(self, files: Sequence[Found]) -> Callable[[], Awaitable[Looks]]:
+        documents = [self._known.get(found.path) for found in files]
+        looked_at = [
+            (found, document)
+            for found, document in zip(files, documents, strict=True)
+            if not self._is_same(document)
+            or (document.size_bytes, document.mtime_ns) != (found.size_bytes, found.mtime_ns)
+        ]
+        unchanged = len(files) - len(looked_at)
+        if not any(has_parser(found.name) for found, _ in looked_at):
+            return lambda: self._looks(unchanged, looked_at, None)
+        task = create_task(self._looks_apart(unchanged, looked_at))
+        self._ahead.add(task)
+        return lambda: self._awaited(task)
+
+    async def _awaited(self, task: Task[Looks]) -> Looks:
+        looks = await task
+        self._ahead.discard(task)
+        return looks
+
+    async def _looks_apart(
+        self, unchanged: int, files: Sequence[tuple[Found, KnownDocument | None]]
+    ) -> Looks:
+        apart = await self._free.get()
+        try:
+            return await self._looks(unchanged, files, apart)
+        finally:
+            self._free.put_nowait(apart)
+
+    async def _looks(
+        self, unchanged: int, files: Sequence[tuple[Found, KnownDocument | None]], apart: Apart | None
+    ) -> Looks:
+        """One visit to another thread for all of them."""
+        if not files:
+            return Looks(unchanged, ())
+        return Looks(unchanged, await to_thread(lambda: [self._look(*each, apart) for each in files]))
+
+    def _is_same(self, known: KnownDocument | None) -> TypeGuard[KnownDocument]:
+        return known is not None and known.made_with == self._made_with
+
+    def _look(self, found: Found, known: KnownDocument | None, apart: Apart | None) -> Read | Same | Unread:
+        try:
+            if found.size_bytes > MAX_BYTES:
+                raise UnreadableError(f"it has more than {MAX_BYTES:,} bytes")
+            data = _bytes_of(found.path)
+            digest = hashlib.blake2b(data, digest_size=32).hexdigest()
+            mtime_ns = 0 if self._now_ns() - found.mtime_ns < _FRESH_NS else found.mtime_ns
+            if self._is_same(known) and known.digest == digest:
+                return Same(known.key, len(data), mtime_ns)
+            return Read(found, known, digest, mtime_ns, self._cut(found.name, data, apart))
+        except UnreadableError as error:
+            return Unread(found.label, error.message)
+        except OSError as error:
+            return Unread(found.label, error.strerror or str(error))
+
+    def _cut(self, name: str, data: bytes, apart: Apart | None) -> list[Chunk]:
+        return chunks(
+            convert_file(name, data, apart=apart, seconds=_READING_SECONDS),
+            chunk_tokens=self._base.chunk_tokens,
+            overlap_tokens=self._base.overlap_tokens,
+        )
+
+
+def _bytes_of(path: str) -> bytes:
+    """A file's bytes, without a buffer between: half of what ``Path.read_bytes`` takes for a small one."""
+    with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+        return file.read()
