@@ -113,17 +113,21 @@ class ThreadLog:
             UsageError: there is no such session, or it is archived.
         """
 
-        def work(connection: Connection) -> int | None:
-            if not session.isprintable():
-                return None
-            return key_of(connection, session, archived=archived)
-
-        key = await self.database.run(work)
+        key = await self._key(session, archived=archived)
         if key is None:
             raise UsageError(
                 f"there is no session {session!r}", remedy="`zeus sessions list` shows those there are."
             )
         return Thread(key, session)
+
+    async def has(self, session: str) -> bool:
+        """Whether there is such a session, archived or not."""
+        return await self._key(session, archived=True) is not None
+
+    async def _key(self, session: str, *, archived: bool) -> int | None:
+        if not session.isprintable():
+            return None
+        return await self.database.run(lambda connection: key_of(connection, session, archived=archived))
 
     async def append(
         self,
