@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.agent.test_keeping import talk
+from tests.store.test_fencing import claimed_in_time, lose_claims
 from tests.support.agents import script, write_agent
 from tests.support.databases import execute, storage
+from tests.support.logs import log_of
 from zeus_runtime import Agent
 from zeus_runtime.config.model import Retention
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.memory.service import MemoryService
+from zeus_runtime.store.claims import LogConflictError
+from zeus_runtime.store.family import delete_family
 
 
 @pytest.fixture(autouse=True)
@@ -75,4 +80,48 @@ async def test_memories_of_a_session_alone_go_when_it_is_deleted(
             for each in await own.search_memories("Which number has the invoice?")
             if each.scope == "session"
         ]
+        await memory.check()
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+async def test_a_process_that_lost_a_session_while_it_deletes_it_takes_nothing_from_its_successor(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """Stopped before it forgets the session's memories, or after that, before it removes the rows."""
+    async with remembering(tmp_path, database_url) as agent, log_of(database_url, tmp_path) as (other, log):
+        memory, (first, _) = await kept_of(agent)
+        before = await contents(memory, "ann", first)
+        successor = await log.find(first)
+
+        async def taken_over() -> None:
+            lose_claims(database_url, tmp_path)
+            await claimed_in_time(other, first)
+            await log.append(successor, 3, "b.3", '{"role": "user", "content": "still here"}')
+            if moment == "after":
+                await memory.for_caller(Caller("bob", "shop", "editor", first)).add_explicit_memory(
+                    "The successor keeps a note", scope="session"
+                )
+
+        def interrupted(work: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+            async def stopped_first(*args: Any, **more: Any) -> Any:
+                if not taken:
+                    taken.append(True)
+                    await taken_over()
+                return await work(*args, **more)
+
+            return stopped_first
+
+        taken: list[bool] = []
+        if moment == "before":
+            monkeypatch.setattr(memory, "forget_session", interrupted(memory.forget_session))
+        else:
+            monkeypatch.setattr("zeus_runtime.store.family.delete_family", interrupted(delete_family))
+        with pytest.raises(LogConflictError, match="another process has taken the session"):
+            await agent.delete_session(first)
+        left = await contents(memory, "ann", first)
+        if moment == "before":
+            assert left == before
+        else:
+            assert "The successor keeps a note" in await contents(memory, "bob", first)
+        assert [entry.id for entry in await log.read(successor)][-1] == "b.3"
         await memory.check()

@@ -358,15 +358,19 @@ class Operations:
             await self.database.compact()
         return gone
 
-    async def forget_session(self, user_id: str, session: str) -> tuple[str, ...]:
+    async def forget_session(
+        self, user_id: str, session: str, held: Callable[[Connection], None]
+    ) -> tuple[str, ...]:
         """Remove all that is kept of a session, whoever saved it, as ``delete`` does; the ids that are gone.
 
         Args:
             user_id: on whose behalf the session goes, for the histories.
+            held: what the transaction begins with.
         """
         of_session = and_(ITEM.c.scope == "session", ITEM.c.scope_id == session)
 
         def work(connection: Connection) -> tuple[str, ...]:
+            held(connection)
             connection.execute(delete(EXTRACTION).where(EXTRACTION.c.session == session))
             if connection.execute(select(ITEM.c.key).where(of_session).limit(1)).first() is None:
                 return ()

@@ -46,6 +46,8 @@ from zeus_runtime.memory.profile.profiles import Profiles
 from zeus_runtime.memory.retrieval.ranking import PromptMemories, Ranked, format_memories_for_prompt
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from zeus_runtime.memory.records import Change
     from zeus_runtime.memory.retrieval.search import Measure
     from zeus_runtime.prompt import SourcedText
@@ -487,9 +489,16 @@ class MemoryService:
             raise unknown(memory_id)
         self._shared.forget_used(gone)
 
-    async def forget_session(self, session: str) -> int:
-        """Remove all that is kept of a session that is being deleted, whoever saved it; how many memories went."""
-        gone = await (await self._shared.operations()).forget_session(self._caller.user_id, session)
+    async def forget_session(
+        self, session: str, *, held: Callable[[Connection], None] = lambda _: None
+    ) -> int:
+        """Remove all that is kept of a session that is being deleted, whoever saved it; how many memories went.
+
+        Args:
+            held: what the transaction begins with; where that raises, all stays (``store.epochs.holding``).
+        """
+        operations = await self._shared.operations()
+        gone = await operations.forget_session(self._caller.user_id, session, held)
         self._shared.forget_used(gone)
         return len(gone)
 
