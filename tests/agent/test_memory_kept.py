@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,10 @@ from tests.support.databases import execute, storage
 from tests.support.logs import log_of
 from zeus_runtime import Agent
 from zeus_runtime.config.model import Retention
+from zeus_runtime.errors import RunError
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.store.claims import LogConflictError
-from zeus_runtime.store.family import delete_family
 
 
 @pytest.fixture(autouse=True)
@@ -83,45 +83,44 @@ async def test_memories_of_a_session_alone_go_when_it_is_deleted(
         await memory.check()
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
 async def test_a_process_that_lost_a_session_while_it_deletes_it_takes_nothing_from_its_successor(
-    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch, moment: str
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Stopped before it forgets the session's memories, or after that, before it removes the rows."""
     async with remembering(tmp_path, database_url) as agent, log_of(database_url, tmp_path) as (other, log):
         memory, (first, _) = await kept_of(agent)
         before = await contents(memory, "ann", first)
-        successor = await log.find(first)
+        successor, forget = await log.find(first), memory.forget_sessions
 
-        async def taken_over() -> None:
+        async def stopped_first(*args: Any, **more: Any) -> int:
             lose_claims(database_url, tmp_path)
             await claimed_in_time(other, first)
             await log.append(successor, 3, "b.3", '{"role": "user", "content": "still here"}')
-            if moment == "after":
-                await memory.for_caller(Caller("bob", "shop", "editor", first)).add_explicit_memory(
-                    "The successor keeps a note", scope="session"
-                )
+            return await forget(*args, **more)
 
-        def interrupted(work: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-            async def stopped_first(*args: Any, **more: Any) -> Any:
-                if not taken:
-                    taken.append(True)
-                    await taken_over()
-                return await work(*args, **more)
-
-            return stopped_first
-
-        taken: list[bool] = []
-        if moment == "before":
-            monkeypatch.setattr(memory, "forget_session", interrupted(memory.forget_session))
-        else:
-            monkeypatch.setattr("zeus_runtime.store.family.delete_family", interrupted(delete_family))
+        monkeypatch.setattr(memory, "forget_sessions", stopped_first)
         with pytest.raises(LogConflictError, match="another process has taken the session"):
             await agent.delete_session(first)
-        left = await contents(memory, "ann", first)
-        if moment == "before":
-            assert left == before
-        else:
-            assert "The successor keeps a note" in await contents(memory, "bob", first)
+        assert await contents(memory, "ann", first) == before
         assert [entry.id for entry in await log.read(successor)][-1] == "b.3"
         await memory.check()
+
+
+async def test_a_deletion_that_fails_leaves_the_session_its_memories(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remembering(tmp_path, database_url) as agent:
+        memory, (first, _) = await kept_of(agent)
+        before = await contents(memory, "ann", first)
+
+        def broken(*_: Any) -> None:
+            raise RunError("the power is gone")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("zeus_runtime.memory.records.remove", broken)
+            with pytest.raises(RunError, match="the power is gone"):
+                await agent.delete_session(first)
+        assert await contents(memory, "ann", first) == before
+        assert len(await agent.history(first)) == 2
+        await agent.delete_session(first)
+        assert len(await contents(memory, "ann", first)) == 2
+        assert first not in {each.session for each in await agent.sessions()}

@@ -20,8 +20,9 @@ from tests.support.logs import log_of
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store.claims import LogConflictError
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.family import delete_family
-from zeus_runtime.store.thread_log import StepEntry
+from zeus_runtime.store.family import removal
+from zeus_runtime.store.thread_log import StepEntry, ThreadLog
+from zeus_runtime.store.threads import Thread
 
 HOLDER = """
 import asyncio, sys
@@ -106,6 +107,11 @@ def test_a_stopped_process_that_lost_its_session_is_refused_when_it_wakes(
             holder.kill()
 
 
+async def end(log: ThreadLog, thread: Thread) -> None:
+    """What deletes a session."""
+    await log.database.run(await removal(log, thread))
+
+
 async def claimed_in_time(database: Database, session: str = "session_1") -> Callable[[], None]:
     """The claim, once the server has noticed that the connections are gone."""
     deadline = time.monotonic() + 60
@@ -137,7 +143,7 @@ async def test_whoever_had_a_deleted_session_cannot_write_into_the_one_that_has_
         give_back = await stale.claim("session_1")
         await late.append(gone, 1, "a.1", '"from a"')
         held = stale.epoch("session_1")
-        await delete_family(log, await log.find("session_1"))
+        await end(log, await log.find("session_1"))
         # The lock is lost and its holder lives on.
         give_back()
         stale._held["session_1"] = held
@@ -150,7 +156,7 @@ async def test_whoever_had_a_deleted_session_cannot_write_into_the_one_that_has_
             late.append(gone, 2, "a.2", '"from a"', step=StepEntry(1, 1, "{}", texts={"d": "t"})),
             late.append_edits(gone, 1, 1, ['{"handle": "/large_tool_results/x"}']),
             late.append_step(gone, StepEntry(1, 1, "{}", texts={"d": "t"})),
-            delete_family(late, gone),
+            end(late, gone),
         ):
             with pytest.raises(LogConflictError):
                 await work

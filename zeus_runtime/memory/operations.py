@@ -358,30 +358,35 @@ class Operations:
             await self.database.compact()
         return gone
 
-    async def forget_session(
-        self, user_id: str, session: str, held: Callable[[Connection], None]
+    async def forget_sessions(
+        self, user_id: str, sessions: Sequence[str], along: Callable[[Connection], None]
     ) -> tuple[str, ...]:
-        """Remove all that is kept of a session, whoever saved it, as ``delete`` does; the ids that are gone.
+        """Remove all that is kept of sessions, whoever saved it, as ``delete`` does; the ids that are gone.
 
         Args:
-            user_id: on whose behalf the session goes, for the histories.
-            held: what the transaction begins with.
+            user_id: on whose behalf the sessions go, for the histories.
+            along: what the same transaction removes besides.
         """
-        of_session = and_(ITEM.c.scope == "session", ITEM.c.scope_id == session)
 
         def work(connection: Connection) -> tuple[str, ...]:
-            held(connection)
-            connection.execute(delete(EXTRACTION).where(EXTRACTION.c.session == session))
-            if connection.execute(select(ITEM.c.key).where(of_session).limit(1)).first() is None:
-                return ()
-            place = records.lock_place(connection, "session", session)
-            going = records.items(connection, of_session)
-            return self._remove(connection, going, records.changed(connection, place), user_id)
+            along(connection)
+            return tuple(
+                each for session in sessions for each in self._forgotten(connection, user_id, session)
+            )
 
         gone = await self.database.keep_up(work)
         if gone and not self._vectors.transactional:
             await self.database.run(lambda connection: self._vectors.remove(connection, gone))
         return gone
+
+    def _forgotten(self, connection: Connection, user_id: str, session: str) -> tuple[str, ...]:
+        of_session = and_(ITEM.c.scope == "session", ITEM.c.scope_id == session)
+        connection.execute(delete(EXTRACTION).where(EXTRACTION.c.session == session))
+        if connection.execute(select(ITEM.c.key).where(of_session).limit(1)).first() is None:
+            return ()
+        place = records.lock_place(connection, "session", session)
+        going = records.items(connection, of_session)
+        return self._remove(connection, going, records.changed(connection, place), user_id)
 
     def _remove(
         self, connection: Connection, going: Sequence[MemoryItem], place: records.Place, by: str

@@ -489,16 +489,16 @@ class MemoryService:
             raise unknown(memory_id)
         self._shared.forget_used(gone)
 
-    async def forget_session(
-        self, session: str, *, held: Callable[[Connection], None] = lambda _: None
+    async def forget_sessions(
+        self, sessions: Sequence[str], *, along: Callable[[Connection], None] = lambda _: None
     ) -> int:
-        """Remove all that is kept of a session that is being deleted, whoever saved it; how many memories went.
+        """Remove all that is kept of sessions that are being deleted, whoever saved it; how many memories went.
 
         Args:
-            held: what the transaction begins with; where that raises, all stays (``store.epochs.holding``).
+            along: what the same transaction removes besides; where that raises, all stays.
         """
         operations = await self._shared.operations()
-        gone = await operations.forget_session(self._caller.user_id, session, held)
+        gone = await operations.forget_sessions(self._caller.user_id, sessions, along)
         self._shared.forget_used(gone)
         return len(gone)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from zeus_runtime.store.epochs import owning
+from zeus_runtime.store.epochs import holding, owning
 from zeus_runtime.store.packing import drop_rows
 from zeus_runtime.store.tables import ArchiveRow, ParentRow, ThreadRow
 from zeus_runtime.store.thread_log import TITLE_CHARACTERS
@@ -96,26 +96,27 @@ async def own_family(log: ThreadLog, thread: Thread, what: str) -> list[Thread]:
     return await owning(log.database, thread, what, work, archived=True)
 
 
-async def delete_family(
+async def removal(
     log: ThreadLog, thread: Thread, leaving: Callable[[Connection, Thread], None] = lambda _, __: None
-) -> None:
-    """Remove a session and its sub-agents' sessions with all their messages, archived or not, all in one transaction.
+) -> Callable[[Connection], None]:
+    """What removes a session and its sub-agents' sessions with all their messages, archived or not, in one transaction.
+
+    Called with a connection to the log's database it raises LogConflictError if the claim was lost.
 
     Args:
-        leaving: told of each before its rows go; should the connection be lost, once more from the first.
-
-    Raises:
-        LogConflictError: another process has taken the session.
+        leaving: told of each session before its rows go.
     """
+    hold = await holding(log.database, thread, "the end")
 
     def work(connection: Connection) -> None:
+        hold(connection)
         for each in _family_in(connection, thread):
             leaving(connection, each)
             drop_rows(connection, each.key)
             connection.execute(delete(_archive).where(_archive.c.thread == each.key))
             connection.execute(delete(_thread).where(_thread.c.key == each.key))
 
-    await owning(log.database, thread, "the end", work, archived=True)
+    return work
 
 
 def _family_in(connection: Connection, thread: Thread) -> list[Thread]:
