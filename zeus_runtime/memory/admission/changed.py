@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final
 
 from zeus_runtime.memory.admission.alignment import LEAST, aligned
-from zeus_runtime.memory.admission.slots import filled, slots_of
+from zeus_runtime.memory.admission.slots import filled, says_news, slots_of
 from zeus_runtime.memory.admission.statement import Statement, Word, state
 from zeus_runtime.memory.admission.verdict import Change
 from zeus_runtime.memory.admission.word_forms import stem
@@ -51,6 +51,12 @@ def compare_other(new: str, old: str, *, near: bool) -> Change:
     """``compare`` for texts that do not have the same words."""
     ours, theirs = aligned(state(new), state(old))
     return _told(ours, theirs, near=near) or _compared(ours, theirs, near=near)
+
+
+def tells_change(text: str) -> bool:
+    """Whether a text says itself that something is otherwise than it was."""
+    where = state(text)
+    return says_news(where) or any(word.gone for word in where.words)
 
 
 def same_words(one: str, other: str) -> bool:
@@ -256,7 +262,9 @@ def _same_words(ours: Statement, theirs: Statement, new: Sequence[Word], old: Se
         or (ours.chinese and _characters(new) != _characters(old))
     ):
         return Change("superseded", "order")
-    if _written(ours) != _written(theirs):
+    if any(word.lower() in theirs.raw for word in _written(ours) - _written(theirs)) or any(
+        word.lower() in ours.raw for word in _written(theirs) - _written(ours)
+    ):
         return Change("superseded", "case")
     return Change("duplicate", "same content")
 

@@ -294,13 +294,14 @@ def _compared(
     """
     if not known:
         return []
-    from zeus_runtime.memory.admission.changed import same_words
+    from zeus_runtime.memory.admission.changed import same_words, tells_change
 
+    related_from = settings.related_from(calibration, told=tells_change(content))
     same = [same_words(content, each.item.content) if each.same is None else each.same for each in known]
     decisions: list[Duplicate | Superseded] = []
     for wanted in (True, False):
         for each, is_same in zip(known, same, strict=True):
-            if is_same is not wanted or not (is_same or _related(each, settings, calibration)):
+            if is_same is not wanted or not (is_same or _related(each, settings, related_from)):
                 continue
             decision = _beside(content, each, settings, calibration, trust, subject, same=is_same)
             if decision is None:
@@ -346,7 +347,7 @@ def _beside(
     return Superseded(item, change.reason if change.decision == "superseded" else "trusted more")
 
 
-def _related(neighbour: Neighbour, settings: MemorySettings, calibration: Calibration | None) -> bool:
-    if neighbour.cosine is not None and neighbour.cosine >= settings.related_from(calibration):
+def _related(neighbour: Neighbour, settings: MemorySettings, related_from: float) -> bool:
+    if neighbour.cosine is not None and neighbour.cosine >= related_from:
         return True
     return neighbour.lexical is not None and neighbour.lexical >= settings.related_words

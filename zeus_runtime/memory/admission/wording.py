@@ -43,6 +43,8 @@ PREPOSITIONS: Final = _words(
 DETERMINERS: Final = _words(
     "a an the this that these those my our your his her its their any each every both"
 )
+PASSED_OVER: Final = DETERMINERS | _words("now currently presently still already")
+"""English words between a word and what it is of: "is now a nurse"."""
 SUBJECTS: Final = _words("i we you he she they it user users")
 
 EMPTY: Final = (
@@ -118,6 +120,20 @@ MANY: Final = _words(
 )
 """English words with which one thing does not exclude another: who speaks German may speak French."""
 
+UNITS: Final = {
+    unit: kind
+    for kind, units in (
+        ("time", "second sec s ms minute min hour hr h day week month year decade"),
+        ("data", "b kb mb gb tb kib mib gib tib"),
+        ("length", "mm cm m km inch foot feet mile"),
+        ("mass", "mg g kg pound lb ton"),
+        ("money", "cent euro eur dollar usd pound gbp yuan rmb yen"),
+        ("share", "percent"),
+    )
+    for unit in units.split()
+}
+"""English units, by what they measure: "6 weeks" and "2 months" are values of one thing."""
+
 SUFFIXES: Final = _words(
     "s es d ed ing e er ers or ion ions ation ly y i ic al ment ence ance able ive ql n en"
 ) | {""}
@@ -144,9 +160,15 @@ IRREGULAR: Final = {
 }
 """English past tenses and participles that do not end in -ed, with their verbs."""
 
+TITLES: Final = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St)\.(?=\s)")
+"""English titles, whose full stop ends no sentence."""
+
+NAMING: Final = _words("called named titled dr mr mrs ms prof st")
+"""What stands before a name: words and titles, in lower case."""
+
 TURNING: Final = re.compile(
-    r"(?:switch|chang|mov|migrat|upgrad|downgrad|renam|convert|transition|increas|decreas|reduc|rais|lower|postpon|"
-    r"delay|reschedul|shift|relocat|replac|adopt|updat|extend|swap|drop|abandon|bump|push)(?:e|es|ed|s|ing|d|ped|ping)?"
+    r"(?:(?:switch|chang|mov|migrat|upgrad|downgrad|renam|convert|transition|increas|decreas|reduc|rais|lower|postpon|"
+    r"delay|reschedul|shift|relocat|replac|adopt|updat|extend|swap|drop|abandon|bump|push|becom|slash|shorten)(?:e|es|ed|s|ing|d|ped|ping)?|became)"
 )
 """English verbs that tell a change and not an event beside others."""
 
@@ -186,6 +208,10 @@ GONE: Final = tuple(
         (
             "swapped|dropped|abandoned|ditched|gave up|left",
             rf"\b(?:swapped|dropped|abandoned|ditched|gave up|left)\s+{_NP}\s+(?:for|in favou?r of)\b",
+        ),
+        (
+            "sold|left|quit|cancel|gave up|got rid of",
+            rf"\b(?:sold|left|quit|cancell?ed|gave up|got rid of)\s+{_NP}\s*(?:[,;.]|\band\b|\bbut\b)(?=\s*\S)",
         ),
         (
             "no longer|stopped|used to|not|n't",
@@ -289,7 +315,7 @@ ZH_EVENT: Final = re.compile(
 
 ZH_LABEL: Final = re.compile(
     r"[\u4e00-\u9fff](?<![是有为到于在要约共达超过每用花至成第])\d+(?=[\u4e00-\u9fff])"
-    rf"(?![{ZH_MEASURES}月日点时万千百])|第\d+"
+    rf"(?![{ZH_MEASURES}月日点时万千百公厘毫平立])|第\d+"
 )
 """A number that names one thing among others, as in "order 12 is closed"."""
 
