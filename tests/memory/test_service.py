@@ -21,7 +21,7 @@ from tests.support.databases import execute
 from tests.support.extracting import vectors_of
 from tests.support.memory import Clock, HashingEmbedder, OutsideStore, numbered, service
 from zeus_runtime.errors import UsageError
-from zeus_runtime.memory.admission.gate import Duplicate, Passed, Rejected, Stored
+from zeus_runtime.memory.admission.decisions import Duplicate, Passed, Rejected, Stored
 from zeus_runtime.memory.embedding import EmbeddingUnavailableError
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, Caller, Embedding, MemorySettings
 from zeus_runtime.memory.outcomes import UnknownMemoryError
@@ -558,6 +558,12 @@ async def test_what_reads_like_an_order_is_kept_apart_and_never_searched(tmp_pat
     assert await memory.search_memories("piano instructions") == []
     assert await memory.search_memories("piano", mode="vector") == []
     assert memory.format_memories_for_prompt([saved.item]).text == ""
+    again = await memory.add_explicit_memory(text.upper())
+    assert (again.outcome, again.item, again.message) == (
+        "duplicate",
+        saved.item,
+        "Kept already, for a person to look at, and shown to no model: the text reads like an instruction.",
+    )
     assert [item.content for item in await memory.list_memories()] == [text]
     await memory.check()
     await memory.aclose()

@@ -14,7 +14,14 @@ from sqlalchemy import and_, delete, or_, select
 
 from zeus_runtime.memory import records
 from zeus_runtime.memory.admission import gate
-from zeus_runtime.memory.admission.gate import Decision, Duplicate, Neighbour, Passed, Rejected, Superseded
+from zeus_runtime.memory.admission.decisions import (
+    Decision,
+    Duplicate,
+    Neighbour,
+    Passed,
+    Rejected,
+    Superseded,
+)
 from zeus_runtime.memory.admission.neighbours import neighbours
 from zeus_runtime.memory.agreement import check, reconcile
 from zeus_runtime.memory.database import MemoryDatabase

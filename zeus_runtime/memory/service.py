@@ -13,7 +13,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 from zeus_runtime.errors import UsageError
-from zeus_runtime.memory.admission.gate import Decision, Passed, Rejected, validate
+from zeus_runtime.memory.admission.decisions import Decision, Passed, Rejected
+from zeus_runtime.memory.admission.gate import validate
 from zeus_runtime.memory.caller_embeddings import CallerEmbeddings
 from zeus_runtime.memory.drafts import Draft, draft_of, is_active
 from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError

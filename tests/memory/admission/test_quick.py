@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from zeus_runtime.memory.admission import statement, values, word_forms, wording
 from zeus_runtime.memory.admission.changed import compare, tells_change
-from zeus_runtime.memory.admission.gate import Decision, Duplicate, Neighbour, Stored, Superseded, decide
+from zeus_runtime.memory.admission.decisions import Decision, Duplicate, Neighbour, Stored, Superseded
+from zeus_runtime.memory.admission.gate import decide
 from zeus_runtime.memory.items import MemoryItem, MemorySettings
 from zeus_runtime.memory.normalise import duplicate_key, lowered, normalise
 

@@ -87,3 +87,36 @@ async def test_a_change_that_is_told_replaces_what_was(tmp_path: Path, old: str,
     memory = service(tmp_path, embedder=StaticEmbedder())
     assert await outcome(memory, old, new) == "superseded"
     await memory.aclose()
+
+
+ENTRIES = {
+    "number in another role": [
+        f"Guest {at} sleeps in room {at * 7} near tower {at % 20}" for at in range(60)
+    ],
+    "number of another place": [f"Boat {at} lies at pier {at * 3} of harbour {at % 15}" for at in range(60)],
+    "number before": [f"Sensor {at} reads {20 + at % 7} degrees" for at in range(60)],
+    "number after": [f"Chapter {at} has {10 + at % 20} pages" for at in range(60)],
+    "Chinese label": [f"{at}号桌坐着{at % 9 + 1}位客人" for at in range(1, 60)],
+    "Chinese number": [f"订单{at}的金额是{at * 7}元" for at in range(1, 60)],
+}
+
+
+@pytest.mark.parametrize("kind", ENTRIES)
+async def test_entries_of_a_list_all_stay_whatever_numbers_they_share(tmp_path: Path, kind: str) -> None:
+    memory = service(tmp_path, embedder=StaticEmbedder())
+    replaced = [
+        (text, [each.content for each in saved.all_replaced])
+        for text in ENTRIES[kind]
+        if (saved := await memory.add_explicit_memory(text)).outcome != "stored"
+    ]
+    await memory.aclose()
+    assert replaced == []
+
+
+async def test_a_changed_entry_replaces_its_own_alone(tmp_path: Path) -> None:
+    memory = service(tmp_path, embedder=StaticEmbedder())
+    for text in ENTRIES["number in another role"]:
+        await memory.add_explicit_memory(text)
+    saved = await memory.add_explicit_memory("Guest 14 sleeps in room 99 near tower 14")
+    await memory.aclose()
+    assert [each.content for each in saved.all_replaced] == ["Guest 14 sleeps in room 98 near tower 14"]

@@ -8,12 +8,13 @@ new, and the old one stays in the history.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Final
 
 from zeus_runtime.memory.admission.alignment import LEAST, aligned
-from zeus_runtime.memory.admission.slots import filled, says_news, slots_of
+from zeus_runtime.memory.admission.slots import filled, places_of, says_news, slots_of
 from zeus_runtime.memory.admission.statement import Statement, Word, state
 from zeus_runtime.memory.admission.verdict import Change
 from zeus_runtime.memory.admission.word_forms import stem
@@ -29,6 +30,7 @@ from zeus_runtime.memory.admission.wording import (
     ZH_EMPTY,
     ZH_LABEL,
     ZH_LIMITS,
+    ZH_NUMBERED,
 )
 from zeus_runtime.memory.normalise import duplicate_key
 
@@ -88,12 +90,16 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> Change | None:
 def _compared(ours: Statement, theirs: Statement, *, near: bool) -> Change:
     new = [word for word in ours.words if not word.gone]
     old = [word for word in theirs.words if not word.gone]
-    common = _common(new, old)
+    places = places_of(new, old)
+    common = _common(new, old) if places is None else _kept(new, places)
     if not common:
         if near and _one_place(ours, theirs):
             return Change("superseded", "value")
         return Change("different", "nothing in common")
-    added, dropped = _rest(new, common), _rest(old, common)
+    if places is None:
+        added, dropped = _rest(new, common), _rest(old, common)
+    else:
+        added, dropped = [new[at] for at in places], [old[at] for at in places]
     if _other_person(ours, theirs) or _other_subject(ours, theirs, added, dropped, common):
         return Change("different", "subject")
     flip = _denied(new, old, added, dropped)
@@ -120,7 +126,7 @@ def _compared(ours: Statement, theirs: Statement, *, near: bool) -> Change:
     if not added:
         wider = any(word.kind in ("name", "value") for word in dropped) or _limits(theirs) - _limits(ours)
         return Change("duplicate", "says less") if near and not wider else Change("different", "says less")
-    return filled(ours, theirs, slots_of(new, old), near=near)
+    return filled(ours, theirs, slots_of(new, old, places), near=near)
 
 
 def _one_place(ours: Statement, theirs: Statement) -> bool:
@@ -165,6 +171,10 @@ def _common(new: Iterable[Word], old: Iterable[Word]) -> dict[str, int]:
         if left.get(word.key, 0) > common.get(word.key, 0):
             common[word.key] = common.get(word.key, 0) + 1
     return common
+
+
+def _kept(words: Sequence[Word], but: Collection[int]) -> dict[str, int]:
+    return dict(Counter(word.key for at, word in enumerate(words) if at not in but))
 
 
 def _rest(words: Iterable[Word], common: Mapping[str, int]) -> list[Word]:
@@ -218,7 +228,8 @@ def _about(word: Word, where: Statement, *, only: bool) -> bool:
     if word.value.kind == "version" or "." in word.value.text:
         return word.about and not only
     if where.chinese:
-        return ZH_LABEL.match(where.text, word.place - 1) is not None if word.place else False
+        label = ZH_LABEL.match(where.text, word.place - 1) if word.place else ZH_NUMBERED.match(where.text)
+        return label is not None
     return word.about and bool(word.after) and word.after not in COPULAS | DETERMINERS | PREPOSITIONS
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.memory import records
 from zeus_runtime.memory.admission.changed import tells_change
-from zeus_runtime.memory.admission.gate import Neighbour
+from zeus_runtime.memory.admission.decisions import Neighbour
 from zeus_runtime.memory.items import Caller, MemorySettings, Scope
 from zeus_runtime.memory.permissions import may, reach
 from zeus_runtime.memory.retrieval.words import indexed_words

@@ -35,8 +35,29 @@ _COMPARED: Final = 400
 """Words of each text that are compared in order; longer texts are compared without it."""
 
 
-def slots_of(new: Sequence[Word], old: Sequence[Word]) -> list[Slot] | None:
-    """Where the texts differ, in order; None for texts too long to tell."""
+def places_of(new: Sequence[Word], old: Sequence[Word]) -> list[int] | None:
+    """Which words differ where both texts are the same but for values; None where they are not.
+
+    A number is then compared with the one in its own place: guest 14 has nothing of who sleeps in room 14.
+    """
+    if len(new) != len(old) or not any(word.value for word in new):
+        return None
+    places = [at for at, (a, b) in enumerate(zip(new, old, strict=True)) if a.key != b.key]
+    kinds = [(new[at].value, old[at].value) for at in places]
+    same = all(a is not None and b is not None and a.kind == b.kind for a, b in kinds)
+    return places if same and places else None
+
+
+def slots_of(
+    new: Sequence[Word], old: Sequence[Word], places: Sequence[int] | None = None
+) -> list[Slot] | None:
+    """Where the texts differ, in order; None for texts too long to tell.
+
+    Args:
+        places: where that is known (``places_of``).
+    """
+    if places is not None:
+        return [Slot(new[at : at + 1], old[at : at + 1], new[at + 1 :]) for at in places]
     if max(len(new), len(old)) > _COMPARED:
         return None
     matcher = SequenceMatcher(None, [word.key for word in old], [word.key for word in new], autojunk=False)
