@@ -222,7 +222,7 @@ def test_an_admin_sees_that_a_member_keeps_something_alone_not_what_it_says_and_
 
 
 def without_ids(text: str) -> list[dict[str, Any]]:
-    own = ("id", "created_at", "updated_at", "last_used_at")
+    own = ("id", "updated_at", "last_used_at")
     lines = [json.loads(line) for line in text.splitlines()]
     return [{name: value for name, value in line.items() if name not in own} for line in lines]
 
@@ -248,6 +248,7 @@ def without_ids(text: str) -> list[dict[str, Any]]:
                 ('"source_id": "\\u0000"}', "this is no memory: its source_id has characters"),
                 ('"visibility": ["members"]}', "this is no memory: its visibility is none of"),
                 ('"status": "weird"}', "this is no memory: its status is none of"),
+                ('"created_at": "yesterday"}', "this is no memory: its created_at is no time"),
                 ('"valid_from": 5}', "this is no memory: its valid_from is no text"),
                 (
                     '"valid_from": "2026-05-01", "valid_until": "2026-04-01"}',

@@ -127,7 +127,7 @@ class Operations:
         if passed.trust == "quarantined":
             embedded = None
         session = caller.session_id or f"user {caller.user_id}"
-        since = item.created_at - timedelta(hours=self._settings.extraction_window_hours)
+        since = item.updated_at - timedelta(hours=self._settings.extraction_window_hours)
 
         tried = False
 
@@ -154,7 +154,7 @@ class Operations:
             if isinstance(decision, Rejected | Duplicate):
                 return Written(decision)
             if not explicit:
-                records.record_extraction(connection, session, item.created_at, since)
+                records.record_extraction(connection, session, item.updated_at, since)
             return self._written(connection, caller, item, embedded, decision, place)
 
         try:
@@ -181,17 +181,17 @@ class Operations:
         for each in replaced:
             old = records.new_version(
                 each,
-                item.created_at,
+                item.updated_at,
                 status="superseded",
                 superseded_by=item.id,
-                valid_until=item.created_at,
+                valid_until=item.updated_at,
             )
             records.rewrite(connection, old, place)
-            records.record(connection, "superseded", caller.user_id, item.created_at, old)
+            records.record(connection, "superseded", caller.user_id, item.updated_at, old)
         removed = tuple(each.id for each in replaced)
         stored = replace(item, embedding=self._at_once(embedded))
         key = records.write(connection, stored, place)
-        records.record(connection, "stored", caller.user_id, item.created_at, stored)
+        records.record(connection, "stored", caller.user_id, item.updated_at, stored)
         if self._vectors.transactional:
             self._vectors.remove(connection, removed)
             if embedded is not None:

@@ -221,7 +221,7 @@ class MemoryService:
             valid_from=draft.valid_from,
             valid_until=draft.valid_until,
             trust=passed.trust,
-            created_at=now,
+            created_at=min(draft.created_at or now, now),
             updated_at=now,
         )
 
@@ -518,8 +518,8 @@ class MemoryService:
     ) -> Imported:
         """Save what ``export_memories`` gave, through the same gate as everything else, as the caller's own.
 
-        Scopes keep their kind and become the caller's own user, project or session; ids are new. What was archived or
-        superseded is left out and counted.
+        Scopes keep their kind and become the caller's own user, project or session; ids are new, and since when each
+        is kept stays. What was archived or superseded is left out and counted.
 
         Args:
             progress: called with (done, in all) after each entry.
