@@ -124,3 +124,11 @@ async def test_a_deletion_that_fails_leaves_the_session_its_memories(
         await agent.delete_session(first)
         assert len(await contents(memory, "ann", first)) == 2
         assert first not in {each.session for each in await agent.sessions()}
+
+
+async def test_in_memory_a_session_goes_with_its_memories_too(tmp_path: Path) -> None:
+    async with remembering(tmp_path, "sqlite://") as agent:
+        memory, (first, second) = await kept_of(agent)
+        await agent.delete_session(first)
+        assert len(await contents(memory, "ann", first)) == 2
+        assert [each.session for each in await agent.sessions()] == [second]

@@ -36,10 +36,13 @@ async def delete(keeper: Keeper, thread: Thread) -> None:
             paths[each.session] = files_of(connection, each, files)
 
     remove = await removal(log, thread, leave)
-    if keeper.memory is None:
-        await log.database.run(remove)
+    sessions = [each.session for each in family]
+    if keeper.memory is not None and not log.database.is_own:
+        await keeper.memory.forget_sessions(sessions, along=remove)
     else:
-        await keeper.memory.forget_sessions([each.session for each in family], along=remove)
+        await log.database.run(remove)
+        if keeper.memory is not None:
+            await keeper.memory.forget_sessions(sessions)
     if files is not None:
         await asyncio.to_thread(remove_files, files, [path for each in paths.values() for path in each])
     for each in family:

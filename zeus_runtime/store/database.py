@@ -84,6 +84,11 @@ class Database:
         """Whether other machines may use it at the same time."""
         return self._server is not None
 
+    @property
+    def is_own(self) -> bool:
+        """Whether nobody else can open it, not even this process: a database in memory."""
+        return self.file is None and self._server is None
+
     async def claim(self, session: str) -> Callable[[], None]:
         """Keep other processes, and other agents of this one, from running ``session`` until the claim is given back.
 
