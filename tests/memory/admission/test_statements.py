@@ -60,6 +60,9 @@ async def test_statements_meet_older_ones_as_they_should(
         ("The server runs Alpine 3.20", "The server has 64 GB of RAM"),
         ("The report of May is late", "The report of April is done"),
         ("总结要用法语写", "总结要附链接"),
+        ("用戶對花生過敏", "用戶對青黴素過敏"),
+        ("会议在周五", "会议在三楼"),
+        ("团队在杭州", "团队在招人"),
         ("ユーザーは東京に住んでいる", "ユーザーは犬を飼っている"),
     ],
 )
@@ -81,6 +84,10 @@ async def test_what_is_said_of_something_else_stays_beside_it(tmp_path: Path, ol
         ("The user lives in Lyon", "The user now lives in Nantes"),
         ("用户体重70公斤", "用户体重66公斤"),
         ("发布定在五月三日", "发布推迟到五月十七日"),
+        ("用户住在北京", "用户住在上海"),
+        ("用户住在北京", "用户现在住在哈尔滨"),
+        ("用戶住在台北", "用戶住在高雄"),
+        ("用戶喜歡喝咖啡", "用戶不喜歡喝咖啡"),
     ],
 )
 async def test_a_change_that_is_told_replaces_what_was(tmp_path: Path, old: str, new: str) -> None:

@@ -30,6 +30,7 @@ from zeus_runtime.memory.admission.wording import (
     ZH_EMPTY,
     ZH_LABEL,
     ZH_LIMITS,
+    ZH_NOW,
     ZH_NUMBERED,
 )
 from zeus_runtime.memory.normalise import duplicate_key
@@ -58,7 +59,7 @@ def compare_other(new: str, old: str, *, near: bool) -> Change:
 def tells_change(text: str) -> bool:
     """Whether a text says itself that something is otherwise than it was."""
     where = state(text)
-    return says_news(where) or any(word.gone for word in where.words)
+    return says_news(where) or any(word.gone for word in where.words) or ZH_NOW.search(text) is not None
 
 
 def same_words(one: str, other: str) -> bool:

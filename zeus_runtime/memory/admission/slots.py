@@ -20,6 +20,7 @@ from zeus_runtime.memory.admission.wording import (
     UNITS,
     ZH_MANY,
     ZH_NUMBERED,
+    ZH_PLACED,
 )
 
 
@@ -105,7 +106,11 @@ def filled(ours: Statement, theirs: Statement, slots: list[Slot] | None, *, near
         return Change("different", "denies another")
     if whole and len(slots) > 1 and _qualified(slots, ours):
         return Change("different", "circumstance")
-    if whole and len(slots) == 1 and (near or _framed(ours, slots[0]) or _turned(ours, theirs, slots[0])):
+    if (
+        whole
+        and len(slots) == 1
+        and (near or _framed(ours, theirs, slots[0]) or _turned(ours, theirs, slots[0]))
+    ):
         return Change("superseded", "value")
     return Change("superseded", "reworded") if near else Change("different", "reworded")
 
@@ -220,18 +225,32 @@ def _qualified(slots: Sequence[Slot], ours: Statement) -> bool:
     return last.new[0].after in PREPOSITIONS | DETERMINERS and not _valued(last)
 
 
-def _framed(ours: Statement, slot: Slot) -> bool:
+def _framed(ours: Statement, theirs: Statement, slot: Slot) -> bool:
     """Whether what surrounds the place says enough for the texts to be about one thing, even if no model says so."""
     inside = {word.place for word in slot.new}
     frame = [word for word in ours.words if word.place not in inside and word.key != "prefer"]
     head = slot.new[0].after
     if ours.chinese:
-        return len(frame) >= max(2, len(slot.new), len(slot.old)) and (head == "用") == (
-            slot.old[0].after == "用"
+        enough = len(frame) >= max(2, len(slot.new), len(slot.old)) or (
+            bool(frame) and _placed(slot, ours, theirs)
         )
+        return enough and (head == "用") == (slot.old[0].after == "用")
     if not frame or head != slot.old[0].after:
         return False
     return slot.new[0].value is not None or head in _HEADS or _modifier(slot, ours)
+
+
+def _placed(slot: Slot, ours: Statement, theirs: Statement) -> bool:
+    """Whether both sides name, in Chinese, where something is or is done, or how it is called, and no time."""
+    new, old = slot.new[0], slot.old[0]
+    if any(word.value for word in (*slot.new, *slot.old)):
+        return False
+    if new.after == old.after == "在" and slot.later:
+        return True
+    return all(
+        ZH_PLACED.search(where.text, 0, word.place) is not None
+        for word, where in ((new, ours), (old, theirs))
+    )
 
 
 _HEADS: Final = COPULAS | PREPOSITIONS | NAMING

@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from zeus_runtime.memory.admission.traditional import SIMPLIFIED
 from zeus_runtime.memory.admission.values import Value, values
 from zeus_runtime.memory.admission.word_forms import BREAKS, USER, Form, form_of, stem, turning
 from zeus_runtime.memory.admission.wording import (
@@ -110,6 +111,7 @@ def state(text: str) -> Statement:
     text = TITLES.sub(r"\1", normalise(text).replace("’", "'"))
     characters = 0 if text.isascii() else len(_CHARACTER.findall(text))
     chinese = characters * 3 > len(text.replace(" ", "")) and not _KANA.search(text)
+    text = text.translate(SIMPLIFIED) if characters else text
     for pattern, word in ZH_SAME if characters else ():
         text = pattern.sub(word, text)
     tokens = _tokens(text)

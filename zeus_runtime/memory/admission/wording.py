@@ -70,6 +70,9 @@ MODALS: Final = _words("can may might could 能")
 QUANTIFIERS: Final = LIMITS | MODALS | _words("all many none more less fewer 前 后 每 全 部")
 """Words that say how much of something, which is not what a statement is about."""
 
+ZH_NOW: Final = re.compile("[现現]在|目前|[当當]前|如今|改|[换換]|搬")
+"""Chinese words that say, or let expect, that it was otherwise before."""
+
 ZH_LIMITS: Final = re.compile(r"只|仅|除|如果|若|当|时|之前|之后|以前|以后")
 
 NEGATORS: Final = _words("not no never none neither nor without cannot nothing off")
@@ -272,6 +275,7 @@ TOLD: Final = tuple(sorted({sign for telling in (*GONE, FORMER) for sign in tell
 ZH_SAME: Final = tuple(
     (re.compile(pattern), word)
     for pattern, word in (
+        (r"使用者", "用户"),
         (r"请?(?:记住|注意|记得)[:,]?", ""),
         (r"(?:比较|更|最|非常|很|特别)(?=喜欢|爱|偏好)", ""),
         (r"偏好|偏爱|喜爱|热爱|希望|想要|想(?![法象念起到])|倾向于?|爱(?=[吃喝看听玩用])", "喜欢"),
@@ -305,6 +309,8 @@ ZH_SUBJECTS: Final = re.compile(r"用户|我们|咱们|本人|我|你|他|她")
 ZH_PREDICATE: Final = re.compile(
     r"是|在|有|用|叫|为|住|喜欢|(?<![社机大工协开年学周例晨早聚都])会(?![议员计场所谈晤面话])|不|没|:|定于|位于|处于|需|要"
 )
+ZH_PLACED: Final = re.compile(r"(?:[住放存设定坐建停位排约落藏挂][在于]|叫)$")
+"""Before what a Chinese statement says where something is, or how it is called."""
 ZH_MANY: Final = re.compile(
     r"喜欢|(?<![社机大工协开年学周例晨早聚都])会(?![议员计场所谈晤面话])|懂|去过|了解|熟悉|学|养|看过|读过|过敏|认识|收藏"
 )
