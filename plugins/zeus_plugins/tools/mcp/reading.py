@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 _PARSE_ERROR: Final = -32700
 _OUTCOMES: Final = ("result", "error")
 _VERSION: Final = r'"jsonrpc"\s*:\s*"2.0"'
-_ID: Final = r'"id"\s*:\s*("(?:[^"\\]|\\.)*"|\d+)'
+_TEXT: Final = r'"(?:[^"\\]++|\\.)*+"'
+"""Possessive: what is tried again takes memory for each character of a long one."""
+_ID: Final = rf'"id"\s*:\s*({_TEXT}|\d+)'
 _OUTCOME: Final = r'"(?:result|error)"\s*:'
 _ID_FIRST: Final = re.compile(
     rf"\s*\{{\s*(?:{_VERSION}\s*,\s*)?{_ID}\s*,\s*(?:{_VERSION}\s*,\s*)?{_OUTCOME}".encode()
@@ -26,28 +28,29 @@ _ID_FIRST: Final = re.compile(
 _OUTCOME_FIRST: Final = re.compile(rf"\s*\{{\s*(?:{_VERSION}\s*,\s*)?{_OUTCOME}".encode())
 _ID_LAST: Final = re.compile(rf",\s*{_ID}\s*(?:,\s*{_VERSION}\s*)?\}}\s*\Z".encode())
 _END_BYTES: Final = 1_000
-_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_STRING: Final = re.compile(_TEXT.encode())
 
 
 def messages(line: bytes) -> list[SessionMessage]:
-    """What a line says: a message; an error of the call whose answer it is, if that cannot be read; or nothing.
+    """What a line says: a message, or several of an older protocol; an error of the call whose answer it is, if that
+    cannot be read; or nothing.
 
     A line is no answer's if that is not sure: an error for another call would end one that is still being done.
     """
     from mcp.shared.message import SessionMessage
     from mcp.types import jsonrpc_message_adapter
 
-    try:
-        return [
-            SessionMessage(
-                jsonrpc_message_adapter.validate_json(line.decode(errors="replace"), by_name=False)
-            )
-        ]
-    except ValueError as error:
-        why = why_unreadable(str(error))
     read = None
     try:
+        text = line.decode(errors="replace")
+        return [SessionMessage(jsonrpc_message_adapter.validate_json(text, by_name=False))]
+    except ValueError as error:
+        why = why_unreadable(str(error))
+    try:
         read = json.loads(mended(line).decode(errors="replace"), strict=False)
+        if isinstance(read, list):
+            parts = [json.dumps(each).encode() for each in read if isinstance(each, dict)]
+            return [message for part in parts for message in messages(part)]
         return [SessionMessage(jsonrpc_message_adapter.validate_json(json.dumps(read), by_name=False))]
     except (ValueError, RecursionError):
         name = _answered(line) if read is None else _answered_by(read)

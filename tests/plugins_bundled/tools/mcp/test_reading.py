@@ -69,6 +69,19 @@ def test_what_may_be_no_answer_ends_no_call(line: str) -> None:
     assert ended(line) == []
 
 
+def test_of_a_batch_each_message_is_read_and_what_cannot_be_read_ends_its_own_call() -> None:
+    batch = [
+        {"jsonrpc": "2.0", "id": 7, "result": {"id": 5}},
+        {"jsonrpc": "2.0", "id": 8, "result": "no object"},
+        {"jsonrpc": "2.0", "method": "notifications/progress"},
+        [{"jsonrpc": "2.0", "id": 5, "result": {}}],
+    ]
+    answer, failed, told = (each.message.model_dump() for each in messages(json.dumps(batch).encode()))
+    assert (answer["id"], answer["result"]) == (7, {"id": 5})
+    assert (failed["id"], failed["error"]["code"]) == (8, -32700)
+    assert told["method"] == "notifications/progress"
+
+
 def test_a_raw_control_character_in_a_text_is_read() -> None:
     (found,) = messages(b'{"jsonrpc": "2.0", "id": 7, "result": {"text": "a\tb"}}')
     assert found.message.model_dump()["result"] == {"text": "a\tb"}

@@ -323,6 +323,7 @@ RESULT = '{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "
             "content: Input should be a valid list",
         ),
         ('{"jsonrpc": "2.0", "id": 99999, "result": {}}\n' + RESULT % "this one", "this one"),
+        (f"[{RESULT}]" % "of a batch", "of a batch"),
     ],
 )
 async def test_an_answer_that_does_not_hold_to_the_protocol_ends_its_call(
