@@ -105,8 +105,8 @@ class Holds(NamedTuple):
 
     def along_with(self, item: MemoryItem) -> bool:
         """Whether an item holds now as the text does, or at just the same time."""
-        other = Holds(item.valid_from, item.valid_until, self.now)
-        return (self.already and other.already) or self == other
+        same = (self.since, self.until) == (item.valid_from, item.valid_until)
+        return same or (self.already and item.holds_at(self.now))
 
     def outlasts(self, item: MemoryItem) -> bool:
         """Whether the text still holds when the item does not any more."""
