@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -588,6 +588,41 @@ async def test_an_import_keeps_since_when_each_memory_is_kept(tmp_path: Path) ->
     assert f"{later.now:%Y-%m-%d}" in new.format_memories_for_prompt([changed]).text
     assert [each.at for each in await new.memory_history(moved.id)] == [later.now] * 2
     await new.aclose()
+
+
+async def test_what_holds_at_another_time_is_neither_repeated_nor_replaced(tmp_path: Path) -> None:
+    clock = Clock()
+    memory = service(tmp_path, clock=clock)
+    week = clock.now + timedelta(days=7)
+    ill = await memory.add_explicit_memory("The user is ill at home", valid_until=week)
+    later = await memory.add_explicit_memory("The office closes at 16:00", valid_from=week)
+    now = await memory.add_explicit_memory("The office closes at 18:00")
+    assert [each.outcome for each in (ill, later, now)] == ["stored"] * 3
+    again = await memory.add_explicit_memory("The office closes at 16:00", valid_from=week)
+    assert (again.outcome, again.item) == ("duplicate", later.item), "an import may be done twice"
+    assert [each.item.content for each in await memory.search_memories("office closes")] == [now.item.content]
+    clock.forward(days=8)
+    relapse = await memory.add_explicit_memory("The user is ill at home")
+    assert relapse.outcome == "stored", "what held once is not kept for today"
+    assert [each.item.id for each in await memory.search_memories("ill at home")] == [relapse.item.id]
+    await memory.check()
+    await memory.aclose()
+
+
+async def test_what_is_said_for_longer_replaces_what_ends_before(tmp_path: Path) -> None:
+    clock = Clock()
+    memory = service(tmp_path, clock=clock)
+    week = clock.now + timedelta(days=7)
+    first = await memory.add_explicit_memory("The user is ill at home", valid_until=week)
+    shorter = await memory.add_explicit_memory(
+        "The user is ill at home", valid_until=week - timedelta(days=1)
+    )
+    assert shorter.outcome == "duplicate"
+    longer = await memory.add_explicit_memory("The user is ill at home")
+    assert (longer.outcome, longer.replaced.id) == ("superseded", first.item.id)
+    clock.forward(days=8)
+    assert [each.item.id for each in await memory.search_memories("ill at home")] == [longer.item.id]
+    await memory.aclose()
 
 
 async def test_a_slow_model_never_holds_up_a_write_and_its_vector_comes_later(tmp_path: Path) -> None:

@@ -104,6 +104,11 @@ class MemoryItem:
         """Whether words and vectors find it and prompts show it: it is active and not quarantined."""
         return self.status == "active" and self.trust != "quarantined"
 
+    def holds_at(self, time: datetime) -> bool:
+        """Whether what it says holds at a time, by what is said of that."""
+        begun = self.valid_from is None or self.valid_from <= time
+        return begun and (self.valid_until is None or time < self.valid_until)
+
 
 _TIMES: Final = ("created_at", "updated_at", "last_used_at", "valid_from", "valid_until")
 

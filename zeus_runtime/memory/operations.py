@@ -17,6 +17,7 @@ from zeus_runtime.memory.admission import gate
 from zeus_runtime.memory.admission.decisions import (
     Decision,
     Duplicate,
+    Holds,
     Neighbour,
     Passed,
     Rejected,
@@ -150,6 +151,7 @@ class Operations:
                 calibration=calibration,
                 trust=passed.trust,
                 subject=item.subject,
+                holds=Holds(item.valid_from, item.valid_until, item.updated_at),
             )
             if isinstance(decision, Rejected | Duplicate):
                 return Written(decision)
@@ -229,6 +231,7 @@ class Operations:
                 settings=self._settings,
                 calibration=embedded.calibration if embedded else None,
                 trust=passed.trust,
+                holds=Holds(None, None, self.database.time()),
             ),
             caller,
             at_hand=self._is_at_hand(caller, scope),

@@ -279,6 +279,10 @@ class MemoryService:
             lambda connection: records.by_ids(connection, ids, reach(caller, "read"), caller.user_id), caller
         )
 
+    def holds(self, item: MemoryItem) -> bool:
+        """Whether a memory may be shown as what holds now: active, not quarantined, neither over nor yet to begin."""
+        return item.is_searchable and item.holds_at(self._shared.source.now())
+
     async def get_profile_for_agent(self, *, max_characters: int = 2_000) -> SourcedText:
         """What is known of the user and the project, as a section of a prompt; empty if nothing is.
 

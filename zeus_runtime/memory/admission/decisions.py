@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from datetime import datetime
+from typing import NamedTuple, TypeAlias
 
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.items import MemoryItem, Trust
@@ -86,3 +87,27 @@ class Neighbour:
     lexical: float | None = None
     editable: bool = True
     same: bool | None = None
+
+
+class Holds(NamedTuple):
+    """From when to when a text holds, None where that is open; and what time it is."""
+
+    since: datetime | None
+    until: datetime | None
+    now: datetime
+
+    @property
+    def already(self) -> bool:
+        """Whether it holds now."""
+        return (self.since is None or self.since <= self.now) and (
+            self.until is None or self.now < self.until
+        )
+
+    def along_with(self, item: MemoryItem) -> bool:
+        """Whether an item holds now as the text does, or at just the same time."""
+        same = (self.since, self.until) == (item.valid_from, item.valid_until)
+        return same or (self.already and item.holds_at(self.now))
+
+    def outlasts(self, item: MemoryItem) -> bool:
+        """Whether the text still holds when the item does not any more."""
+        return item.valid_until is not None and (self.until is None or self.until > item.valid_until)

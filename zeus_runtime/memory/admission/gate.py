@@ -6,13 +6,14 @@ vector and inside the transaction, rate limit, nearest neighbours, decide.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.memory.admission.decisions import (
     Decision,
     Duplicate,
+    Holds,
     Neighbour,
     Passed,
     Rejected,
@@ -178,6 +179,7 @@ def decide(
     calibration: Calibration | None = None,
     trust: Trust = "trusted",
     subject: str | None = None,
+    holds: Holds | None = None,
 ) -> Decision:
     """What to do with a text that passed, beside what is kept already.
 
@@ -192,6 +194,7 @@ def decide(
         calibration: of the model that the cosines are from; None if there are none.
         trust: from ``Passed``.
         subject: what the text is about, where that is given: memories of another subject are left alone.
+        holds: when the text holds: what holds at another time is left alone; None if that is now and open.
     """
     if not explicit and extractions >= settings.max_extractions:
         return Rejected(
@@ -202,13 +205,31 @@ def decide(
         )
     if trust == "quarantined":
         return _kept_apart(content, neighbours, subject)
-    known = [each for each in neighbours if each.item.is_searchable]
+    known = [
+        each
+        for each in neighbours
+        if each.item.is_searchable and (holds is None or holds.along_with(each.item))
+    ]
     decisions = _compared(content, sorted(known, key=_place), settings, calibration, trust, subject)
+    if holds is not None:
+        editable = {each.item.id for each in known if each.editable and each.item.trust == trust}
+        decisions = list(_lasting(decisions, holds, editable))
     changes = [each for each in decisions if isinstance(each, Superseded)]
     if not changes:
         return decisions[0] if decisions else Stored()
     first, *others = changes
     return replace(first, also=tuple(each.of for each in others if each.reason not in _NOTHING_TELLS))
+
+
+def _lasting(
+    decisions: Iterable[Duplicate | Superseded], holds: Holds, editable: Collection[str]
+) -> Iterator[Duplicate | Superseded]:
+    """The same where the text holds longer than what it repeats, which it then replaces, if it may."""
+    for each in decisions:
+        if isinstance(each, Superseded) or not holds.outlasts(each.of):
+            yield each
+        elif each.of.id in editable:
+            yield Superseded(each.of, "holds longer")
 
 
 def _kept_apart(content: str, neighbours: Sequence[Neighbour], subject: str | None) -> Duplicate | Stored:
