@@ -29,6 +29,7 @@ from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.events import RunCompleted, RunFailed
 from zeus_runtime.store.archived import archive
 from zeus_runtime.store.database import Database
+from zeus_runtime.store.family import removal
 from zeus_runtime.store.rollbacks import roll_back, rollbacks
 from zeus_runtime.store.snapshots import snapshots
 from zeus_runtime.store.thread_log import ThreadLog
@@ -491,7 +492,7 @@ async def test_a_session_that_was_archived_after_it_was_found_is_not_run(
             with pytest.raises(UsageError, match="archived"):
                 await mine.read(found)
             give_back()
-            await other.delete(await other.find(session, archived=True))
+            await other.database.run(await removal(other, await other.find(session, archived=True)))
             await other.open("session_next", agent="a")
             give_back = await mine.database.claim(session)
             with pytest.raises(RunError, match="deleted meanwhile"):

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.agent.test_keeping import talk
+from tests.store.test_fencing import claimed_in_time, lose_claims
 from tests.support.agents import script, write_agent
 from tests.support.databases import execute, storage
+from tests.support.logs import log_of
 from zeus_runtime import Agent
 from zeus_runtime.config.model import Retention
+from zeus_runtime.errors import RunError
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.memory.service import MemoryService
+from zeus_runtime.store.claims import LogConflictError
 
 
 @pytest.fixture(autouse=True)
@@ -76,3 +81,54 @@ async def test_memories_of_a_session_alone_go_when_it_is_deleted(
             if each.scope == "session"
         ]
         await memory.check()
+
+
+async def test_a_process_that_lost_a_session_while_it_deletes_it_takes_nothing_from_its_successor(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remembering(tmp_path, database_url) as agent, log_of(database_url, tmp_path) as (other, log):
+        memory, (first, _) = await kept_of(agent)
+        before = await contents(memory, "ann", first)
+        successor, forget = await log.find(first), memory.forget_sessions
+
+        async def stopped_first(*args: Any, **more: Any) -> int:
+            lose_claims(database_url, tmp_path)
+            await claimed_in_time(other, first)
+            await log.append(successor, 3, "b.3", '{"role": "user", "content": "still here"}')
+            return await forget(*args, **more)
+
+        monkeypatch.setattr(memory, "forget_sessions", stopped_first)
+        with pytest.raises(LogConflictError, match="another process has taken the session"):
+            await agent.delete_session(first)
+        assert await contents(memory, "ann", first) == before
+        assert [entry.id for entry in await log.read(successor)][-1] == "b.3"
+        await memory.check()
+
+
+async def test_a_deletion_that_fails_leaves_the_session_its_memories(
+    tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with remembering(tmp_path, database_url) as agent:
+        memory, (first, _) = await kept_of(agent)
+        before = await contents(memory, "ann", first)
+
+        def broken(*_: Any) -> None:
+            raise RunError("the power is gone")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("zeus_runtime.memory.records.remove", broken)
+            with pytest.raises(RunError, match="the power is gone"):
+                await agent.delete_session(first)
+        assert await contents(memory, "ann", first) == before
+        assert len(await agent.history(first)) == 2
+        await agent.delete_session(first)
+        assert len(await contents(memory, "ann", first)) == 2
+        assert first not in {each.session for each in await agent.sessions()}
+
+
+async def test_in_memory_a_session_goes_with_its_memories_too(tmp_path: Path) -> None:
+    async with remembering(tmp_path, "sqlite://") as agent:
+        memory, (first, second) = await kept_of(agent)
+        await agent.delete_session(first)
+        assert len(await contents(memory, "ann", first)) == 2
+        assert [each.session for each in await agent.sessions()] == [second]

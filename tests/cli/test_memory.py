@@ -104,10 +104,72 @@ def test_the_text_may_come_from_standard_input(remembering: Project, zeus: Zeus)
     assert listed(zeus)[0]["content"] == "The user plays the cello"
 
 
-def test_a_sessions_memories_need_its_name(remembering: Project, zeus: Zeus) -> None:
-    name = add(zeus, "The draft is called B", "--scope", "session", "--session", "session_1")
+@pytest.fixture
+def session(project: Project, zeus: Zeus) -> str:
+    """A session of an agent that remembers, in the database of ``zeus.yaml``."""
+    project.agent("Hello.", more="memory: {user: ann, project: shop, embeddings: static}")
+    name: str = zeus("run", "zeus.yaml", "Hi", "-o", "json").json["session"]
+    return name
+
+
+def test_a_sessions_memories_need_its_name(zeus: Zeus, session: str) -> None:
+    name = add(zeus, "The draft is called B", "--scope", "session", "--session", session)
     assert listed(zeus) == []
-    assert [each["id"] for each in listed(zeus, "--session", "session_1")] == [name]
+    assert [each["id"] for each in listed(zeus, "--session", session)] == [name]
+
+
+@pytest.mark.parametrize("scope", ["session", "user"])
+@pytest.mark.parametrize("typo", ["sesion_1", "", "a\nb"])
+def test_nothing_is_kept_for_a_session_that_is_not_there(
+    zeus: Zeus, session: str, scope: str, typo: str
+) -> None:
+    done = zeus("memory", "add", "The draft is called B", "--scope", scope, "--session", typo)
+    assert (done.exit_code, done.out) == (2, "")
+    assert f"there is no session {typo!r}" in done.err
+    assert "zeus sessions list" in done.err
+    assert listed(zeus) == []
+
+
+def test_a_session_that_is_not_there_is_told_wherever_it_is_named(
+    zeus: Zeus, project: Project, session: str
+) -> None:
+    (project.folder / "kept.jsonl").write_text('{"content": "The draft is called B"}\n')
+    for words in (
+        ["list"],
+        ["search", "draft"],
+        ["delete", "mem_0", "--yes"],
+        ["stats"],
+        ["history", "mem_0"],
+        ["export"],
+        ["import", "kept.jsonl"],
+        ["reindex"],
+    ):
+        done = zeus("memory", *words, "--session", "sesion_1")
+        assert (done.exit_code, done.out) == (2, ""), words
+        assert "there is no session 'sesion_1'" in done.err
+
+
+def test_nothing_is_made_for_a_session_that_cannot_be_there(remembering: Project, zeus: Zeus) -> None:
+    done = zeus("memory", "add", "The draft is called B", "--session", "sesion_1")
+    assert done.exit_code == 2
+    assert not (remembering.folder / ".zeus").exists()
+
+
+def test_memories_of_an_archived_session_and_of_one_that_left_them_are_reached(
+    zeus: Zeus, project: Project, session: str
+) -> None:
+    name = add(zeus, "The draft is called B", "--scope", "session", "--session", session)
+    assert zeus("sessions", "archive", session).exit_code == 0
+    assert [each["id"] for each in listed(zeus, "--session", session)] == [name]
+    more = add(zeus, "The tent is green", "--scope", "session", "--session", session)
+    project.agent("Hello.")  # without a memory, whose sessions' memories it does not know of
+    assert zeus("sessions", "delete", session, "--yes").exit_code == 0
+    project.agent("Hello.", more="memory: {user: ann, project: shop, embeddings: static}")
+    assert {each["id"] for each in listed(zeus, "--session", session)} == {name, more}
+    refused = zeus("memory", "add", "The boat is red", "--scope", "session", "--session", session)
+    assert refused.exit_code == 2
+    assert zeus("memory", "delete", name, more, "--yes", "--session", session).exit_code == 0
+    assert zeus("memory", "list", "--session", session).exit_code == 2
 
 
 def test_one_unknown_id_deletes_nothing(remembering: Project, zeus: Zeus) -> None:
@@ -160,7 +222,7 @@ def test_an_admin_sees_that_a_member_keeps_something_alone_not_what_it_says_and_
 
 
 def without_ids(text: str) -> list[dict[str, Any]]:
-    own = ("id", "created_at", "updated_at", "last_used_at")
+    own = ("id", "updated_at", "last_used_at")
     lines = [json.loads(line) for line in text.splitlines()]
     return [{name: value for name, value in line.items() if name not in own} for line in lines]
 
@@ -186,6 +248,7 @@ def without_ids(text: str) -> list[dict[str, Any]]:
                 ('"source_id": "\\u0000"}', "this is no memory: its source_id has characters"),
                 ('"visibility": ["members"]}', "this is no memory: its visibility is none of"),
                 ('"status": "weird"}', "this is no memory: its status is none of"),
+                ('"created_at": "yesterday"}', "this is no memory: its created_at is no time"),
                 ('"valid_from": 5}', "this is no memory: its valid_from is no text"),
                 (
                     '"valid_from": "2026-05-01", "valid_until": "2026-04-01"}',

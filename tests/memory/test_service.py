@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from tests.support.databases import execute
 from tests.support.extracting import vectors_of
 from tests.support.memory import Clock, HashingEmbedder, OutsideStore, numbered, service
 from zeus_runtime.errors import UsageError
-from zeus_runtime.memory.admission.gate import Duplicate, Passed, Rejected, Stored
+from zeus_runtime.memory.admission.decisions import Duplicate, Passed, Rejected, Stored
 from zeus_runtime.memory.embedding import EmbeddingUnavailableError
 from zeus_runtime.memory.items import MEMORY_TYPES, VISIBILITIES, Caller, Embedding, MemorySettings
 from zeus_runtime.memory.outcomes import UnknownMemoryError
@@ -558,8 +558,70 @@ async def test_what_reads_like_an_order_is_kept_apart_and_never_searched(tmp_pat
     assert await memory.search_memories("piano instructions") == []
     assert await memory.search_memories("piano", mode="vector") == []
     assert memory.format_memories_for_prompt([saved.item]).text == ""
+    again = await memory.add_explicit_memory(text.upper())
+    assert (again.outcome, again.item, again.message) == (
+        "duplicate",
+        saved.item,
+        "Kept already, for a person to look at, and shown to no model: the text reads like an instruction.",
+    )
     assert [item.content for item in await memory.list_memories()] == [text]
     await memory.check()
+    await memory.aclose()
+
+
+async def test_an_import_keeps_since_when_each_memory_is_kept(tmp_path: Path) -> None:
+    then, later = Clock(), Clock()
+    later.forward(days=400)
+    old = service(tmp_path, url="sqlite:///old.db", clock=then)
+    saved = await old.add_explicit_memory("We decided on PostgreSQL", memory_type="decision")
+    entries = [entry async for entry in old.export_memories()]
+    await old.aclose()
+    new = service(tmp_path, url="sqlite:///new.db", clock=later)
+    future = {**entries[0], "content": "We decided on Redis", "created_at": "2199-01-01T00:00:00+00:00"}
+    await new.import_memories([*entries, future])
+    items = {item.content: item for item in await new.list_memories()}
+    moved = items["We decided on PostgreSQL"]
+    assert (moved.created_at, moved.updated_at) == (saved.item.created_at, later.now)
+    assert items["We decided on Redis"].created_at == later.now, "nothing was kept tomorrow"
+    assert f"{then.now:%Y-%m-%d}" in new.format_memories_for_prompt([moved]).text
+    changed = await new.update_memory(moved.id, content="We decided on SQLite")
+    assert f"{later.now:%Y-%m-%d}" in new.format_memories_for_prompt([changed]).text
+    assert [each.at for each in await new.memory_history(moved.id)] == [later.now] * 2
+    await new.aclose()
+
+
+async def test_what_holds_at_another_time_is_neither_repeated_nor_replaced(tmp_path: Path) -> None:
+    clock = Clock()
+    memory = service(tmp_path, clock=clock)
+    week = clock.now + timedelta(days=7)
+    ill = await memory.add_explicit_memory("The user is ill at home", valid_until=week)
+    later = await memory.add_explicit_memory("The office closes at 16:00", valid_from=week)
+    now = await memory.add_explicit_memory("The office closes at 18:00")
+    assert [each.outcome for each in (ill, later, now)] == ["stored"] * 3
+    again = await memory.add_explicit_memory("The office closes at 16:00", valid_from=week)
+    assert (again.outcome, again.item) == ("duplicate", later.item), "an import may be done twice"
+    assert [each.item.content for each in await memory.search_memories("office closes")] == [now.item.content]
+    clock.forward(days=8)
+    relapse = await memory.add_explicit_memory("The user is ill at home")
+    assert relapse.outcome == "stored", "what held once is not kept for today"
+    assert [each.item.id for each in await memory.search_memories("ill at home")] == [relapse.item.id]
+    await memory.check()
+    await memory.aclose()
+
+
+async def test_what_is_said_for_longer_replaces_what_ends_before(tmp_path: Path) -> None:
+    clock = Clock()
+    memory = service(tmp_path, clock=clock)
+    week = clock.now + timedelta(days=7)
+    first = await memory.add_explicit_memory("The user is ill at home", valid_until=week)
+    shorter = await memory.add_explicit_memory(
+        "The user is ill at home", valid_until=week - timedelta(days=1)
+    )
+    assert shorter.outcome == "duplicate"
+    longer = await memory.add_explicit_memory("The user is ill at home")
+    assert (longer.outcome, longer.replaced.id) == ("superseded", first.item.id)
+    clock.forward(days=8)
+    assert [each.item.id for each in await memory.search_memories("ill at home")] == [longer.item.id]
     await memory.aclose()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -56,4 +57,29 @@ async def test_what_could_not_be_committed_is_gone_and_holds_up_nobody(tmp_path:
     )
     assert found == [1] * 6
     await another.close()
+    await database.close()
+
+
+@pytest.mark.parametrize(("name", "told"), [("SQLITE_FULL", True), ("SQLITE_CORRUPT", False)])
+async def test_a_log_that_cannot_be_moved_for_want_of_room_fails_nothing_that_was_committed(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+    told: bool,
+) -> None:
+    def no_room(_connection: Connection, _statement: str) -> None:
+        error = sqlite3.OperationalError("the disk")
+        error.sqlite_errorname = name
+        raise error
+
+    database = Database("sqlite:///a.db", directory=tmp_path)
+    await database.run(lambda connection: connection.execute(text("CREATE TABLE a (b)")))
+    monkeypatch.setattr("zeus_runtime.store.database._execute", no_room)
+    if told:
+        await database.checkpoint()
+        assert "there is no room left on its disk" in caplog.text
+    else:
+        with pytest.raises(RunError):
+            await database.checkpoint()
     await database.close()

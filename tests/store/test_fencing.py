@@ -20,7 +20,9 @@ from tests.support.logs import log_of
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store.claims import LogConflictError
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.thread_log import StepEntry
+from zeus_runtime.store.family import removal
+from zeus_runtime.store.thread_log import StepEntry, ThreadLog
+from zeus_runtime.store.threads import Thread
 
 HOLDER = """
 import asyncio, sys
@@ -105,12 +107,17 @@ def test_a_stopped_process_that_lost_its_session_is_refused_when_it_wakes(
             holder.kill()
 
 
-async def claimed_in_time(database: Database) -> Callable[[], None]:
+async def end(log: ThreadLog, thread: Thread) -> None:
+    """What deletes a session."""
+    await log.database.run(await removal(log, thread))
+
+
+async def claimed_in_time(database: Database, session: str = "session_1") -> Callable[[], None]:
     """The claim, once the server has noticed that the connections are gone."""
     deadline = time.monotonic() + 60
     while True:
         try:
-            return await database.claim("session_1")
+            return await database.claim(session)
         except UsageError:
             if time.monotonic() > deadline:
                 raise
@@ -136,7 +143,7 @@ async def test_whoever_had_a_deleted_session_cannot_write_into_the_one_that_has_
         give_back = await stale.claim("session_1")
         await late.append(gone, 1, "a.1", '"from a"')
         held = stale.epoch("session_1")
-        await log.delete(await log.find("session_1"))
+        await end(log, await log.find("session_1"))
         # The lock is lost and its holder lives on.
         give_back()
         stale._held["session_1"] = held
@@ -149,7 +156,7 @@ async def test_whoever_had_a_deleted_session_cannot_write_into_the_one_that_has_
             late.append(gone, 2, "a.2", '"from a"', step=StepEntry(1, 1, "{}", texts={"d": "t"})),
             late.append_edits(gone, 1, 1, ['{"handle": "/large_tool_results/x"}']),
             late.append_step(gone, StepEntry(1, 1, "{}", texts={"d": "t"})),
-            late.delete(gone),
+            end(late, gone),
         ):
             with pytest.raises(LogConflictError):
                 await work

@@ -110,7 +110,9 @@ async def test_the_rights_that_the_documentation_lists_are_enough(tmp_path: Path
         await agent.run("as the owner")
     documented = (Path(__file__).parents[2] / "docs" / "deployment.md").read_text("utf-8")
     grants = documented.partition("```sql\n")[2].partition("```")[0].replace("zeus_agent", role)
-    execute(postgres_url, *grants.replace("zeus_database", str(make_url(postgres_url).database)).split(";"))
+    *statements, rest = grants.replace("zeus_database", str(make_url(postgres_url).database)).split(";")
+    assert not rest.strip(), "psql runs no statement without its semicolon"
+    execute(postgres_url, *statements)
     try:
         url = changed(postgres_url, username=role)
         async with Agent.from_config(

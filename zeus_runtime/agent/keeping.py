@@ -6,13 +6,13 @@ for what checkpoints say of it can be had from the log (``Session``).
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.agent.deleting import delete
 from zeus_runtime.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Keeper:
         """
         async with self.claimed(session) as thread:
             await self._refuse_sub_agents(thread)
-            await self.delete_claimed(thread)
+            await delete(self, thread)
 
     async def roll_back(self, session: str, to: int, *, before: bool = False) -> int:
         """Go back to the user's message ``to``: what came after it is set aside, and stays readable.
@@ -113,9 +113,9 @@ class Keeper:
     async def archive_claimed(self, thread: Thread) -> bool:
         """Pack a claimed session away; the checkpoints of all its family go first."""
         from zeus_runtime.store.archived import archive
-        from zeus_runtime.store.family import descendants
+        from zeus_runtime.store.family import own_family
 
-        for each in [*(await descendants(self.log, thread))[::-1], thread]:
+        for each in await own_family(self.log, thread, "the archive"):
             await self.saver.adelete_thread(each.session)
         return await archive(self.log, thread)
 
@@ -128,32 +128,6 @@ class Keeper:
                 f"the session {thread.session} works for {parent}",
                 remedy=f"Name {parent}: its sub-agents' sessions go along.",
             )
-
-    async def delete_claimed(self, thread: Thread) -> None:
-        """Remove a claimed session, its sub-agents' sessions first.
-
-        Rows go before files: who is killed in between leaves files that name no session any more.
-        """
-        from zeus_runtime.store.family import descendants
-
-        for each in [*(await descendants(self.log, thread))[::-1], thread]:
-            await self._delete_alone(each)
-
-    async def _delete_alone(self, thread: Thread) -> None:
-        from zeus_runtime.agent.originals import files_of, remove_files
-
-        files, paths = self.files, list[str]()
-        if files is not None:
-            paths = await self.log.database.run(lambda connection: files_of(connection, thread, files))
-        if self.memory is not None:
-            # First: once its thread is gone, nobody finds what a session kept for itself.
-            await self.memory.forget_session(thread.session)
-        await self.saver.adelete_thread(thread.session)
-        await self.log.delete(thread)
-        if files is not None:
-            await asyncio.to_thread(remove_files, files, paths)
-        for each in self.forget:
-            await each(thread.session)
 
     @asynccontextmanager
     async def claimed(self, session: str, *, archived: bool = True) -> AsyncIterator[Thread]:

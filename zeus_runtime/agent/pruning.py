@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from zeus_runtime.agent.deleting import delete
 from zeus_runtime.errors import UsageError, ZeusError
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ class Pruning:
             if self.retention.archive:
                 await self.keeper.archive_claimed(thread)
             else:
-                await self.keeper.delete_claimed(thread)
+                await delete(self.keeper, thread)
         except LogConflictError:  # it is gone, or taken by a process that does not see this one's lock
             return False
         return True
@@ -133,7 +134,7 @@ class Pruning:
             try:
                 async with self.keeper.claimed(session) as thread:
                     if await self._archived_before(before_ms, session=session):
-                        await self.keeper.delete_claimed(thread)
+                        await delete(self.keeper, thread)
                         gone.append(session)
             except UsageError:  # somebody else restored, runs or deleted it meanwhile
                 continue

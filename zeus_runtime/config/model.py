@@ -233,14 +233,16 @@ class MemoryThresholds:
 
 
 _ME = "local"
+_NAME = r"^(?!\s)[^\x00-\x1f\x7f]+(?<!\s)(?!\n)$"
+"""On one line, without white space around it: nobody would see that "ann" and "ann " are two users."""
 
 
 @dataclass(frozen=True)
 class Memory:
     """What the agent remembers from session to session, on whose behalf, and how it is found again."""
 
-    user: Annotated[str, MinLength(1), Doc("Whose memories they are.")] = _ME
-    project: Annotated[str | None, MinLength(1), Doc("Whose project they are; null for none.")] = None
+    user: Annotated[str, Pattern(_NAME), Doc("Whose memories they are.")] = _ME
+    project: Annotated[str | None, Pattern(_NAME), Doc("Whose project they are; null for none.")] = None
     role: Annotated[
         Literal["owner", "admin", "editor", "viewer"], Doc("What the user is in the project.")
     ] = "owner"

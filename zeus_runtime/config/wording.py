@@ -60,11 +60,23 @@ def _worded(error: Any, root: Mapping[str, Any]) -> Iterator[Problem]:
     elif error.validator in _LIMITS:
         code, text = _LIMITS[error.validator]
         shown = text.format(value=shown_value(error.instance), limit=error.validator_value)
-        if error.instance == "":
-            shown = "the text is empty"
+        if isinstance(error.instance, str):
+            shown = _white(error) or shown
         yield Problem(code, shown, path, hint=_meaning(path, schema))
     else:
         yield Problem("invalid", f"{error.message} ({error.validator})", path, hint=_meaning(path, schema))
+
+
+def _white(error: Any) -> str | None:
+    """What is wrong with a text that has too little but white space, or white space around what would do."""
+    import re
+
+    text: str = error.instance
+    if not text.strip():
+        return "the text is blank" if text else "the text is empty"
+    if error.validator != "pattern" or not re.search(error.validator_value, text.strip()):
+        return None
+    return f"there is white space before or after {shown_value(text.strip())}"
 
 
 def wrong_type(path: Path, value: Any, expected: Iterable[str], names: Sequence[str] = ()) -> Problem:

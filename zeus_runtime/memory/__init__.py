@@ -12,13 +12,13 @@ from zeus_runtime.lazy import lazy
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.admission.changed import compare as compare
-    from zeus_runtime.memory.admission.gate import Decision as Decision
-    from zeus_runtime.memory.admission.gate import Duplicate as Duplicate
-    from zeus_runtime.memory.admission.gate import Neighbour as Neighbour
-    from zeus_runtime.memory.admission.gate import Passed as Passed
-    from zeus_runtime.memory.admission.gate import Rejected as Rejected
-    from zeus_runtime.memory.admission.gate import Stored as Stored
-    from zeus_runtime.memory.admission.gate import Superseded as Superseded
+    from zeus_runtime.memory.admission.decisions import Decision as Decision
+    from zeus_runtime.memory.admission.decisions import Duplicate as Duplicate
+    from zeus_runtime.memory.admission.decisions import Neighbour as Neighbour
+    from zeus_runtime.memory.admission.decisions import Passed as Passed
+    from zeus_runtime.memory.admission.decisions import Rejected as Rejected
+    from zeus_runtime.memory.admission.decisions import Stored as Stored
+    from zeus_runtime.memory.admission.decisions import Superseded as Superseded
     from zeus_runtime.memory.admission.gate import decide as decide
     from zeus_runtime.memory.admission.gate import validate as validate
     from zeus_runtime.memory.admission.sensitive import injection_rule as injection_rule
@@ -51,8 +51,8 @@ _ROOMS = {
     "Calibration": "embedding",
     "Caller": "items",
     "Change": "admission.verdict",
-    "Decision": "admission.gate",
-    "Duplicate": "admission.gate",
+    "Decision": "admission.decisions",
+    "Duplicate": "admission.decisions",
     "Embedder": "embedding",
     "Embedding": "items",
     "EmbeddingUnavailableError": "embedding",
@@ -62,14 +62,14 @@ _ROOMS = {
     "MemoryItem": "items",
     "MemorySettingError": "items",
     "MemorySettings": "items",
-    "Neighbour": "admission.gate",
-    "Passed": "admission.gate",
+    "Neighbour": "admission.decisions",
+    "Passed": "admission.decisions",
     "PromptMemories": "retrieval.ranking",
     "Ranked": "retrieval.ranking",
     "Reach": "permissions",
-    "Rejected": "admission.gate",
-    "Stored": "admission.gate",
-    "Superseded": "admission.gate",
+    "Rejected": "admission.decisions",
+    "Stored": "admission.decisions",
+    "Superseded": "admission.decisions",
     "VectorQuery": "vectors",
     "VectorStore": "vectors",
     "compare": "admission.changed",

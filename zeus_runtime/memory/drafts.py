@@ -15,7 +15,11 @@ from zeus_runtime.memory.items import SOURCES, STATUSES, VISIBILITIES, Source, V
 
 @dataclass(frozen=True)
 class Draft:
-    """A text and what is said of it, as a model, a person or a file gave it."""
+    """A text and what is said of it, as a model, a person or a file gave it.
+
+    Args:
+        created_at: since when it is kept, elsewhere; None for a new one.
+    """
 
     content: str
     memory_type: str
@@ -27,6 +31,7 @@ class Draft:
     subject: str | None = None
     valid_from: datetime | None = None
     valid_until: datetime | None = None
+    created_at: datetime | None = None
 
 
 def draft_of(entry: Mapping[str, Any], where: str) -> Draft:
@@ -55,6 +60,7 @@ def draft_of(entry: Mapping[str, Any], where: str) -> Draft:
             subject=_text(entry, "subject", None),
             valid_from=since,
             valid_until=until,
+            created_at=_imported_time(entry, "created_at"),
         )
     except ValueError as error:
         raise UsageError(f"{where}: this is no memory: {error}", remedy=ENTRY_FORM) from None

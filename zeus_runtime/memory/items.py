@@ -104,6 +104,11 @@ class MemoryItem:
         """Whether words and vectors find it and prompts show it: it is active and not quarantined."""
         return self.status == "active" and self.trust != "quarantined"
 
+    def holds_at(self, time: datetime) -> bool:
+        """Whether what it says holds at a time, by what is said of that."""
+        begun = self.valid_from is None or self.valid_from <= time
+        return begun and (self.valid_until is None or time < self.valid_until)
+
 
 _TIMES: Final = ("created_at", "updated_at", "last_used_at", "valid_from", "valid_until")
 
@@ -191,11 +196,16 @@ class MemorySettings:
         own = calibration.duplicate if calibration is not None else None
         return _first(self.duplicate_threshold, own, DUPLICATE_THRESHOLD)
 
-    def related_from(self, calibration: Calibration | None) -> float:
-        """The cosine of this embedding model from which on a text may replace another."""
+    def related_from(self, calibration: Calibration | None, *, told: bool = False) -> float:
+        """The cosine of this embedding model from which on a text may replace another.
+
+        Args:
+            told: whether the text itself tells a change.
+        """
         zero = calibration.cosine_zero if calibration is not None else _COSINE_ZERO
         duplicate = self.duplicate_from(calibration)
-        return _first(self.related_threshold, min(duplicate, zero + (duplicate - zero) * _RELATED))
+        share = _RELATED_AND_TOLD if told else _RELATED
+        return _first(self.related_threshold, min(duplicate, zero + (duplicate - zero) * share))
 
     def overridden(self, environment: Mapping[str, str]) -> MemorySettings:
         """These settings with what the environment says instead; unset and empty variables say nothing.
@@ -238,6 +248,8 @@ DUPLICATE_THRESHOLD: Final = 0.85
 _COSINE_ZERO: Final = 0.2
 _RELATED: Final = 0.6
 """Of the way from unrelated to the same."""
+_RELATED_AND_TOLD: Final = 0.45
+"""The same for a text that tells a change: words of what happened take part in its vector and in no older text's."""
 _MOST: Final = 1_000_000
 _RANGES: Final[Mapping[str, tuple[float, float, str]]] = {
     "min_confidence": (0, 1, "a number from 0 to 1"),

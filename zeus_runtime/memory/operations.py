@@ -14,7 +14,15 @@ from sqlalchemy import and_, delete, or_, select
 
 from zeus_runtime.memory import records
 from zeus_runtime.memory.admission import gate
-from zeus_runtime.memory.admission.gate import Decision, Duplicate, Neighbour, Passed, Rejected, Superseded
+from zeus_runtime.memory.admission.decisions import (
+    Decision,
+    Duplicate,
+    Holds,
+    Neighbour,
+    Passed,
+    Rejected,
+    Superseded,
+)
 from zeus_runtime.memory.admission.neighbours import neighbours
 from zeus_runtime.memory.agreement import check, reconcile
 from zeus_runtime.memory.database import MemoryDatabase
@@ -120,7 +128,7 @@ class Operations:
         if passed.trust == "quarantined":
             embedded = None
         session = caller.session_id or f"user {caller.user_id}"
-        since = item.created_at - timedelta(hours=self._settings.extraction_window_hours)
+        since = item.updated_at - timedelta(hours=self._settings.extraction_window_hours)
 
         tried = False
 
@@ -143,11 +151,12 @@ class Operations:
                 calibration=calibration,
                 trust=passed.trust,
                 subject=item.subject,
+                holds=Holds(item.valid_from, item.valid_until, item.updated_at),
             )
             if isinstance(decision, Rejected | Duplicate):
                 return Written(decision)
             if not explicit:
-                records.record_extraction(connection, session, item.created_at, since)
+                records.record_extraction(connection, session, item.updated_at, since)
             return self._written(connection, caller, item, embedded, decision, place)
 
         try:
@@ -174,17 +183,17 @@ class Operations:
         for each in replaced:
             old = records.new_version(
                 each,
-                item.created_at,
+                item.updated_at,
                 status="superseded",
                 superseded_by=item.id,
-                valid_until=item.created_at,
+                valid_until=item.updated_at,
             )
             records.rewrite(connection, old, place)
-            records.record(connection, "superseded", caller.user_id, item.created_at, old)
+            records.record(connection, "superseded", caller.user_id, item.updated_at, old)
         removed = tuple(each.id for each in replaced)
         stored = replace(item, embedding=self._at_once(embedded))
         key = records.write(connection, stored, place)
-        records.record(connection, "stored", caller.user_id, item.created_at, stored)
+        records.record(connection, "stored", caller.user_id, item.updated_at, stored)
         if self._vectors.transactional:
             self._vectors.remove(connection, removed)
             if embedded is not None:
@@ -222,6 +231,7 @@ class Operations:
                 settings=self._settings,
                 calibration=embedded.calibration if embedded else None,
                 trust=passed.trust,
+                holds=Holds(None, None, self.database.time()),
             ),
             caller,
             at_hand=self._is_at_hand(caller, scope),
@@ -358,26 +368,35 @@ class Operations:
             await self.database.compact()
         return gone
 
-    async def forget_session(self, user_id: str, session: str) -> tuple[str, ...]:
-        """Remove all that is kept of a session, whoever saved it, as ``delete`` does; the ids that are gone.
+    async def forget_sessions(
+        self, user_id: str, sessions: Sequence[str], along: Callable[[Connection], None]
+    ) -> tuple[str, ...]:
+        """Remove all that is kept of sessions, whoever saved it, as ``delete`` does; the ids that are gone.
 
         Args:
-            user_id: on whose behalf the session goes, for the histories.
+            user_id: on whose behalf the sessions go, for the histories.
+            along: what the same transaction removes besides.
         """
-        of_session = and_(ITEM.c.scope == "session", ITEM.c.scope_id == session)
 
         def work(connection: Connection) -> tuple[str, ...]:
-            connection.execute(delete(EXTRACTION).where(EXTRACTION.c.session == session))
-            if connection.execute(select(ITEM.c.key).where(of_session).limit(1)).first() is None:
-                return ()
-            place = records.lock_place(connection, "session", session)
-            going = records.items(connection, of_session)
-            return self._remove(connection, going, records.changed(connection, place), user_id)
+            along(connection)
+            return tuple(
+                each for session in sessions for each in self._forgotten(connection, user_id, session)
+            )
 
         gone = await self.database.keep_up(work)
         if gone and not self._vectors.transactional:
             await self.database.run(lambda connection: self._vectors.remove(connection, gone))
         return gone
+
+    def _forgotten(self, connection: Connection, user_id: str, session: str) -> tuple[str, ...]:
+        of_session = and_(ITEM.c.scope == "session", ITEM.c.scope_id == session)
+        connection.execute(delete(EXTRACTION).where(EXTRACTION.c.session == session))
+        if connection.execute(select(ITEM.c.key).where(of_session).limit(1)).first() is None:
+            return ()
+        place = records.lock_place(connection, "session", session)
+        going = records.items(connection, of_session)
+        return self._remove(connection, going, records.changed(connection, place), user_id)
 
     def _remove(
         self, connection: Connection, going: Sequence[MemoryItem], place: records.Place, by: str

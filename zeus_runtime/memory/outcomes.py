@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.memory.admission.gate import Decision, Duplicate, Rejected, Stored, Superseded
+from zeus_runtime.memory.admission.decisions import Decision, Duplicate, Rejected, Stored, Superseded
 from zeus_runtime.memory.items import MemoryItem
 
 Outcome: TypeAlias = Literal["stored", "duplicate", "superseded", "rejected"]
@@ -102,6 +102,8 @@ def saved(decision: Decision, item: MemoryItem | None) -> Saved:
     if isinstance(decision, Rejected):
         return rejected(decision)
     if isinstance(decision, Duplicate):
+        if decision.of.trust == "quarantined":
+            return Saved("duplicate", decision.of, f"Kept already, {_APART}")
         return Saved(
             "duplicate", decision.of, f"This is kept already ({decision.reason}): there is nothing to do."
         )
@@ -115,9 +117,11 @@ def saved(decision: Decision, item: MemoryItem | None) -> Saved:
         )
     assert isinstance(decision, Stored)
     if item is not None and item.trust == "quarantined":
-        message = "Kept for a person to look at, and shown to no model: the text reads like an instruction."
-        return Saved("stored", item, message)
+        return Saved("stored", item, f"Kept {_APART}")
     return Saved("stored", item, "Saved.")
+
+
+_APART: Final = "for a person to look at, and shown to no model: the text reads like an instruction."
 
 
 def known(item: MemoryItem | None, memory_id: str) -> MemoryItem:

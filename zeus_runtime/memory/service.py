@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
-from zeus_runtime.memory.admission.gate import Decision, Passed, Rejected
+from zeus_runtime.memory.admission.decisions import Decision, Passed, Rejected
 from zeus_runtime.memory.caller_embeddings import CallerEmbeddings
 from zeus_runtime.memory.drafts import Draft
 from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError
@@ -42,6 +42,8 @@ from zeus_runtime.memory.retrieval.ranking import PromptMemories, Ranked, format
 from zeus_runtime.memory.writing import Writing
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from zeus_runtime.memory.records import Change
     from zeus_runtime.memory.retrieval.search import Measure
     from zeus_runtime.prompt import SourcedText
@@ -277,6 +279,10 @@ class MemoryService:
             lambda connection: records.by_ids(connection, ids, reach(caller, "read"), caller.user_id), caller
         )
 
+    def holds(self, item: MemoryItem) -> bool:
+        """Whether a memory may be shown as what holds now: active, not quarantined, neither over nor yet to begin."""
+        return item.is_searchable and item.holds_at(self._shared.source.now())
+
     async def get_profile_for_agent(self, *, max_characters: int = 2_000) -> SourcedText:
         """What is known of the user and the project, as a section of a prompt; empty if nothing is.
 
@@ -404,9 +410,16 @@ class MemoryService:
             raise unknown(memory_id)
         self._shared.forget_used(gone)
 
-    async def forget_session(self, session: str) -> int:
-        """Remove all that is kept of a session that is being deleted, whoever saved it; how many memories went."""
-        gone = await (await self._shared.operations()).forget_session(self._caller.user_id, session)
+    async def forget_sessions(
+        self, sessions: Sequence[str], *, along: Callable[[Connection], None] = lambda _: None
+    ) -> int:
+        """Remove all that is kept of sessions that are being deleted, whoever saved it; how many memories went.
+
+        Args:
+            along: what the same transaction removes besides; where that raises, all stays.
+        """
+        operations = await self._shared.operations()
+        gone = await operations.forget_sessions(self._caller.user_id, sessions, along)
         self._shared.forget_used(gone)
         return len(gone)
 
@@ -425,8 +438,8 @@ class MemoryService:
     ) -> Imported:
         """Save what ``export_memories`` gave, through the same gate as everything else, as the caller's own.
 
-        Scopes keep their kind and become the caller's own user, project or session; ids are new. What was archived or
-        superseded is left out and counted.
+        Scopes keep their kind and become the caller's own user, project or session; ids are new, and since when each
+        is kept stays. What was archived or superseded is left out and counted.
 
         Args:
             progress: called with (done, in all) after each entry.

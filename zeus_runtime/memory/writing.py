@@ -9,7 +9,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from zeus_runtime.errors import UsageError
-from zeus_runtime.memory.admission.gate import Decision, Passed, Rejected, validate
+from zeus_runtime.memory.admission.decisions import Decision, Passed, Rejected
+from zeus_runtime.memory.admission.gate import validate
 from zeus_runtime.memory.drafts import Draft, draft_of, is_active
 from zeus_runtime.memory.embedding import Embedded
 from zeus_runtime.memory.items import VISIBILITIES, Caller, MemoryItem, MemoryType, Scope
@@ -179,7 +180,7 @@ class Writing:
             valid_from=draft.valid_from,
             valid_until=draft.valid_until,
             trust=passed.trust,
-            created_at=now,
+            created_at=min(draft.created_at or now, now),
             updated_at=now,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sqlite3
 from collections.abc import Callable
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from zeus_runtime.store.postgres import Server
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 _URLS: Final = (
     "Set storage.url to a SQLAlchemy URL: sqlite:///.zeus/zeus.db, or postgresql://user@host/database, and install its"
@@ -80,6 +83,11 @@ class Database:
     def is_server(self) -> bool:
         """Whether other machines may use it at the same time."""
         return self._server is not None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether nobody else can open it, not even this process: a database in memory."""
+        return self.file is None and self._server is None
 
     async def claim(self, session: str) -> Callable[[], None]:
         """Keep other processes, and other agents of this one, from running ``session`` until the claim is given back.
@@ -184,9 +192,12 @@ class Database:
             raise self._explained(error) from error
 
     async def checkpoint(self) -> None:
-        """Move the write-ahead log into the database (SQLite; nothing elsewhere); the worker waits for the disk."""
+        """Move the write-ahead log into the database (SQLite; nothing elsewhere); the worker waits for the disk.
+
+        A disk without room for that is said in the log alone: what was committed is committed, and is read from there.
+        """
         if self.file is not None:
-            await self.outside(lambda connection: _execute(connection, "PRAGMA wal_checkpoint(PASSIVE)"))
+            await self.outside(_move_log)
 
     async def compact(self) -> None:
         """Give freed space back to the file system (SQLite; nothing elsewhere)."""
@@ -291,6 +302,15 @@ def _prepare_sqlite(connection: sqlite3.Connection, tries: int) -> None:
         connection.execute("PRAGMA foreign_keys=ON")
 
     retry_while_locked(prepare, tries=tries)
+
+
+def _move_log(connection: Connection) -> None:
+    try:
+        _execute(connection, "PRAGMA wal_checkpoint(PASSIVE)")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorname != "SQLITE_FULL":
+            raise
+        _log.warning("the database keeps its write-ahead log: there is no room left on its disk")
 
 
 def _compact(connection: Connection) -> None:

@@ -74,20 +74,42 @@ async def owning(
     """
     if database.is_new_claim(thread.session):
         return await reading(database, thread, work, archived=archived)
-    epoch = database.epoch(thread.session)
+    hold = _holding(thread, database.epoch(thread.session), what)
 
     def held(connection: Connection) -> T:
-        mine = here(thread)
-        if epoch is not None:
-            mine &= _thread.c.epoch == epoch
-        # The row's lock comes with the first write, also where a transaction that reads first could not write.
-        if connection.execute(update(_thread).where(mine).values(epoch=_thread.c.epoch)).rowcount != 1:
-            raise claim_lost(what, thread.session)
+        hold(connection)
         if not archived:
             refuse_archived(connection, thread)
         return work(connection)
 
     return await database.run(held)
+
+
+async def holding(database: Database, thread: Thread, what: str) -> Callable[[Connection], None]:
+    """What a transaction of another part of the same database begins with, to be in the claim's epoch or not at all.
+
+    Called with its connection it raises LogConflictError if the claim was lost or the session is gone; else nobody
+    else can claim the session before the transaction ends.
+
+    Args:
+        what: the words of that error.
+    """
+    if database.is_new_claim(thread.session):
+        await reading(database, thread, lambda _connection: None, archived=True)
+    return _holding(thread, database.epoch(thread.session), what)
+
+
+def _holding(thread: Thread, epoch: int | None, what: str) -> Callable[[Connection], None]:
+    mine = here(thread)
+    if epoch is not None:
+        mine &= _thread.c.epoch == epoch
+
+    def hold(connection: Connection) -> None:
+        # The row's lock comes with the first write, also where a transaction that reads first could not write.
+        if connection.execute(update(_thread).where(mine).values(epoch=_thread.c.epoch)).rowcount != 1:
+            raise claim_lost(what, thread.session)
+
+    return hold
 
 
 async def appending(

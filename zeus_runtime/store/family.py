@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
-from zeus_runtime.store.epochs import owning
-from zeus_runtime.store.tables import ParentRow, ThreadRow
+from zeus_runtime.store.epochs import holding, owning
+from zeus_runtime.store.packing import drop_rows
+from zeus_runtime.store.tables import ArchiveRow, ParentRow, ThreadRow
 from zeus_runtime.store.thread_log import TITLE_CHARACTERS
 from zeus_runtime.store.threads import Thread, first_epoch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from zeus_runtime.store.thread_log import ThreadLog
 
+_archive = ArchiveRow.__table__  # type: ignore[attr-defined]
 _thread = ThreadRow.__table__  # type: ignore[attr-defined]
 _parent = ParentRow.__table__  # type: ignore[attr-defined]
 
@@ -74,6 +78,49 @@ def descendants_in(connection: Connection, thread: Thread) -> list[Thread]:
         found += born
         young = [each.key for each in born]
     return found
+
+
+async def own_family(log: ThreadLog, thread: Thread, what: str) -> list[Thread]:
+    """A claimed session and its sub-agents' sessions, the session itself last.
+
+    Args:
+        what: is to be done with them, in the words of an error.
+
+    Raises:
+        LogConflictError: another process has taken the session.
+    """
+
+    def work(connection: Connection) -> list[Thread]:
+        return _family_in(connection, thread)
+
+    return await owning(log.database, thread, what, work, archived=True)
+
+
+async def removal(
+    log: ThreadLog, thread: Thread, leaving: Callable[[Connection, Thread], None] = lambda _, __: None
+) -> Callable[[Connection], None]:
+    """What removes a session and its sub-agents' sessions with all their messages, archived or not, in one transaction.
+
+    Called with a connection to the log's database it raises LogConflictError if the claim was lost.
+
+    Args:
+        leaving: told of each session before its rows go.
+    """
+    hold = await holding(log.database, thread, "the end")
+
+    def work(connection: Connection) -> None:
+        hold(connection)
+        for each in _family_in(connection, thread):
+            leaving(connection, each)
+            drop_rows(connection, each.key)
+            connection.execute(delete(_archive).where(_archive.c.thread == each.key))
+            connection.execute(delete(_thread).where(_thread.c.key == each.key))
+
+    return work
+
+
+def _family_in(connection: Connection, thread: Thread) -> list[Thread]:
+    return [*descendants_in(connection, thread)[::-1], thread]
 
 
 async def parent_of(log: ThreadLog, thread: Thread) -> str | None:

@@ -15,12 +15,18 @@ _UNUSABLE: Final = {
     "SQLITE_PERM": ("may not be used", "Make the file and its folder readable and writable"),
 }
 _FAILED: Final = {
-    "SQLITE_FULL": ("has no room left", "Make room on its disk; then go on with --continue."),
+    "SQLITE_FULL": (
+        "has no room left",
+        "Make room on its disk and do it again; a run goes on with --continue.",
+    ),
     "SQLITE_CORRUPT": (
         "is damaged",
         "Put the file aside and restore a backup; `sqlite3 FILE .recover` saves what can still be read.",
     ),
-    "SQLITE_BUSY": ("is locked by another process", "Wait for it or end it; then go on with --continue."),
+    "SQLITE_BUSY": (
+        "is locked by another process",
+        "Wait for it or end it, and do it again; a run goes on with --continue.",
+    ),
 }
 _OTHERWISE: Final = (
     "Check that it is a database, reachable, writable and not full; then go on with --continue."

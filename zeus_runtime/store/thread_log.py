@@ -6,15 +6,14 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
-from zeus_runtime.store.epochs import EDIT, MESSAGE, STEP, Fence, appending, owning, put, reading
+from zeus_runtime.store.epochs import EDIT, MESSAGE, STEP, Fence, appending, put, reading
 from zeus_runtime.store.handles import note_files
 from zeus_runtime.store.listing import SessionInfo, children, list_sessions, one_session
-from zeus_runtime.store.packing import drop_rows
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import ArchiveRow, TextRow, ThreadRow
 from zeus_runtime.store.threads import Thread, first_epoch, here, key_of
@@ -113,17 +112,21 @@ class ThreadLog:
             UsageError: there is no such session, or it is archived.
         """
 
-        def work(connection: Connection) -> int | None:
-            if not session.isprintable():
-                return None
-            return key_of(connection, session, archived=archived)
-
-        key = await self.database.run(work)
+        key = await self._key(session, archived=archived)
         if key is None:
             raise UsageError(
                 f"there is no session {session!r}", remedy="`zeus sessions list` shows those there are."
             )
         return Thread(key, session)
+
+    async def has(self, session: str) -> bool:
+        """Whether there is such a session, archived or not."""
+        return await self._key(session, archived=True) is not None
+
+    async def _key(self, session: str, *, archived: bool) -> int | None:
+        if not session.isprintable():
+            return None
+        return await self.database.run(lambda connection: key_of(connection, session, archived=archived))
 
     async def append(
         self,
@@ -284,20 +287,6 @@ class ThreadLog:
     async def info(self, thread: Thread) -> SessionInfo:
         """The session as a list shows it."""
         return await reading(self.database, thread, lambda connection: one_session(connection, thread.key))
-
-    async def delete(self, thread: Thread) -> None:
-        """Remove a session and all its messages, archived or not.
-
-        Raises:
-            LogConflictError: another process has taken the session.
-        """
-
-        def work(connection: Connection) -> None:
-            drop_rows(connection, thread.key)
-            connection.execute(delete(_archive).where(_archive.c.thread == thread.key))
-            connection.execute(delete(_thread).where(_thread.c.key == thread.key))
-
-        await owning(self.database, thread, "the end", work, archived=True)
 
 
 def _storable(text: str) -> str:

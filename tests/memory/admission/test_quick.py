@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zeus_runtime.memory.admission import statement, values, word_forms, wording
-from zeus_runtime.memory.admission.changed import compare
-from zeus_runtime.memory.admission.gate import Decision, Duplicate, Neighbour, Stored, Superseded, decide
+from zeus_runtime.memory.admission.changed import compare, tells_change
+from zeus_runtime.memory.admission.decisions import Decision, Duplicate, Neighbour, Stored, Superseded
+from zeus_runtime.memory.admission.gate import decide
 from zeus_runtime.memory.items import MemoryItem, MemorySettings
 from zeus_runtime.memory.normalise import duplicate_key, lowered, normalise
 
@@ -121,7 +122,8 @@ def plain_decision(content: str, neighbours: Sequence[Neighbour], limits: Memory
             continue
         same = duplicate_key(content) == duplicate_key(item.content)
         near = each.cosine is not None and each.cosine >= limits.duplicate_from(None)
-        related = (each.cosine or -1) >= limits.related_from(None) or (each.lexical or -1) >= 0.5
+        least = limits.related_from(None, told=tells_change(content))
+        related = (each.cosine or -1) >= least or (each.lexical or -1) >= 0.5
         if not same and not related:
             continue
         change, more = compare(content, item.content, near=near), 2 - trusted[item.trust]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,23 @@ async def test_a_line_knows_its_memory_and_goes_when_that_is_deleted(
     await memory.aclose()
     files = [path for path in tmp_path.rglob("*") if path.is_file()]  # noqa: ASYNC240
     assert not [path for path in files if b"marine biologist" in path.read_bytes()]
+
+
+async def test_a_profile_says_nothing_that_does_not_hold_yet_or_any_more(
+    tmp_path: Path, database_url: str
+) -> None:
+    clock = Clock()
+    memory = service(tmp_path, Caller("ann"), clock=clock, url=database_url, open_vectors=OutsideStore)
+    over, begun = clock.now + timedelta(minutes=5), clock.now + timedelta(minutes=10)
+    await keep(memory, "The user works as a marine biologist", valid_until=over)
+    await keep(memory, "The user works as a lighthouse keeper", valid_from=begun)
+    said = []
+    for _ in range(3):
+        await memory.profiles.draw("user")
+        said.append(await value(memory, "profession"))
+        clock.forward(minutes=6)
+    await memory.aclose()
+    assert said == ["marine biologist", "", "lighthouse keeper"]
 
 
 async def test_a_line_goes_when_its_memory_is_superseded_edited_or_archived(memory: MemoryService) -> None:

@@ -13,14 +13,19 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointMetadata, empty_checkpoint
+from sqlalchemy import make_url
 
 from tests.store.test_fencing import claimed_in_time, lose_claims
 from tests.support.agents import PositionModel, call, calling, play, write_agent
 from tests.support.databases import execute, storage
+from tests.support.least_rights import as_agent
 from tests.support.logs import log_of
-from zeus_runtime import Agent, ModelRequest
+from zeus_runtime import Agent, MissingError, ModelRequest
+from zeus_runtime.agent.checked import check
+from zeus_runtime.agent.plan import make_plan
 from zeus_runtime.events import RunFailed
 from zeus_runtime.store.claims import EPOCH, LogConflictError
 
@@ -197,3 +202,87 @@ async def test_a_run_whose_session_is_deleted_elsewhere_leaves_no_row_behind(
     assert isinstance(ending, RunFailed)
     assert ending.code == "session_conflict"
     assert rows(database_url, tmp_path) == 0
+
+
+def spelled(url: str, how: str) -> str:
+    """The URL of the same database, or of another one, as a config may have it."""
+    parsed = make_url(url)
+    if how == "by its driver":
+        parsed = parsed.set(drivername="postgresql+psycopg")
+    elif how == "by another name of its host":
+        if parsed.host is not None:
+            pytest.skip("of a server on the network no other name is known")
+        parsed = parsed.update_query_dict({"host": f"{parsed.query['host']}/."})
+    elif how == "with options":
+        parsed = parsed.update_query_dict({"application_name": "checkpoints"})
+    elif how == "with other limits":
+        parsed = parsed.update_query_dict({"options": "none"})
+    elif how == "in another schema":
+        parsed = parsed.update_query_dict({"options": "-c search_path=elsewhere"})
+    elif how == "the server's own":
+        parsed = parsed.set(database="postgres")
+    return parsed.render_as_string(hide_password=False)
+
+
+async def what_is_written_late(folder: Path, url: str, checkpoints: str) -> list[str]:
+    """What becomes of checkpoints in a session's former epoch, with a checkpointer of that URL."""
+    config = write_agent(
+        folder, f"storage: {{url: '{url}'}}\ncheckpointer: {{postgres: {{url: '{checkpoints}'}}}}"
+    )
+    plan = make_plan(check(config, directory=folder, environ=os.environ))
+    async with log_of(url, folder) as (database, log), plan.checkpointer.create(plan.build) as saver:
+        thread = await log.open(SESSION, agent="a")
+        give_back = await database.claim(SESSION)
+        await log.append(thread, 1, "a.1", "{}")
+        epoch = database.epoch(SESSION)
+        assert await write_all(saver, epoch) == ["written"] * 3
+        give_back()
+        give_back = await database.claim(SESSION)
+        await log.append(thread, 2, "b.2", "{}")
+        await saver.adelete_thread(SESSION)
+        try:
+            return await write_all(saver, epoch)
+        finally:
+            await saver.adelete_thread(SESSION)
+            give_back()
+
+
+@pytest.mark.parametrize(
+    "how", ["by its driver", "by another name of its host", "with options", "with other limits"]
+)
+async def test_the_logs_own_database_is_known_however_its_url_is_written(
+    tmp_path: Path, postgres_url: str, how: str
+) -> None:
+    other = spelled(postgres_url, how)
+    assert other != postgres_url
+    assert await what_is_written_late(tmp_path, postgres_url, other) == ["refused"] * 3
+
+
+@pytest.mark.parametrize("how", ["in another schema", "the server's own"])
+async def test_another_database_is_not_taken_for_the_logs(
+    tmp_path: Path, postgres_url: str, how: str
+) -> None:
+    execute(postgres_url, "CREATE SCHEMA elsewhere")
+    other = spelled(postgres_url, how)
+    assert await what_is_written_late(tmp_path, postgres_url, other) == ["written"] * 3
+
+
+async def test_a_role_that_may_not_lock_the_logs_rows_keeps_checkpoints_all_the_same(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    async with log_of(postgres_url, tmp_path), saver_of(postgres_url, tmp_path):
+        with as_agent(postgres_url) as other:
+            role = make_url(other).username
+            execute(postgres_url, f"REVOKE ALL ON thread FROM {role}")
+            assert await what_is_written_late(tmp_path, postgres_url, other) == ["written"] * 3
+            execute(postgres_url, f"GRANT SELECT, UPDATE ON thread TO {role}", "DELETE FROM thread")
+            assert await what_is_written_late(tmp_path, postgres_url, other) == ["refused"] * 3
+
+
+async def test_checkpoints_whose_database_cannot_be_reached_are_no_riddle(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    other = "postgresql://ann:secret-word@127.0.0.1:1/nowhere"
+    with pytest.raises(MissingError, match="cannot be reached") as told:
+        await what_is_written_late(tmp_path, postgres_url, other)
+    assert "secret-word" not in str(told.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +213,26 @@ async def test_what_is_edited_in_between_is_shown_as_it_is_now(tmp_path: Path) -
     assert THEME not in after
     assert f"{old} as it was before it changed" in after
     assert model.requests[2].system == after
+
+
+async def test_what_ends_in_between_is_shown_no_more_and_comes_back_with_its_time(tmp_path: Path) -> None:
+    async def end() -> None:
+        await remembering(agent).update_memory(old, valid_until=datetime.now(UTC))
+
+    model = Meddling(end, LOOK, "Light.", "Any.", "Light again.")
+    async with opened(tmp_path, model) as agent:
+        old = await keep(agent, THEME)
+        session = (await agent.run(QUESTION)).session
+        await agent.run(QUESTION, session=session)
+        await remembering(agent).update_memory(old, valid_until=None)
+        await agent.run(QUESTION, session=session)
+    before, after, later, again = (request.system for request in model.requests)
+    assert THEME in before
+    assert THEME not in after
+    assert f"{old} (expired)" in after
+    assert f"{old} (expired)" in later
+    assert THEME in again
+    assert "(expired)" not in again
 
 
 async def test_a_later_turn_and_process_knows_what_an_earlier_one_showed_that_is_stale_now(

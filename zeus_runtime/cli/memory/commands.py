@@ -194,6 +194,7 @@ def add(
             text, memory_type=memory_type, scope=scope, visibility=visibility, subject=subject
         ),
         session=session,
+        saves=True,
     )
     assert saved is not None
     if saved.item is None:

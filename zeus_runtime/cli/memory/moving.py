@@ -81,7 +81,7 @@ def import_memories(
         with _bar(len(entries), "importing") as advance:
             return await memory.import_memories([entry for _, entry in entries], progress=advance)
 
-    done = with_memory(process, checked, work, session=session)
+    done = with_memory(process, checked, work, session=session, saves=True)
     assert done is not None
     if form == "json":
         rejections = dict(done.rejections)

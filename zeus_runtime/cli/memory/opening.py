@@ -11,6 +11,7 @@ from zeus_runtime.cli.options import ConfigArgs, read_owner
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.errors import UsageError
     from zeus_runtime.memory.service import MemoryService
 
 T = TypeVar("T")
@@ -43,12 +44,17 @@ def with_memory(
     *,
     session: str | None = None,
     looks: bool = False,
+    saves: bool = False,
 ) -> T | None:
     """What ``work`` gives.
 
     Args:
         session: whose memories are meant too.
         looks: nothing is written, so that a database file that is not there gives None and stays away.
+        saves: something may be kept for the session, so that it has to be there.
+
+    Raises:
+        UsageError: there is no such session, and nothing that is remembered of it.
     """
     import asyncio
 
@@ -57,15 +63,47 @@ def with_memory(
 
     service = make_plan(checked).build.memory
     assert service is not None, "read_remembering saw to it"
-    if looks and is_missing(checked):
+    missing = is_missing(checked)
+    if looks and missing:
         return None
-    memory = service.for_session(session) if session else service
+    if session is not None and missing:
+        raise _no_session(session)
+    memory = service if session is None else service.for_session(session)
 
     async def run() -> T:
         try:
+            if session is not None:
+                await _refuse_unknown(checked, memory, session, saves=saves)
             return await work(memory)
         finally:
             await memory.aclose()
 
     with prepared(process):
         return asyncio.run(run())
+
+
+async def _refuse_unknown(checked: Checked, memory: MemoryService, session: str, *, saves: bool) -> None:
+    """See to it that the session is there, archived or not; for a look it is enough that something is kept of it."""
+    from zeus_runtime.store.database import Database
+    from zeus_runtime.store.thread_log import ThreadLog
+
+    database = Database(checked.config.storage.url, directory=checked.directory)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        if await log.has(session):
+            return
+    finally:
+        await database.close()
+    # What a session left that was deleted without its memories can be seen and deleted still.
+    if saves or not await memory.list_memories(scope="session", status=None, limit=1):
+        raise _no_session(session)
+
+
+def _no_session(session: str) -> UsageError:
+    from zeus_runtime.errors import UsageError
+
+    return UsageError(
+        f"there is no session {session!r}",
+        remedy="`zeus sessions list` shows those there are, with `--archived` those that are put away.",
+    )

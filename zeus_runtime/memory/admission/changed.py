@@ -8,12 +8,13 @@ new, and the old one stays in the history.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
 from typing import Final
 
 from zeus_runtime.memory.admission.alignment import LEAST, aligned
-from zeus_runtime.memory.admission.slots import filled, slots_of
+from zeus_runtime.memory.admission.slots import filled, places_of, says_news, slots_of
 from zeus_runtime.memory.admission.statement import Statement, Word, state
 from zeus_runtime.memory.admission.verdict import Change
 from zeus_runtime.memory.admission.word_forms import stem
@@ -29,6 +30,8 @@ from zeus_runtime.memory.admission.wording import (
     ZH_EMPTY,
     ZH_LABEL,
     ZH_LIMITS,
+    ZH_NOW,
+    ZH_NUMBERED,
 )
 from zeus_runtime.memory.normalise import duplicate_key
 
@@ -51,6 +54,12 @@ def compare_other(new: str, old: str, *, near: bool) -> Change:
     """``compare`` for texts that do not have the same words."""
     ours, theirs = aligned(state(new), state(old))
     return _told(ours, theirs, near=near) or _compared(ours, theirs, near=near)
+
+
+def tells_change(text: str) -> bool:
+    """Whether a text says itself that something is otherwise than it was."""
+    where = state(text)
+    return says_news(where) or any(word.gone for word in where.words) or ZH_NOW.search(text) is not None
 
 
 def same_words(one: str, other: str) -> bool:
@@ -82,12 +91,16 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> Change | None:
 def _compared(ours: Statement, theirs: Statement, *, near: bool) -> Change:
     new = [word for word in ours.words if not word.gone]
     old = [word for word in theirs.words if not word.gone]
-    common = _common(new, old)
+    places = places_of(new, old)
+    common = _common(new, old) if places is None else _kept(new, places)
     if not common:
         if near and _one_place(ours, theirs):
             return Change("superseded", "value")
         return Change("different", "nothing in common")
-    added, dropped = _rest(new, common), _rest(old, common)
+    if places is None:
+        added, dropped = _rest(new, common), _rest(old, common)
+    else:
+        added, dropped = [new[at] for at in places], [old[at] for at in places]
     if _other_person(ours, theirs) or _other_subject(ours, theirs, added, dropped, common):
         return Change("different", "subject")
     flip = _denied(new, old, added, dropped)
@@ -114,7 +127,7 @@ def _compared(ours: Statement, theirs: Statement, *, near: bool) -> Change:
     if not added:
         wider = any(word.kind in ("name", "value") for word in dropped) or _limits(theirs) - _limits(ours)
         return Change("duplicate", "says less") if near and not wider else Change("different", "says less")
-    return filled(ours, theirs, slots_of(new, old), near=near)
+    return filled(ours, theirs, slots_of(new, old, places), near=near)
 
 
 def _one_place(ours: Statement, theirs: Statement) -> bool:
@@ -159,6 +172,10 @@ def _common(new: Iterable[Word], old: Iterable[Word]) -> dict[str, int]:
         if left.get(word.key, 0) > common.get(word.key, 0):
             common[word.key] = common.get(word.key, 0) + 1
     return common
+
+
+def _kept(words: Sequence[Word], but: Collection[int]) -> dict[str, int]:
+    return dict(Counter(word.key for at, word in enumerate(words) if at not in but))
 
 
 def _rest(words: Iterable[Word], common: Mapping[str, int]) -> list[Word]:
@@ -212,7 +229,8 @@ def _about(word: Word, where: Statement, *, only: bool) -> bool:
     if word.value.kind == "version" or "." in word.value.text:
         return word.about and not only
     if where.chinese:
-        return ZH_LABEL.match(where.text, word.place - 1) is not None if word.place else False
+        label = ZH_LABEL.match(where.text, word.place - 1) if word.place else ZH_NUMBERED.match(where.text)
+        return label is not None
     return word.about and bool(word.after) and word.after not in COPULAS | DETERMINERS | PREPOSITIONS
 
 
@@ -256,7 +274,9 @@ def _same_words(ours: Statement, theirs: Statement, new: Sequence[Word], old: Se
         or (ours.chinese and _characters(new) != _characters(old))
     ):
         return Change("superseded", "order")
-    if _written(ours) != _written(theirs):
+    if any(word.lower() in theirs.raw for word in _written(ours) - _written(theirs)) or any(
+        word.lower() in ours.raw for word in _written(theirs) - _written(ours)
+    ):
         return Change("superseded", "case")
     return Change("duplicate", "same content")
 

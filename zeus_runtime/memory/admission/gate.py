@@ -6,11 +6,20 @@ vector and inside the transaction, rate limit, nearest neighbours, decide.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.frozen import dataclass
+from zeus_runtime.memory.admission.decisions import (
+    Decision,
+    Duplicate,
+    Holds,
+    Neighbour,
+    Passed,
+    Rejected,
+    Stored,
+    Superseded,
+)
 from zeus_runtime.memory.items import (
     DOCUMENTS,
     MEMORY_TYPES,
@@ -27,67 +36,6 @@ from zeus_runtime.memory.permissions import reach
 if TYPE_CHECKING:
     from zeus_runtime.memory.embedding import Calibration
 
-
-@dataclass(frozen=True)
-class Passed:
-    """A text that may be kept, if nothing that is kept already stands against it.
-
-    Args:
-        content: normalised.
-        trust: ``quarantined`` if it reads like an instruction.
-        rule: why it is quarantined, fit for a log; None otherwise.
-        subject: what it is about, normalised to one line; None where nothing was said of it.
-    """
-
-    content: str
-    trust: Trust
-    rule: str | None = None
-    subject: str | None = None
-
-
-@dataclass(frozen=True)
-class Rejected:
-    """A text that is not kept.
-
-    Args:
-        code: for programs, one of ``REJECTIONS``.
-        message: one sentence for the model: what is wrong and what to do. It never quotes the text.
-        rule: which rule found something sensitive, fit for a log; None otherwise.
-    """
-
-    code: str
-    message: str
-    rule: str | None = None
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A memory of its own."""
-
-
-@dataclass(frozen=True)
-class Duplicate:
-    """Nothing new: ``of`` says it already, for the reason given."""
-
-    of: MemoryItem
-    reason: str
-
-
-@dataclass(frozen=True)
-class Superseded:
-    """A memory that takes the place of ``of``, for the reason given, and of ``also``: older texts it replaces too."""
-
-    of: MemoryItem
-    reason: str
-    also: tuple[MemoryItem, ...] = ()
-
-    @property
-    def all(self) -> tuple[MemoryItem, ...]:
-        """Every memory that it takes the place of."""
-        return (self.of, *self.also)
-
-
-Decision: TypeAlias = Stored | Duplicate | Superseded | Rejected
 
 REJECTIONS: Final = (
     "no_scope",
@@ -106,24 +54,6 @@ REJECTIONS: Final = (
 
 MAX_SUBJECT_LENGTH: Final = 200
 """Of what a memory is about, in characters: some words, not a second text."""
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """An active item of the same scope and ``scope_id`` that may say the same.
-
-    Args:
-        cosine: with the new text; None where one of the two has no vector of this model.
-        lexical: ``fusion.lexical_similarity`` with the new text as the query; None where it was not found by words.
-        editable: whether the caller may edit it; what they may not edit cannot be superseded by them.
-        same: whether it has the words of the new text (``changed.same_words``), where that is known already.
-    """
-
-    item: MemoryItem
-    cosine: float | None = None
-    lexical: float | None = None
-    editable: bool = True
-    same: bool | None = None
 
 
 def validate(
@@ -249,11 +179,12 @@ def decide(
     calibration: Calibration | None = None,
     trust: Trust = "trusted",
     subject: str | None = None,
+    holds: Holds | None = None,
 ) -> Decision:
     """What to do with a text that passed, beside what is kept already.
 
     What the caller may not edit is never superseded by them, and nothing by a text that is trusted less. A text that
-    is trusted more takes the place of its duplicate. What is quarantined is kept apart from all of this.
+    is trusted more takes the place of its duplicate. What is quarantined is kept apart from all of this, and once.
 
     Args:
         content: from ``Passed``.
@@ -263,6 +194,7 @@ def decide(
         calibration: of the model that the cosines are from; None if there are none.
         trust: from ``Passed``.
         subject: what the text is about, where that is given: memories of another subject are left alone.
+        holds: when the text holds: what holds at another time is left alone; None if that is now and open.
     """
     if not explicit and extractions >= settings.max_extractions:
         return Rejected(
@@ -271,13 +203,52 @@ def decide(
             f"{settings.extraction_window_hours:g} hours, which is the limit: go on without saving, "
             "or save it when the user asks for it.",
         )
-    known = [each for each in neighbours if each.item.is_searchable] if trust != "quarantined" else []
+    if trust == "quarantined":
+        return _kept_apart(content, neighbours, subject)
+    known = [
+        each
+        for each in neighbours
+        if each.item.is_searchable and (holds is None or holds.along_with(each.item))
+    ]
     decisions = _compared(content, sorted(known, key=_place), settings, calibration, trust, subject)
+    if holds is not None:
+        editable = {each.item.id for each in known if each.editable and each.item.trust == trust}
+        decisions = list(_lasting(decisions, holds, editable))
     changes = [each for each in decisions if isinstance(each, Superseded)]
     if not changes:
         return decisions[0] if decisions else Stored()
     first, *others = changes
     return replace(first, also=tuple(each.of for each in others if each.reason not in _NOTHING_TELLS))
+
+
+def _lasting(
+    decisions: Iterable[Duplicate | Superseded], holds: Holds, editable: Collection[str]
+) -> Iterator[Duplicate | Superseded]:
+    """The same where the text holds longer than what it repeats, which it then replaces, if it may."""
+    for each in decisions:
+        if isinstance(each, Superseded) or not holds.outlasts(each.of):
+            yield each
+        elif each.of.id in editable:
+            yield Superseded(each.of, "holds longer")
+
+
+def _kept_apart(content: str, neighbours: Sequence[Neighbour], subject: str | None) -> Duplicate | Stored:
+    """What becomes of a quarantined text: it repeats another one of the same words, else it says nothing of any."""
+    from zeus_runtime.memory.admission.changed import SAME_WORDS, same_words
+
+    for each in sorted(neighbours, key=_place):
+        item = each.item
+        apart = item.status == "active" and item.trust == "quarantined" and not _of_others(subject, item)
+        if apart and same_words(content, item.content):
+            return Duplicate(item, SAME_WORDS.reason)
+    return Stored()
+
+
+def _of_others(subject: str | None, item: MemoryItem) -> bool:
+    """Whether it is said what both are about, and that differs."""
+    from zeus_runtime.memory.admission.changed import same_words
+
+    return bool(subject and item.subject) and not same_words(subject or "", item.subject or "")
 
 
 def _compared(
@@ -294,13 +265,14 @@ def _compared(
     """
     if not known:
         return []
-    from zeus_runtime.memory.admission.changed import same_words
+    from zeus_runtime.memory.admission.changed import same_words, tells_change
 
+    related_from = settings.related_from(calibration, told=tells_change(content))
     same = [same_words(content, each.item.content) if each.same is None else each.same for each in known]
     decisions: list[Duplicate | Superseded] = []
     for wanted in (True, False):
         for each, is_same in zip(known, same, strict=True):
-            if is_same is not wanted or not (is_same or _related(each, settings, calibration)):
+            if is_same is not wanted or not (is_same or _related(each, settings, related_from)):
                 continue
             decision = _beside(content, each, settings, calibration, trust, subject, same=is_same)
             if decision is None:
@@ -331,10 +303,10 @@ def _beside(
     *,
     same: bool,
 ) -> Duplicate | Superseded | None:
-    from zeus_runtime.memory.admission.changed import SAME_WORDS, compare_other, same_words
+    from zeus_runtime.memory.admission.changed import SAME_WORDS, compare_other
 
     item = neighbour.item
-    if subject and item.subject and not same_words(subject, item.subject):
+    if _of_others(subject, item):
         return None
     near = neighbour.cosine is not None and neighbour.cosine >= settings.duplicate_from(calibration)
     change = SAME_WORDS if same else compare_other(content, item.content, near=near)
@@ -346,7 +318,7 @@ def _beside(
     return Superseded(item, change.reason if change.decision == "superseded" else "trusted more")
 
 
-def _related(neighbour: Neighbour, settings: MemorySettings, calibration: Calibration | None) -> bool:
-    if neighbour.cosine is not None and neighbour.cosine >= settings.related_from(calibration):
+def _related(neighbour: Neighbour, settings: MemorySettings, related_from: float) -> bool:
+    if neighbour.cosine is not None and neighbour.cosine >= related_from:
         return True
     return neighbour.lexical is not None and neighbour.lexical >= settings.related_words

@@ -6,7 +6,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.memory import records
-from zeus_runtime.memory.admission.gate import Neighbour
+from zeus_runtime.memory.admission.changed import tells_change
+from zeus_runtime.memory.admission.decisions import Neighbour
 from zeus_runtime.memory.items import Caller, MemorySettings, Scope
 from zeus_runtime.memory.permissions import may, reach
 from zeus_runtime.memory.retrieval.words import indexed_words
@@ -53,7 +54,7 @@ def neighbours(
     cosines: dict[str, float] = {}
     query = None
     if embedded is not None:
-        least = settings.related_from(embedded.calibration)
+        least = settings.related_from(embedded.calibration, told=tells_change(content))
         query = VectorQuery(embedded.vector, embedded.embedding, parts, caller.user_id, at_least=least)
         cosines = dict(islice(index.vectors.nearest(connection, query), _MOST))
     near = lexical.keys() | cosines.keys()

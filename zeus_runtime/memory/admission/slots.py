@@ -7,16 +7,20 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
-from zeus_runtime.memory.admission.statement import Statement, Word
+from zeus_runtime.memory.admission.statement import HIRAGANA, Statement, Word
 from zeus_runtime.memory.admission.verdict import Change
+from zeus_runtime.memory.admission.word_forms import turning
 from zeus_runtime.memory.admission.wording import (
     COPULAS,
     DETERMINERS,
     EMPTY,
+    NAMING,
     PREPOSITIONS,
     TURNING,
+    UNITS,
     ZH_MANY,
     ZH_NUMBERED,
+    ZH_PLACED,
 )
 
 
@@ -32,8 +36,29 @@ _COMPARED: Final = 400
 """Words of each text that are compared in order; longer texts are compared without it."""
 
 
-def slots_of(new: Sequence[Word], old: Sequence[Word]) -> list[Slot] | None:
-    """Where the texts differ, in order; None for texts too long to tell."""
+def places_of(new: Sequence[Word], old: Sequence[Word]) -> list[int] | None:
+    """Which words differ where both texts are the same but for values; None where they are not.
+
+    A number is then compared with the one in its own place: guest 14 has nothing of who sleeps in room 14.
+    """
+    if len(new) != len(old) or not any(word.value for word in new):
+        return None
+    places = [at for at, (a, b) in enumerate(zip(new, old, strict=True)) if a.key != b.key]
+    kinds = [(new[at].value, old[at].value) for at in places]
+    same = all(a is not None and b is not None and a.kind == b.kind for a, b in kinds)
+    return places if same and places else None
+
+
+def slots_of(
+    new: Sequence[Word], old: Sequence[Word], places: Sequence[int] | None = None
+) -> list[Slot] | None:
+    """Where the texts differ, in order; None for texts too long to tell.
+
+    Args:
+        places: where that is known (``places_of``).
+    """
+    if places is not None:
+        return [Slot(new[at : at + 1], old[at : at + 1], new[at + 1 :]) for at in places]
     if max(len(new), len(old)) > _COMPARED:
         return None
     matcher = SequenceMatcher(None, [word.key for word in old], [word.key for word in new], autojunk=False)
@@ -58,12 +83,17 @@ def filled(ours: Statement, theirs: Statement, slots: list[Slot] | None, *, near
     """The rule for texts that both have something that the other one lacks."""
     if ours.event and theirs.event:
         return Change("different", "event")
+    if any(map(_clause_in_kana, slots or ())):
+        return Change("different", "reworded")
     if slots is None:
         return Change("superseded", "reworded") if near else Change("different", "reworded")
+    slots = [slot for slot in slots if slot.old or not _came_to(slot, ours)]
     whole = all(slot.new and slot.old for slot in slots)
     if whole and _entries(ours, theirs, slots):
         return Change("different", "entries")
     if whole and all(_valued(slot) for slot in slots):
+        if not near and any(_counts_others(slot) for slot in slots):
+            return Change("different", "counts others")
         return Change("superseded", "value")
     if (
         ours.many
@@ -76,7 +106,11 @@ def filled(ours: Statement, theirs: Statement, slots: list[Slot] | None, *, near
         return Change("different", "denies another")
     if whole and len(slots) > 1 and _qualified(slots, ours):
         return Change("different", "circumstance")
-    if whole and len(slots) == 1 and (near or _framed(ours, slots[0])):
+    if (
+        whole
+        and len(slots) == 1
+        and (near or _framed(ours, theirs, slots[0]) or _turned(ours, theirs, slots[0]))
+    ):
         return Change("superseded", "value")
     return Change("superseded", "reworded") if near else Change("different", "reworded")
 
@@ -86,7 +120,7 @@ def _entries(ours: Statement, theirs: Statement, slots: Sequence[Slot]) -> bool:
 
     "Guest 3 in room 12" and "guest 4 in room 15" are two facts, unless the new text tells a change.
     """
-    if sum(max(len(slot.new), len(slot.old)) for slot in slots) < _ENTRY or _tells_change(ours):
+    if sum(max(len(slot.new), len(slot.old)) for slot in slots) < _ENTRY or says_news(ours):
         return False
     new, old = slots[0].new[0], slots[0].old[0]
     shared = {word.key for word in ours.words if word.about} & {
@@ -103,7 +137,8 @@ _NEWS: Final = frozenset(
 _ZH_NEWS: Final = re.compile("改|换|搬|移|调|变|转|升级|降|推迟|提前|不再")
 
 
-def _tells_change(where: Statement) -> bool:
+def says_news(where: Statement) -> bool:
+    """Whether the statement says that something is otherwise than it was."""
     return any(word in _NEWS or TURNING.fullmatch(word) for word in where.raw) or (
         where.chinese and _ZH_NEWS.search(where.text) is not None
     )
@@ -136,6 +171,44 @@ def _valued(slot: Slot) -> bool:
     return bool(kinds[0] & kinds[1])
 
 
+def _clause_in_kana(slot: Slot) -> bool:
+    """Whether both sides hold Japanese with its particles, so more than a name: common endings make such texts near."""
+    return all(any(HIRAGANA.match(word.key) for word in side) for side in (slot.new, slot.old))
+
+
+def _came_to(slot: Slot, ours: Statement) -> bool:
+    """Whether the place holds nothing but a word that tells what a value came to, as in "was cut to $9"."""
+    return len(slot.new) == 1 and _TO_A_NUMBER.match(ours.text, slot.new[0].place) is not None
+
+
+_TO_A_NUMBER: Final = re.compile(r"[a-z]+ to [$€£¥₹]?\d")
+
+
+def _counts_others(slot: Slot) -> bool:
+    """Whether the numbers of both sides are of different things: "40 employees" and "3 offices"."""
+    new, old = _counted(slot.new), _counted(slot.old)
+    if new is None or old is None or new == old:
+        return False
+    kinds = UNITS.get(new.removeprefix(_NAMED)), UNITS.get(old.removeprefix(_NAMED))
+    if new.startswith(_NAMED) and old.startswith(_NAMED):
+        return False
+    return kinds[0] is None or kinds[0] != kinds[1]
+
+
+def _counted(side: Sequence[Word]) -> str | None:
+    """What the only number of a side counts, or, after a mark, what the number belongs to; None where nothing tells."""
+    places = [at for at, word in enumerate(side) if word.value]
+    if len(places) != 1 or (value := side[places[0]].value) is None or value.kind != "number":
+        return None
+    at = places[0]
+    if at + 1 < len(side):
+        return side[at + 1].key if side[at + 1].kind != "character" else None
+    return f"{_NAMED}{side[at - 1].key}" if at and side[at - 1].kind == "name" else None
+
+
+_NAMED: Final = "\0"
+
+
 def _modifier(slot: Slot, ours: Statement) -> bool:
     """Whether the differing words qualify one that both texts have, as in "dark mode"."""
     if not slot.later or not slot.new:
@@ -152,13 +225,53 @@ def _qualified(slots: Sequence[Slot], ours: Statement) -> bool:
     return last.new[0].after in PREPOSITIONS | DETERMINERS and not _valued(last)
 
 
-def _framed(ours: Statement, slot: Slot) -> bool:
+def _framed(ours: Statement, theirs: Statement, slot: Slot) -> bool:
     """Whether what surrounds the place says enough for the texts to be about one thing, even if no model says so."""
     inside = {word.place for word in slot.new}
     frame = [word for word in ours.words if word.place not in inside and word.key != "prefer"]
-    if ours.chinese:
-        return len(frame) >= max(2, len(slot.new), len(slot.old))
     head = slot.new[0].after
+    if ours.chinese:
+        enough = len(frame) >= max(2, len(slot.new), len(slot.old)) or (
+            bool(frame) and _placed(slot, ours, theirs)
+        )
+        return enough and (head == "用") == (slot.old[0].after == "用")
     if not frame or head != slot.old[0].after:
         return False
-    return slot.new[0].value is not None or head in COPULAS | PREPOSITIONS or _modifier(slot, ours)
+    return slot.new[0].value is not None or head in _HEADS or _modifier(slot, ours)
+
+
+def _placed(slot: Slot, ours: Statement, theirs: Statement) -> bool:
+    """Whether both sides name, in Chinese, where something is or is done, or how it is called, and no time."""
+    new, old = slot.new[0], slot.old[0]
+    if any(word.value for word in (*slot.new, *slot.old)):
+        return False
+    if new.after == old.after == "在" and slot.later:
+        return True
+    return all(
+        ZH_PLACED.search(where.text, 0, word.place) is not None
+        for word, where in ((new, ours), (old, theirs))
+    )
+
+
+_HEADS: Final = COPULAS | PREPOSITIONS | NAMING
+
+
+def _turned(ours: Statement, theirs: Statement, slot: Slot) -> bool:
+    """Whether ``ours`` tells that what ``theirs`` says of the same thing became something else of its kind.
+
+    "The mascot was changed to an owl" after "the mascot is a fox"; not after "the mascot is ugly".
+    """
+    new, old = slot.new[0], slot.old[0]
+    inside = {word.place for word in slot.new}
+    if ours.chinese or old.after not in COPULAS or not any(word.place not in inside for word in ours.words):
+        return False
+    if not (turning(new.after) or (new.after == "to" and says_news(ours))):
+        return False
+    return (
+        _article(new, ours) == _article(old, theirs)
+        and (new.kind == old.kind == "name" or _article(new, ours) or turning(new.after))
+    ) or _valued(slot)
+
+
+def _article(word: Word, where: Statement) -> bool:
+    return where.text[: word.place].rstrip().rpartition(" ")[2].lower() in DETERMINERS

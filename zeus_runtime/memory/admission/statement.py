@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from zeus_runtime.memory.admission.traditional import SIMPLIFIED
 from zeus_runtime.memory.admission.values import Value, values
 from zeus_runtime.memory.admission.word_forms import BREAKS, USER, Form, form_of, stem, turning
 from zeus_runtime.memory.admission.wording import (
@@ -20,6 +21,7 @@ from zeus_runtime.memory.admission.wording import (
     NEGATORS,
     PREPOSITIONS,
     SUBJECTS,
+    TITLES,
     TOLD,
     ZH_COMPOUND,
     ZH_EVENT,
@@ -44,7 +46,7 @@ class Word(NamedTuple):
         denied: whether the clause denies it.
         gone: whether the text tells it as what was before, or was not chosen.
         about: whether it belongs to what the statement is about.
-        after: the word before it in the text, of whatever kind, folded; an article is passed over.
+        after: the word before it in the text, of whatever kind, folded; articles and "now" are passed over.
         place: its start in the text.
     """
 
@@ -69,7 +71,7 @@ class Statement(NamedTuple):
         many: its verb allows several objects at once.
         past: its verb is in the past tense.
         inverted: it names the value first ("Vim is my editor").
-        chinese: most of it is.
+        chinese: most of it is Chinese.
         order: it names nobody and says what to do.
     """
 
@@ -90,6 +92,10 @@ _TOKEN: Final = re.compile(
 _ASCII_TOKEN: Final = re.compile(r"[a-zA-Z0-9]\w*(?:['.+#/&-]\w+)*[+#]*|[,.;:!?\n$%<>=]", re.ASCII)
 """The same for texts in ASCII, in half the time."""
 _CHARACTER: Final = re.compile(f"[{CJK}]")
+_KANA: Final = re.compile("[\u3041-\u30ff]")
+"""What only Japanese has, whose grammar is another."""
+HIRAGANA: Final = re.compile("[\u3041-\u309f]")
+"""What Japanese writes particles and endings with."""
 
 
 class _Token(NamedTuple):
@@ -102,9 +108,10 @@ class _Token(NamedTuple):
 @lru_cache(4_096)
 def state(text: str) -> Statement:
     """``text`` taken apart."""
-    text = normalise(text).replace("’", "'")
+    text = TITLES.sub(r"\1", normalise(text).replace("’", "'"))
     characters = 0 if text.isascii() else len(_CHARACTER.findall(text))
-    chinese = characters * 3 > len(text.replace(" ", ""))
+    chinese = characters * 3 > len(text.replace(" ", "")) and not _KANA.search(text)
+    text = text.translate(SIMPLIFIED) if characters else text
     for pattern, word in ZH_SAME if characters else ():
         text = pattern.sub(word, text)
     tokens = _tokens(text)
@@ -151,7 +158,8 @@ def _verb(tokens: list[_Token]) -> int:
         return 0
     for place, token in enumerate(tokens):
         before = tokens[place - 1] if place else None
-        if token.low in COPULAS or token.low.endswith("n't") or token.low in NEGATORS:
+        verbal = token.low in COPULAS or token.low.endswith("n't") or token.low in NEGATORS
+        if verbal and token.value is None:  # "may" is a month where it is a value
             return place
         if before is None or token.value or not token.low.isalpha():
             continue
@@ -242,7 +250,7 @@ def _content(text: str, tokens: list[_Token], verb: int, *, characters: bool) ->
     for place, (raw, low, start, value) in enumerate([*tokens, _END]):
         form = form_of(raw)
         previous, first = before, opening
-        if not form.article:
+        if not form.passed:
             before = low
         opening = form.ends
         if form.simple and plainly and value is None:

@@ -75,6 +75,8 @@ _ZH_DIGITS: Final = {"零": 0, "〇": 0, "一": 1, "二": 2, "两": 2} | {
 _ZH_UNITS: Final = {"十": 10, "百": 100, "千": 1000, "万": 10_000}
 
 _MONTH: Final = "(?:" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b\.?"
+_IN: Final = "(?:" + "|".join(rf"(?<=\b{word} )" for word in "in of by since until last next".split()) + ")"
+"""Before the names of months that are verbs too: "in May", "of March"."""
 _DAY: Final = r"(?P<{}>\d{{1,2}})(?:st|nd|rd|th)?"
 _ZH_NUMBER: Final = rf"[\d{_ZH}]"
 
@@ -83,7 +85,10 @@ _FORMS: Final = (
     ("d", r"(?P<iso>(?<!\d)(?P<y1>\d{4})[-/.](?P<m1>\d{1,2})[-/.](?P<d1>\d{1,2})(?!\d))"),
     ("l", rf"(?P<mdy>{_START}(?P<m2>{_MONTH})\s+{_DAY.format('d2')}\b(?:,?\s+(?P<y2>\d{{4}}))?)"),
     ("d", rf"(?P<dmy>{_START}{_DAY.format('d3')}\s+(?:of\s+)?(?P<m3>{_MONTH})(?:,?\s+(?P<y3>\d{{4}}))?)"),
-    ("l", rf"(?P<my>{_START}(?!may\b|mar\b|march\b)(?P<m4>{_MONTH})(?:\s+(?P<y4>\d{{4}}))?)"),
+    (
+        "l",
+        rf"(?P<my>{_START}(?:(?!may\b|mar\b|march\b)|{_IN}(?-i:(?=May\b|March\b)))(?P<m4>{_MONTH})(?:\s+(?P<y4>\d{{4}}))?)",
+    ),
     ("l", r"(?P<year>\b(?:in|since|until|by|of)\s+(?P<y5>(?:19|20)\d\d)\b(?![.,]\d))"),
     (
         "dc",

@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 
 from zeus_runtime.memory.admission.wording import (
     DENYING,
-    DETERMINERS,
     EMPTY,
     IRREGULAR,
     NEGATORS,
+    PASSED_OVER,
     SAME,
     TURNING,
     ZH_EMPTY,
@@ -66,7 +66,7 @@ class Form(NamedTuple):
         turns: it tells a change.
         inside: it has a capital or a digit inside.
         upper: it begins with a capital.
-        article: it is a determiner.
+        passed: it stands between a word and what it is of.
         parts: a clause ends with it.
         ends: a sentence ends with it.
         character: it is a Chinese one.
@@ -80,7 +80,7 @@ class Form(NamedTuple):
     turns: bool
     inside: bool
     upper: bool
-    article: bool
+    passed: bool
     parts: bool
     ends: bool
     character: bool
@@ -103,7 +103,7 @@ def form_of(raw: str) -> Form:
         turns=turns,
         inside=inside != inside.lower() or any(each.isdigit() for each in inside),
         upper=upper,
-        article=low in DETERMINERS,
+        passed=low in PASSED_OVER,
         parts=parts,
         ends=low in _FULL_STOPS,
         character=character,

@@ -43,6 +43,8 @@ PREPOSITIONS: Final = _words(
 DETERMINERS: Final = _words(
     "a an the this that these those my our your his her its their any each every both"
 )
+PASSED_OVER: Final = DETERMINERS | _words("now currently presently still already")
+"""English words between a word and what it is of: "is now a nurse"."""
 SUBJECTS: Final = _words("i we you he she they it user users")
 
 EMPTY: Final = (
@@ -67,6 +69,9 @@ LIMITS: Final = _words("if when unless only except until before after while sinc
 MODALS: Final = _words("can may might could 能")
 QUANTIFIERS: Final = LIMITS | MODALS | _words("all many none more less fewer 前 后 每 全 部")
 """Words that say how much of something, which is not what a statement is about."""
+
+ZH_NOW: Final = re.compile("[现現]在|目前|[当當]前|如今|改|[换換]|搬")
+"""Chinese words that say, or let expect, that it was otherwise before."""
 
 ZH_LIMITS: Final = re.compile(r"只|仅|除|如果|若|当|时|之前|之后|以前|以后")
 
@@ -118,6 +123,20 @@ MANY: Final = _words(
 )
 """English words with which one thing does not exclude another: who speaks German may speak French."""
 
+UNITS: Final = {
+    unit: kind
+    for kind, units in (
+        ("time", "second sec s ms minute min hour hr h day week month year decade"),
+        ("data", "b kb mb gb tb kib mib gib tib"),
+        ("length", "mm cm m km inch foot feet mile"),
+        ("mass", "mg g kg pound lb ton"),
+        ("money", "cent euro eur dollar usd pound gbp yuan rmb yen"),
+        ("share", "percent"),
+    )
+    for unit in units.split()
+}
+"""English units, by what they measure: "6 weeks" and "2 months" are values of one thing."""
+
 SUFFIXES: Final = _words(
     "s es d ed ing e er ers or ion ions ation ly y i ic al ment ence ance able ive ql n en"
 ) | {""}
@@ -144,9 +163,15 @@ IRREGULAR: Final = {
 }
 """English past tenses and participles that do not end in -ed, with their verbs."""
 
+TITLES: Final = re.compile(r"\b(Dr|Mr|Mrs|Ms|Prof|St)\.(?=\s)")
+"""English titles, whose full stop ends no sentence."""
+
+NAMING: Final = _words("called named titled dr mr mrs ms prof st")
+"""What stands before a name: words and titles, in lower case."""
+
 TURNING: Final = re.compile(
-    r"(?:switch|chang|mov|migrat|upgrad|downgrad|renam|convert|transition|increas|decreas|reduc|rais|lower|postpon|"
-    r"delay|reschedul|shift|relocat|replac|adopt|updat|extend|swap|drop|abandon|bump|push)(?:e|es|ed|s|ing|d|ped|ping)?"
+    r"(?:(?:switch|chang|mov|migrat|upgrad|downgrad|renam|convert|transition|increas|decreas|reduc|rais|lower|postpon|"
+    r"delay|reschedul|shift|relocat|replac|adopt|updat|extend|swap|drop|abandon|bump|push|becom|slash|shorten)(?:e|es|ed|s|ing|d|ped|ping)?|became)"
 )
 """English verbs that tell a change and not an event beside others."""
 
@@ -186,6 +211,10 @@ GONE: Final = tuple(
         (
             "swapped|dropped|abandoned|ditched|gave up|left",
             rf"\b(?:swapped|dropped|abandoned|ditched|gave up|left)\s+{_NP}\s+(?:for|in favou?r of)\b",
+        ),
+        (
+            "sold|left|quit|cancel|gave up|got rid of",
+            rf"\b(?:sold|left|quit|cancell?ed|gave up|got rid of)\s+{_NP}\s*(?:[,;.]|\band\b|\bbut\b)(?=\s*\S)",
         ),
         (
             "no longer|stopped|used to|not|n't",
@@ -246,6 +275,7 @@ TOLD: Final = tuple(sorted({sign for telling in (*GONE, FORMER) for sign in tell
 ZH_SAME: Final = tuple(
     (re.compile(pattern), word)
     for pattern, word in (
+        (r"使用者", "用户"),
         (r"请?(?:记住|注意|记得)[:,]?", ""),
         (r"(?:比较|更|最|非常|很|特别)(?=喜欢|爱|偏好)", ""),
         (r"偏好|偏爱|喜爱|热爱|希望|想要|想(?![法象念起到])|倾向于?|爱(?=[吃喝看听玩用])", "喜欢"),
@@ -279,6 +309,8 @@ ZH_SUBJECTS: Final = re.compile(r"用户|我们|咱们|本人|我|你|他|她")
 ZH_PREDICATE: Final = re.compile(
     r"是|在|有|用|叫|为|住|喜欢|(?<![社机大工协开年学周例晨早聚都])会(?![议员计场所谈晤面话])|不|没|:|定于|位于|处于|需|要"
 )
+ZH_PLACED: Final = re.compile(r"(?:[住放存设定坐建停位排约落藏挂][在于]|叫)$")
+"""Before what a Chinese statement says where something is, or how it is called."""
 ZH_MANY: Final = re.compile(
     r"喜欢|(?<![社机大工协开年学周例晨早聚都])会(?![议员计场所谈晤面话])|懂|去过|了解|熟悉|学|养|看过|读过|过敏|认识|收藏"
 )
@@ -289,7 +321,7 @@ ZH_EVENT: Final = re.compile(
 
 ZH_LABEL: Final = re.compile(
     r"[\u4e00-\u9fff](?<![是有为到于在要约共达超过每用花至成第])\d+(?=[\u4e00-\u9fff])"
-    rf"(?![{ZH_MEASURES}月日点时万千百])|第\d+"
+    rf"(?![{ZH_MEASURES}月日点时万千百公厘毫平立])|第\d+"
 )
 """A number that names one thing among others, as in "order 12 is closed"."""
 

@@ -146,13 +146,15 @@ def _holding(
     kind: ProfileKind, owner: str, reach: Sequence[Reach], user_id: str, now: datetime
 ) -> ColumnElement[bool]:
     place = select(PLACE.c.key).where(PLACE.c.scope == kind, PLACE.c.scope_id == owner)
+    now_ms = records.to_ms(now)
     return and_(
         ITEM.c.place.in_(place),
         records.reach_filter(reach, user_id),
         ITEM.c.status == "active",
         ITEM.c.trust == "trusted",
         *([ITEM.c.visibility != "owner_only"] if kind == "project" else []),
-        or_(ITEM.c.valid_until_ms.is_(None), ITEM.c.valid_until_ms > records.to_ms(now)),
+        or_(ITEM.c.valid_from_ms.is_(None), ITEM.c.valid_from_ms <= now_ms),
+        or_(ITEM.c.valid_until_ms.is_(None), ITEM.c.valid_until_ms > now_ms),
     )
 
 

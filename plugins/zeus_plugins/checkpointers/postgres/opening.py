@@ -29,13 +29,14 @@ async def create(options: Options, build: Build) -> AsyncIterator[PostgresSaver]
             " checkpointer sqlite.",
         )
     try:
+        from zeus_plugins.checkpointers.postgres.beside import is_beside
         from zeus_plugins.checkpointers.postgres.saver import PostgresSaver
     except ImportError as error:
         raise MissingError(
             f"the postgres checkpointer cannot be used: {error}",
             remedy="Install its driver: pip install 'zeus-runtime[postgres]'",
         ) from error
-    saver = PostgresSaver(url, beside_log=url == build.config.storage.url)
+    saver = PostgresSaver(url, beside_log=await is_beside(url, build.config.storage.url))
     try:
         await saver.setup()
         yield saver

@@ -80,8 +80,9 @@ class RememberedContext(Middleware):
             self._found = await self._search(memory, turn)
         known = {**self._former, **{each.item.id: entry_of(each) for each in self._found}}
         current = await memory.current_memories(known.keys() | self._stale.keys())
-        gone = stale(known, current)
-        self._stale = {name: each for name, each in self._stale.items() if not restored(each, current)} | gone
+        gone = stale(memory, known, current)
+        still = {name: each for name, each in self._stale.items() if not restored(memory, each, current)}
+        self._stale = still | gone
         if gone.keys() & {each.item.id for each in self._found}:
             self._found = await self._search(memory, turn)
         # From here on what changed is known as it is now; what was shown of it before stays marked.

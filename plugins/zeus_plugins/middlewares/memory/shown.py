@@ -66,7 +66,9 @@ def sources_of(sources: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Shown], 
     return held, gone
 
 
-def stale(shown: Mapping[str, Shown], current: Mapping[str, MemoryItem]) -> dict[str, Shown]:
+def stale(
+    memory: MemoryService, shown: Mapping[str, Shown], current: Mapping[str, MemoryItem]
+) -> dict[str, Shown]:
     """Those that do not hold any more as they were shown, with why."""
     found = {}
     for name, each in shown.items():
@@ -77,15 +79,17 @@ def stale(shown: Mapping[str, Shown], current: Mapping[str, MemoryItem]) -> dict
             found[name] = replace(each, stale="superseded", by=item.superseded_by)
         elif not item.is_searchable:
             found[name] = replace(each, stale="archived")
+        elif not memory.holds(item):
+            found[name] = replace(each, stale="expired")
         elif item.version != each.version:
             found[name] = replace(each, stale="changed", by=name)
     return found
 
 
-def restored(gone: Shown, current: Mapping[str, MemoryItem]) -> bool:
+def restored(memory: MemoryService, gone: Shown, current: Mapping[str, MemoryItem]) -> bool:
     """Whether a memory that was put away holds again as it was shown or as it is now."""
     item = current.get(gone.id)
-    return gone.stale in ("archived", "deleted") and item is not None and item.status == "active"
+    return gone.stale in ("archived", "deleted", "expired") and item is not None and memory.holds(item)
 
 
 async def successors(
@@ -106,7 +110,7 @@ async def successors(
         if after <= wanted:
             break
         wanted |= after
-    holding = [item for name in wanted if (item := known.get(name)) is not None and item.status == "active"]
+    holding = [item for name in wanted if (item := known.get(name)) is not None and memory.holds(item)]
     holding.sort(key=lambda item: (item.updated_at, item.id), reverse=True)
     return {item.id: item for item in holding}
 

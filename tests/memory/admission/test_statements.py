@@ -1,0 +1,129 @@
+"""How often a new statement meets an older one as it should, through the whole gate with the bundled embedding model.
+
+``data/statements.jsonl`` has two parts: what was looked at while rules were mended, and ``held_out``, written after
+that. No pair says how near its texts are: the model decides, and what it does not find near is told by its form.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from zeus_plugins.embeddings.static.embedder import StaticEmbedder
+
+from tests.support.memory import service
+from zeus_runtime.memory.items import Caller
+from zeus_runtime.memory.service import MemoryService
+
+PAIRS = [
+    json.loads(line)
+    for line in (Path(__file__).parent / "data" / "statements.jsonl").read_text(encoding="utf-8").splitlines()
+]
+
+
+async def outcome(memory: MemoryService, old: str, new: str) -> str:
+    """What becomes of ``new`` beside ``old`` alone."""
+    assert (await memory.add_explicit_memory(old)).outcome == "stored", old
+    return (await memory.add_explicit_memory(new)).outcome
+
+
+async def table(folder: Path, part: str) -> Counter[tuple[str, str]]:
+    memory = service(folder, embedder=StaticEmbedder())
+    found: Counter[tuple[str, str]] = Counter()
+    for number, pair in enumerate(each for each in PAIRS if each["part"] == part):
+        became = await outcome(memory.for_caller(Caller(f"user{number}")), pair["old"], pair["new"])
+        found[pair["label"], "different" if became == "stored" else became] += 1
+    await memory.aclose()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("part", "superseded", "different", "duplicate"),
+    [("looked_at", 0.73, 1.0, 0.95), ("held_out", 0.9, 1.0, 1.0)],
+)
+async def test_statements_meet_older_ones_as_they_should(
+    tmp_path: Path, part: str, superseded: float, different: float, duplicate: float
+) -> None:
+    found = await table(tmp_path, part)
+    for label, least in (("superseded", superseded), ("different", different), ("duplicate", duplicate)):
+        asked = sum(number for (wanted, _), number in found.items() if wanted == label)
+        assert found[label, label] / asked >= least, (label, found)
+    assert found["superseded", "duplicate"] == found["different", "duplicate"] == 0, "nothing new is lost"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The company has 40 employees", "The company has 3 offices"),
+        ("The server runs Alpine 3.20", "The server has 64 GB of RAM"),
+        ("The report of May is late", "The report of April is done"),
+        ("总结要用法语写", "总结要附链接"),
+        ("用戶對花生過敏", "用戶對青黴素過敏"),
+        ("会议在周五", "会议在三楼"),
+        ("团队在杭州", "团队在招人"),
+        ("ユーザーは東京に住んでいる", "ユーザーは犬を飼っている"),
+    ],
+)
+async def test_what_is_said_of_something_else_stays_beside_it(tmp_path: Path, old: str, new: str) -> None:
+    memory = service(tmp_path, embedder=StaticEmbedder())
+    assert await outcome(memory, old, new) == "stored"
+    await memory.aclose()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The landlord is Mr. Osei", "The landlord is now Ms. Duarte"),
+        ("The user's cat is called Mimi", "The user's cat is called Luna"),
+        ("The team's mascot is a fox", "The team's mascot was changed to an owl"),
+        ("The budget is $12,000", "The budget was cut to $9,500"),
+        ("The user drives a Skoda", "The user sold the Skoda and drives a Volvo"),
+        ("Standup starts at 9:15", "Standup has been pushed back to 9:45"),
+        ("The user lives in Lyon", "The user now lives in Nantes"),
+        ("用户体重70公斤", "用户体重66公斤"),
+        ("发布定在五月三日", "发布推迟到五月十七日"),
+        ("用户住在北京", "用户住在上海"),
+        ("用户住在北京", "用户现在住在哈尔滨"),
+        ("用戶住在台北", "用戶住在高雄"),
+        ("用戶喜歡喝咖啡", "用戶不喜歡喝咖啡"),
+    ],
+)
+async def test_a_change_that_is_told_replaces_what_was(tmp_path: Path, old: str, new: str) -> None:
+    memory = service(tmp_path, embedder=StaticEmbedder())
+    assert await outcome(memory, old, new) == "superseded"
+    await memory.aclose()
+
+
+ENTRIES = {
+    "number in another role": [
+        f"Guest {at} sleeps in room {at * 7} near tower {at % 20}" for at in range(60)
+    ],
+    "number of another place": [f"Boat {at} lies at pier {at * 3} of harbour {at % 15}" for at in range(60)],
+    "number before": [f"Sensor {at} reads {20 + at % 7} degrees" for at in range(60)],
+    "number after": [f"Chapter {at} has {10 + at % 20} pages" for at in range(60)],
+    "Chinese label": [f"{at}号桌坐着{at % 9 + 1}位客人" for at in range(1, 60)],
+    "Chinese number": [f"订单{at}的金额是{at * 7}元" for at in range(1, 60)],
+}
+
+
+@pytest.mark.parametrize("kind", ENTRIES)
+async def test_entries_of_a_list_all_stay_whatever_numbers_they_share(tmp_path: Path, kind: str) -> None:
+    memory = service(tmp_path, embedder=StaticEmbedder())
+    replaced = [
+        (text, [each.content for each in saved.all_replaced])
+        for text in ENTRIES[kind]
+        if (saved := await memory.add_explicit_memory(text)).outcome != "stored"
+    ]
+    await memory.aclose()
+    assert replaced == []
+
+
+async def test_a_changed_entry_replaces_its_own_alone(tmp_path: Path) -> None:
+    memory = service(tmp_path, embedder=StaticEmbedder())
+    for text in ENTRIES["number in another role"]:
+        await memory.add_explicit_memory(text)
+    saved = await memory.add_explicit_memory("Guest 14 sleeps in room 99 near tower 14")
+    await memory.aclose()
+    assert [each.content for each in saved.all_replaced] == ["Guest 14 sleeps in room 98 near tower 14"]

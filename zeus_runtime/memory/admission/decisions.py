@@ -1,0 +1,113 @@
+"""What the gate is asked about and what it answers."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple, TypeAlias
+
+from zeus_runtime.frozen import dataclass
+from zeus_runtime.memory.items import MemoryItem, Trust
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A text that may be kept, if nothing that is kept already stands against it.
+
+    Args:
+        content: normalised.
+        trust: ``quarantined`` if it reads like an instruction.
+        rule: why it is quarantined, fit for a log; None otherwise.
+        subject: what it is about, normalised to one line; None where nothing was said of it.
+    """
+
+    content: str
+    trust: Trust
+    rule: str | None = None
+    subject: str | None = None
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """A text that is not kept.
+
+    Args:
+        code: for programs, one of ``REJECTIONS``.
+        message: one sentence for the model: what is wrong and what to do. It never quotes the text.
+        rule: which rule found something sensitive, fit for a log; None otherwise.
+    """
+
+    code: str
+    message: str
+    rule: str | None = None
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A memory of its own."""
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """Nothing new: ``of`` says it already, for the reason given."""
+
+    of: MemoryItem
+    reason: str
+
+
+@dataclass(frozen=True)
+class Superseded:
+    """A memory that takes the place of ``of``, for the reason given, and of ``also``: older texts it replaces too."""
+
+    of: MemoryItem
+    reason: str
+    also: tuple[MemoryItem, ...] = ()
+
+    @property
+    def all(self) -> tuple[MemoryItem, ...]:
+        """Every memory that it takes the place of."""
+        return (self.of, *self.also)
+
+
+Decision: TypeAlias = Stored | Duplicate | Superseded | Rejected
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """An active item of the same scope and ``scope_id`` that may say the same.
+
+    Args:
+        cosine: with the new text; None where one of the two has no vector of this model.
+        lexical: ``fusion.lexical_similarity`` with the new text as the query; None where it was not found by words.
+        editable: whether the caller may edit it; what they may not edit cannot be superseded by them.
+        same: whether it has the words of the new text (``changed.same_words``), where that is known already.
+    """
+
+    item: MemoryItem
+    cosine: float | None = None
+    lexical: float | None = None
+    editable: bool = True
+    same: bool | None = None
+
+
+class Holds(NamedTuple):
+    """From when to when a text holds, None where that is open; and what time it is."""
+
+    since: datetime | None
+    until: datetime | None
+    now: datetime
+
+    @property
+    def already(self) -> bool:
+        """Whether it holds now."""
+        return (self.since is None or self.since <= self.now) and (
+            self.until is None or self.now < self.until
+        )
+
+    def along_with(self, item: MemoryItem) -> bool:
+        """Whether an item holds now as the text does, or at just the same time."""
+        same = (self.since, self.until) == (item.valid_from, item.valid_until)
+        return same or (self.already and item.holds_at(self.now))
+
+    def outlasts(self, item: MemoryItem) -> bool:
+        """Whether the text still holds when the item does not any more."""
+        return item.valid_until is not None and (self.until is None or self.until > item.valid_until)
