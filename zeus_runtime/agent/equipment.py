@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from zeus_runtime.models.interface import ToolSchema
@@ -54,6 +54,11 @@ class Equipment:
         return self._by_name.get(name)
 
     @property
+    def by_name(self) -> Mapping[str, Tool]:
+        """The tools by name, as they are whenever it is looked at."""
+        return _ByName(self)
+
+    @property
     def toolsets(self) -> Sequence[Toolset]:
         """The opened toolsets."""
         return [part for part in self._parts if isinstance(part, Toolset)]
@@ -97,3 +102,22 @@ class Equipment:
         if any(tool.deferred for tool in tools_now):
             tools_now.append(self._loader)
         return tuple(tools_now)
+
+
+class _ByName(Mapping[str, Tool]):
+    """A run's tools now: who rules on a call must know the tool that joined a moment ago."""
+
+    def __init__(self, equipment: Equipment) -> None:
+        self._equipment = equipment
+
+    def __getitem__(self, name: str) -> Tool:
+        tool = self._equipment.find(name)
+        if tool is None:
+            raise KeyError(name)
+        return tool
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([tool.name for tool in self._equipment.tools])
+
+    def __len__(self) -> int:
+        return len(self._equipment.tools)
