@@ -201,6 +201,8 @@ class Run:
             _progress=progress,
             _waiting=lambda: all_standing_still((*self._outfit.approvals.clocks, clock)),
             tool=call.name,
+            person=self._outfit.approvals.person,
+            is_attended=self._outfit.approvals.channel is not None,
         )
         result = await invoke(tool, arguments, view, clock)
         if view.waits is not None:

@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack, nullcontext
+from contextvars import Context
 from pathlib import Path
+from types import SimpleNamespace
 
-from tests.plugins_bundled.tools.mcp.test_stdio import Patient, agent, results, server, states, until
-from tests.support.agents import call, calling, play, script
-from zeus_runtime.events import RunFailed
+import pytest
+from langchain_core.messages import AIMessage
+from zeus_plugins.tools.mcp.askers import Askers
+
+from tests.plugins_bundled.tools.mcp.test_stdio import (
+    Patient,
+    agent,
+    results,
+    server,
+    states,
+    until,
+)
+from tests.support.agents import (
+    PositionModel,
+    call,
+    calling,
+    events_of,
+    play,
+    script,
+    write_agent,
+)
+from tests.support.hand_time import moved_by_hand
+from zeus_runtime import Agent, ModelRequest
+from zeus_runtime.events import Event, RunFailed
+from zeus_runtime.tools.approval import Decision
 
 ASK = "middlewares: [{approve: {mode: ask}}]"
 
@@ -32,8 +60,122 @@ async def test_a_tool_that_joins_while_the_run_goes_on_is_asked_about(tmp_path: 
 
 
 async def test_a_rule_that_denies_holds_for_a_tool_that_a_server_offers_later(tmp_path: Path) -> None:
-    model = script(calling(call("small__grow", "1")), calling(call("small__new_11", "2")), "done")
-    deny = "middlewares: [{approve: {mode: run_everything, deny: [small__new_11]}}]"
+    async def offered() -> None:
+        await until(lambda: tools_of(running), lambda count: count == 13)
+
+    model = Patient(
+        script(calling(call("small__grow", "1")), calling(call("small__new_12", "2")), "done"), offered
+    )
+    deny = "middlewares: [{approve: {mode: run_everything, deny: [small__new_12]}}]"
     async with agent(tmp_path, model, {"small": server()}, deny) as running:
         events = await play(running, "go")
-    assert results(events)["2"].startswith("small__new_11 is not allowed")
+    assert results(events)["2"].startswith("small__new_12 is not allowed")
+
+
+async def tools_of(running: Agent) -> int:
+    return (await running.connections())[0].tools
+
+
+def waits_for(events: Sequence[Event]) -> dict[str, str]:
+    """The calls that wait, and what is asked."""
+    ending = events[-1]
+    assert isinstance(ending, RunFailed), ending
+    return {each["call_id"]: each["reason"].rpartition(" asks: ")[2] for each in ending.details["pending"]}
+
+
+WONDERING = [call("small__wonder", "1", text="Wall?"), call("small__say", "2", text="a")]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_of_several_calls_the_one_waits_that_asks(tmp_path: Path, order: int) -> None:
+    model = script(calling(*WONDERING[::order]), "done")
+    async with agent(tmp_path, model, {"small": server()}) as running:
+        events = await play(running, "go")
+        assert waits_for(events) == {"1": "Wall?"}
+        assert results(events) == {"2": "said: a"}
+        session = events[-1].session  # type: ignore[union-attr]
+        (pending,) = await running.pending_approvals(session)
+        await running.decide(session, {pending.id: Decision("approve", arguments={"colour": "red"})})
+        events = await events_of(running.resume(session))
+    assert json.loads(results(events)["1"]) == {"action": "accept", "content": {"colour": "red"}}
+
+
+async def test_calls_that_all_ask_wait_each_for_its_own_answer(tmp_path: Path) -> None:
+    questions = {str(number): f"Colour {number}?" for number in range(3)}
+    model = script(
+        calling(*(call("small__wonder", name, text=text) for name, text in questions.items())), "done"
+    )
+    async with agent(tmp_path, model, {"small": server()}) as running:
+        events = await play(running, "go")
+        assert waits_for(events) == questions
+        session = events[-1].session  # type: ignore[union-attr]
+        pending = await running.pending_approvals(session)
+        decisions = {each.id: Decision("approve", arguments={"colour": each.reason}) for each in pending}
+        await running.decide(session, decisions)
+        events = await events_of(running.resume(session))
+    for name, text in questions.items():
+        assert json.loads(results(events)[name])["content"]["colour"].endswith(text)
+
+
+async def test_questions_of_sub_agents_wait_at_the_calls_that_asked_them(tmp_path: Path) -> None:
+    def answer(request: ModelRequest) -> AIMessage | str:
+        asked = str(request.messages[0].content)
+        if request.messages[-1].type == "tool":
+            return f"{asked} is done"
+        if asked != "go":
+            return calling(call("small__wonder", asked, text=f"{asked}?"))
+        work = [call("task", name, description="d", prompt=name, agent="helper") for name in ("a", "b")]
+        return calling(*work, call("small__say", "s", text="x"))
+
+    yaml = "agents: {helper: {description: Helps.}}"
+    config = write_agent(
+        tmp_path,
+        f"mcpServers: {json.dumps({'small': server()})}\n{yaml}",
+        tools="[subagents]",
+    )
+    model = PositionModel(answer)
+    async with Agent.from_config(config, directory=tmp_path, model=model) as running:
+        events = await play(running, "go")
+        assert waits_for(events) == {"a": "a?", "b": "b?"}
+        session = events[-1].session  # type: ignore[union-attr]
+        pending = await running.pending_approvals(session)
+        decisions = {each.id: Decision("approve", arguments={"colour": "red"}) for each in pending}
+        await running.decide(session, decisions)
+        events = await events_of(running.resume(session))
+    assert results(events)["a"].startswith("a is done")
+    assert results(events)["b"].startswith("b is done")
+
+
+async def askers_of(*people: str) -> list[str | None]:
+    """Whom each of as many questions is asked of as there are calls, when the transport says nothing."""
+    askers = Askers()
+    calls = [
+        SimpleNamespace(person=name, is_attended=True, waits=None, waiting=nullcontext) for name in people
+    ]
+
+    async def asked() -> str | None:
+        async with askers.asker() as run:
+            return None if run is None else str(run.person)
+
+    with ExitStack() as running:
+        for each in calls:
+            running.enter_context(askers.running(each))  # type: ignore[arg-type]
+        tasks = [asyncio.create_task(asked(), context=Context()) for _ in calls]
+        return list(await asyncio.gather(*tasks))
+
+
+async def test_nobody_is_asked_what_another_ones_call_wants_to_know() -> None:
+    assert await askers_of("ann") == ["ann"]
+    assert await askers_of("ann", "ann") == ["ann", "ann"]
+    assert await askers_of("ann", "bob") == [None, None]
+
+
+async def test_a_server_that_ends_no_other_call_before_is_answered_after_a_while(tmp_path: Path) -> None:
+    model = script(calling(call("small__ask", "1"), call("small__say", "2", text="a")), "done")
+    async with agent(tmp_path, model, {"small": server()}) as running:
+        await running.connections()
+        with moved_by_hand() as time:
+            playing = asyncio.create_task(play(running, "go"))
+            while not playing.done():
+                await time.passes(1)
+        assert waits_for(playing.result()) == {"1": "Colour?"}
