@@ -349,6 +349,21 @@ async def test_its_approvals_surface_in_the_parent(folder: Path, database_url: s
         assert await open_approvals((await living._open()).log) == []
 
 
+async def test_what_a_removed_agent_had_asked_waits_no_longer_than_its_parent(
+    folder: Path, database_url: str
+) -> None:
+    asking = "middlewares: [approve]\n" + storage(database_url)
+    model = cast(go=[calling(task("t1", "work")), "Without it."], work=WORKS)
+    async with agent(folder, model, asking) as living:
+        ending = (await play(living, "go"))[-1]
+        assert isinstance(ending, RunFailed)
+        assert len(await living.pending_approvals(ending.session)) == 1
+    async with agent(folder, model, asking, agents="{other: {description: Helps.}}") as living:
+        assert isinstance((await events_of(living.resume(ending.session)))[-1], RunCompleted)
+        assert await living.pending_approvals(ending.session) == []
+        assert await open_approvals((await living._open()).log) == []
+
+
 async def test_a_resumed_parent_takes_its_child_up_and_repeats_nothing(folder: Path) -> None:
     """The model of the child dies at every one of its steps in turn, as the process would."""
 

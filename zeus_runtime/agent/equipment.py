@@ -32,6 +32,17 @@ class Equipment:
         self._loader = loader(lambda: self.tools)
         self.refused: Sequence[str] = ()
 
+    async def awaited(self, name: str) -> str:
+        """Wait for a tool that is not there and that a toolset may still bring.
+
+        Returns:
+            why it is not there, for the model; empty if it is, or if nobody would bring it.
+        """
+        if self.find(name) is not None:
+            return ""
+        whys = [await toolset.awaited(name) for toolset in self.toolsets]
+        return "" if self.find(name) is not None else " ".join(why for why in whys if why)
+
     def add(self, tools: Sequence[Tool]) -> None:
         """Further fixed tools, after the others."""
         self._parts.append(tools)

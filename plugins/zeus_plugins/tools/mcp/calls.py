@@ -50,7 +50,7 @@ class Calls:
 
         client = await self._link.connected()
         if client is None:
-            return ToolResult(self._absent("Nothing was done."), is_error=True)
+            return ToolResult(self._link.absent("Nothing was done."), is_error=True)
         try:
             with self._askers.running(run):
                 answer = await client.call_tool(name, dict(arguments), progress_callback=tell_progress)
@@ -66,7 +66,7 @@ class Calls:
         """The contents of one of its resources."""
         client = await self._link.connected()
         if client is None:
-            return ToolResult(self._absent(), is_error=True)
+            return ToolResult(self._link.absent(), is_error=True)
         try:
             answer = await client.read_resource(uri)
         except Exception as error:  # noqa: BLE001 - as for a call
@@ -77,7 +77,7 @@ class Calls:
         """A list of its resources and resource templates."""
         client = await self._link.connected()
         if client is None:
-            return self._absent()
+            return self._link.absent()
         from zeus_plugins.tools.mcp.offer import list_resources
 
         try:
@@ -95,10 +95,6 @@ class Calls:
                 for each in self._askers.all:
                     waits.enter_context(each.waiting())
                 return await elicited(self._server.name, params, run, self._link.tell)
-
-    def _absent(self, more: str = "") -> str:
-        why = f": {self._link.why}" if self._link.why else ""
-        return f"The MCP server {self._server.name!r} is not connected{why}. {more}".strip()
 
     def _failed(self, error: Exception, more: str = "") -> ToolResult:
         failure = explained(error)

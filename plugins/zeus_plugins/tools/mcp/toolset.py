@@ -85,8 +85,14 @@ class McpToolset(Toolset):
         return self._tools
 
     def may_have(self, name: str) -> bool:
-        own = any(name.startswith(f"{server.prefix}__") or not server.prefix for server in self._servers)
-        return own or name in RESOURCE_TOOLS
+        return any(_may_have(server, name) for server in self._servers)
+
+    async def awaited(self, name: str) -> str:
+        import asyncio
+
+        links = [link for link in self._links if _may_have(link.server, name)]
+        await asyncio.gather(*(link.connected() for link in links))
+        return " ".join(link.absent("Nothing was done.") for link in links if link.state != "connected")
 
     async def resume(self) -> None:
         import asyncio
@@ -170,6 +176,10 @@ class McpToolset(Toolset):
             if texts and sum(counter.text(text) for text in texts) > limit:
                 asked += undecided
         return frozenset(link.server.name for link in asked)
+
+
+def _may_have(server: Server, name: str) -> bool:
+    return not server.prefix or name.startswith(f"{server.prefix}__") or name in RESOURCE_TOOLS
 
 
 def _tool(link: Link, offered: Offered, *, deferred: bool) -> Tool:

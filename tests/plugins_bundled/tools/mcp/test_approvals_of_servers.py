@@ -17,6 +17,7 @@ from zeus_plugins.tools.mcp.askers import Askers
 from tests.plugins_bundled.tools.mcp.test_stdio import (
     Patient,
     agent,
+    notices,
     results,
     server,
     states,
@@ -179,3 +180,47 @@ async def test_a_server_that_ends_no_other_call_before_is_answered_after_a_while
             while not playing.done():
                 await time.passes(1)
         assert waits_for(playing.result()) == {"1": "Colour?"}
+
+
+async def test_an_approved_call_waits_for_its_server_when_the_run_is_taken_up(tmp_path: Path) -> None:
+    model = script(calling(call("slow__write", "1", text="b")), "done")
+    servers = {"slow": server(f"wait={tmp_path / 'late'}", start_timeout_seconds=60)}
+    (tmp_path / "late").touch()
+    async with agent(tmp_path, model, servers, ASK) as running:
+        session = (await play(running, "go"))[-1].session  # type: ignore[union-attr]
+    (tmp_path / "late").unlink()
+    async with agent(tmp_path, model, servers, ASK) as running:
+        (pending,) = await running.pending_approvals(session)
+        await running.decide(session, {pending.id: Decision("approve")})
+        told = []
+        with moved_by_hand() as time:
+            passing = asyncio.create_task(time.goes_on())
+            async for event in running.resume(session):
+                told.append(event)
+                if "mcp_late" in notices(told):
+                    passing.cancel()
+                    (tmp_path / "late").touch()
+    assert results(told) == {"1": "written"}
+
+
+async def test_an_approved_call_whose_server_is_gone_says_so(tmp_path: Path) -> None:
+    model = script(calling(call("small__write", "1", text="b")), "done")
+    async with agent(tmp_path, model, {"small": server()}, ASK) as running:
+        session = (await play(running, "go"))[-1].session  # type: ignore[union-attr]
+    async with agent(tmp_path, model, {"small": {"command": "no-such-command"}}, ASK) as running:
+        (pending,) = await running.pending_approvals(session)
+        await running.decide(session, {pending.id: Decision("approve")})
+        told = await events_of(running.resume(session))
+    assert results(told)["1"] == (
+        "small__write is not there now. The MCP server 'small' is not connected: the command 'no-such-command' is not"
+        " there. Nothing was done."
+    )
+
+
+async def test_nobody_is_asked_about_a_call_whose_parameters_the_model_has_not_seen(tmp_path: Path) -> None:
+    calls = [calling(call("small__write", str(number), text="b")) for number in (1, 2)]
+    async with agent(tmp_path, script(*calls, "done"), {"small": server(discoverable=True)}, ASK) as running:
+        events = await play(running, "go")
+    assert results(events)["1"].startswith("Nothing was done: here are the parameters; call it again.")
+    assert [each.requires_approval for each in events if each.type == "tool_call"] == [False, True]
+    assert waits_for(events).keys() == {"2"}
