@@ -110,3 +110,20 @@ async def test_the_command_serves_on_standard_input_and_output(tmp_path: Path) -
     assert not answer.is_error, answer
     assert os.listdir(tmp_path)  # noqa: PTH208
     assert "Traceback" not in (tmp_path / "stderr.txt").read_text()
+
+
+async def test_an_empty_prompt_is_refused_and_withdraws_nothing_and_an_empty_session_is_a_new_one(
+    tmp_path: Path,
+) -> None:
+    yaml = "middlewares: [{approve: {mode: ask}}]"
+    model = script(calling(call("record", "1", text="x")))
+    running = Agent.from_config(write_agent(tmp_path, yaml), directory=tmp_path, model=model)
+    async with running, Client(server_of(running)) as client:
+        first = await client.call_tool("run", {"prompt": "go", "session": ""})
+        session = facts(first)["session"]
+        assert facts(first)["error"] == "approval_needed"
+        for empty in ("", " \n"):
+            refused = await client.call_tool("run", {"prompt": empty, "session": session})
+            assert refused.is_error
+            assert refused.content[0].text.startswith("the prompt is empty")  # type: ignore[union-attr]
+        assert len(await running.pending_approvals(session)) == 1

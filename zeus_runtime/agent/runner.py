@@ -67,9 +67,10 @@ class Runner:
             attachments: files that go with the prompt.
 
         Raises:
-            UsageError: there is no such session, it is running or another's, or the prompt is no text.
+            UsageError: there is no such session, it is running or another's, or the prompt is empty or no text.
         """
-        _refuse_broken_text(prompt or "")
+        if prompt is not None:
+            _refuse_bad_text(prompt, is_all=not attachments)
         references = await brought_along(self._plan, prompt, attachments)
         live = await self.live()
         name = session or new_session_id()
@@ -200,7 +201,10 @@ async def _refuse_sub_agents(log: ThreadLog, thread: Thread) -> None:
         )
 
 
-def _refuse_broken_text(prompt: str) -> None:
+def _refuse_bad_text(prompt: str, *, is_all: bool) -> None:
+    if is_all and not prompt.strip():
+        # Providers refuse an empty message, and it would stand in every later request.
+        raise UsageError("the prompt is empty", remedy="Say what is to be done.")
     try:
         prompt.encode()
     except UnicodeEncodeError:

@@ -37,7 +37,8 @@ def server_of(agent: Agent) -> MCPServer[Any]:
         ] = None,
     ) -> CallToolResult:
         try:
-            ending = await _run(agent, prompt, session, ctx)
+            # Models fill in every parameter they know.
+            ending = await _run(agent, prompt, session or None, ctx)
         except ZeusError as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
         return _result(ending)

@@ -49,8 +49,8 @@ class Server:
         return self.spec.command is None
 
 
-def servers_of(options: Options, build: Build) -> Sequence[Server]:
-    """The servers that are not disabled, those with OAuth after the others, connectors last.
+def servers_of(options: Options, build: Build) -> tuple[Sequence[Server], Sequence[Server]]:
+    """The servers, those with OAuth after the others, connectors last; and those that are disabled.
 
     Raises:
         OptionsError: a file or an entry in it is wrong, or names a server that the YAML has too.
@@ -67,15 +67,14 @@ def servers_of(options: Options, build: Build) -> Sequence[Server]:
             specs[name] = spec
     connectors = dict(_connectors(build))
     driven = {connector.server: kind for kind, connector in connectors.items() if connector.server}
-    servers = [
-        _server(name, spec, driven.get(name), connectors, build)
-        for name, spec in specs.items()
-        if not spec.disabled
-    ]
+    servers = [_server(name, spec, driven.get(name), connectors, build) for name, spec in specs.items()]
     browser = connectors.get("browser")
     if browser is not None and browser.server is None:
         servers.append(_server("browser", BROWSER_SERVER, "browser", connectors, build))
-    return sorted(servers, key=lambda server: _ORDER.index(server.category))
+    servers.sort(key=lambda server: _ORDER.index(server.category))
+    return [each for each in servers if not each.spec.disabled], [
+        each for each in servers if each.spec.disabled
+    ]
 
 
 _Kind = Literal["browser", "desktop"]

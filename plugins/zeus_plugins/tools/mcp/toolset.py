@@ -33,7 +33,8 @@ def create(options: Options | None, build: Build) -> McpToolset:
             "MCP servers need the package mcp", remedy="Install it: pip install 'zeus-runtime[mcp]'."
         )
     options = options or Options()
-    return McpToolset(servers_of(options, build), options, build)
+    servers, disabled = servers_of(options, build)
+    return McpToolset(servers, disabled, options, build)
 
 
 class McpToolset(Toolset):
@@ -41,14 +42,18 @@ class McpToolset(Toolset):
 
     Args:
         servers: which, in the order of their tools.
+        disabled: those that are only listed.
         options: the component's.
         build: what the agent is made with.
     """
 
-    def __init__(self, servers: Sequence[Server], options: Options, build: Build) -> None:
+    def __init__(
+        self, servers: Sequence[Server], disabled: Sequence[Server], options: Options, build: Build
+    ) -> None:
         self._options = options
         self._build = build
         self._servers = servers
+        self._disabled = disabled
         self._links: Sequence[Link] = ()
         self._tools: Sequence[Tool] | None = None
 
@@ -123,9 +128,8 @@ class McpToolset(Toolset):
                 for name in (server.name,)
             ),
             *(
-                Connection(name, "mcp", "disabled", "disabled: true")
-                for name, spec in self._build.config.mcp_servers.items()
-                if spec.disabled
+                Connection(server.name, server.category, "disabled", "disabled: true")
+                for server in self._disabled
             ),
         ]
 
