@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +92,12 @@ class McpToolset(Toolset):
 
     def may_have(self, name: str) -> bool:
         return any(_may_have(server, name) for server in self._servers)
+
+    def may_have_like(self, pattern: str) -> bool:
+        # What stands before the first wildcard and what the names begin with must agree as far as both go.
+        head = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+        begins = [f"{server.prefix}__" if server.prefix else "" for server in self._servers]
+        return any(each.startswith(head) or head.startswith(each) for each in (*begins, *RESOURCE_TOOLS))
 
     async def awaited(self, name: str) -> str:
         import asyncio

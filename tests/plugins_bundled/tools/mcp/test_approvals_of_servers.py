@@ -9,6 +9,7 @@ from contextlib import ExitStack, nullcontext
 from contextvars import Context
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
@@ -33,7 +34,7 @@ from tests.support.agents import (
     write_agent,
 )
 from tests.support.hand_time import moved_by_hand
-from zeus_runtime import Agent, ModelRequest
+from zeus_runtime import Agent, ConfigError, ModelRequest
 from zeus_runtime.events import Event, RunFailed
 from zeus_runtime.tools.approval import Decision
 
@@ -224,3 +225,19 @@ async def test_nobody_is_asked_about_a_call_whose_parameters_the_model_has_not_s
     assert results(events)["1"].startswith("Nothing was done: here are the parameters; call it again.")
     assert [each.requires_approval for each in events if each.type == "tool_call"] == [False, True]
     assert waits_for(events).keys() == {"2"}
+
+
+@pytest.mark.parametrize("rule", ["*", "*__write", "sma*__write", "small__*", {"*": {"uri": "file:*"}}])
+async def test_rules_may_be_patterns_of_what_servers_offer(tmp_path: Path, rule: Any) -> None:
+    rules = f"middlewares: [{{approve: {{mode: run_everything, ask: [{json.dumps(rule)}]}}}}]"
+    config = write_agent(tmp_path, f"mcpServers: {json.dumps({'small': server()})}\n{rules}", tools="[mcp]")
+    model = script(calling(call("small__write", "1", text="b")), "done")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as running:
+        ending = (await play(running, "go"))[-1]
+    assert ending.type == ("complete" if isinstance(rule, dict) else "error")
+
+
+async def test_a_rule_for_a_server_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    rules = "middlewares: [{approve: {ask: ['smal__*']}}]"
+    with pytest.raises(ConfigError, match="no tool of this agent is named like"):
+        agent(tmp_path, script("done"), {"small": server()}, rules)
