@@ -517,3 +517,15 @@ async def test_a_parent_that_only_reads_has_agents_that_only_read(folder: Path) 
         events = await play(living, "go")
         assert isinstance(events[-1], RunCompleted)
     assert effects(folder) == []
+
+
+async def test_what_is_a_part_of_an_agent_is_switched_to_another_mode_with_it(folder: Path) -> None:
+    (folder / "own.yaml").write_text("version: 1\nmode: plan\nmodel: gpt-4o\ntools: [filesystem]\n")
+    agents = (
+        "{part: {description: a}, fixed: {description: b, overrides: {mode: plan}},"
+        " own: {description: c, config: own.yaml}}"
+    )
+    config = write_agent(folder, f"mode: ask\nagents: {agents}", tools="[probe, subagents]")
+    async with Agent.from_config(config, directory=folder, mode="agent") as living:
+        modes = {name: planned.plan.mode for name, planned in living.plan.agents.items()}
+    assert modes == {"part": "agent", "fixed": "plan", "own": "plan"}

@@ -90,7 +90,14 @@ class Runner:
         async def work() -> None:
             with live.toolsets_of(self._plan).telling(emit):
                 started = self._session(live, thread)
-                await started.run(prompt, self._plan.mode, outfit, emit, references=references)
+                await started.run(
+                    prompt,
+                    self._plan.mode,
+                    outfit,
+                    emit,
+                    references=references,
+                    is_chosen_mode=self._plan.mode != self._checked.config.mode,
+                )
 
         running = self.running.events(name, work, events, emit=emit, ended=give_back)
         async with aclosing(running):

@@ -92,8 +92,9 @@ def _planned(checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Abo
     from zeus_runtime.agent.plan import make_plan
 
     own = _own(checked, name, spec, above)
-    # A parent that may only read has no agent that writes.
-    planned_mode = own.config.mode if mode == "agent" else mode
+    # A parent that may only read has no agent that writes; one that was switched switches what is a part of it.
+    has_mode = spec.config is not None or "mode" in (spec.overrides or {})
+    planned_mode = own.config.mode if mode == "agent" and has_mode else mode
     plan = make_plan(own, mode=planned_mode, above=above, leaf=spec.config is None)
     prices = (plan.profile.input_cost_per_token, plan.profile.output_cost_per_token)
     if above.priced and None in prices:
