@@ -508,6 +508,19 @@ def test_configs_that_cannot_work_are_refused_with_their_place(folder: Path) -> 
     )
     unasked = problems(folder, "{one: {description: x, config: wild.yaml}}", "middlewares: [approve]")
     assert "agents-unasked" in unasked
+    served = "version: 1\nmodel: gpt-4o\nmcpServers: {far: {url: 'http://127.0.0.1:1/'}}\n"
+    (folder / "served.yaml").write_text(served)
+    served_unasked = problems(
+        folder, "{one: {description: x, config: served.yaml}}", "middlewares: [approve]"
+    )
+    assert "agents-unasked" in served_unasked, "what a server offers is known when it runs"
+    (folder / "served.yaml").write_text(f"{served}mode: plan\n")
+    reading = write_agent(
+        folder,
+        "agents: {one: {description: x, config: served.yaml}}\nmiddlewares: [approve]",
+        tools="[subagents]",
+    )
+    assert Agent.from_config(reading, directory=folder).plan.agents["one"].plan.mode == "plan"
 
 
 async def test_a_parent_that_only_reads_has_agents_that_only_read(folder: Path) -> None:
