@@ -109,7 +109,7 @@ def _planned(checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Abo
         raise _refused(
             checked,
             "agents-unasked",
-            f"{name} may have tools that write and asks nobody, though this agent lists a middleware that asks the user",
+            f"{name} may have tools that write and asks nobody, though this agent lists a middleware that does",
             (name,),
             "list that middleware in its config too; {approve: {mode: run_everything}} says that it runs unasked",
         )
