@@ -122,7 +122,7 @@ def _from_file(path: Path, environ: Mapping[str, str]) -> Mapping[str, McpServer
         return OptionsError(f"{path.name}: {message}", remedy=remedy, where=str(path))
 
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
     except FileNotFoundError:
         raise MissingError(
             f"there is no file {path}", remedy="Write it, or remove it from the option files of mcp."
@@ -144,6 +144,16 @@ def _from_file(path: Path, environ: Mapping[str, str]) -> Mapping[str, McpServer
                 f"mcpServers.{name}{key}: {problem.message}", f"{problem.hint[:1].upper()}{problem.hint[1:]}."
             )
         found[name] = spec
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of two values under one key JSON would take the last without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} is there twice in one object")
     return found
 
 
