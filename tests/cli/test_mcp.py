@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ from mcp.types import ElicitRequestParams, ElicitResult
 from tests.support import mcp_server
 from tests.support.agents import call, calling, script, write_agent
 from zeus_runtime import Agent
+from zeus_runtime.cli.group import READER_GONE
 from zeus_runtime.cli.mcp_server import server_of
 
 SMALL = {"command": sys.executable, "args": [str(Path(mcp_server.__file__))], "start_timeout_seconds": 60}
@@ -127,3 +129,33 @@ async def test_an_empty_prompt_is_refused_and_withdraws_nothing_and_an_empty_ses
             assert refused.is_error
             assert refused.content[0].text.startswith("the prompt is empty")  # type: ignore[union-attr]
         assert len(await running.pending_approvals(session)) == 1
+
+
+def test_a_client_that_ends_before_it_has_its_answers_is_no_bug(tmp_path: Path) -> None:
+    write_agent(tmp_path)
+    params = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "c", "version": "1"},
+    }
+    first = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "zeus_runtime", "mcp", "zeus.yaml"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdin.write(json.dumps(first) + "\n")
+    process.stdin.flush()
+    assert '"serverInfo"' in process.stdout.readline()
+    process.stdout.close()
+    process.stdin.write(json.dumps(ping) + "\n")
+    process.stdin.close()
+    assert process.wait(60) == READER_GONE
+    assert process.stderr.read() == ""

@@ -63,5 +63,12 @@ async def _serve(checked: Checked, plan: Plan) -> None:
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.cli.mcp_server import server_of
 
+    has_reader = True
     async with Agent(checked, plan) as agent:
-        await server_of(agent).run_stdio_async()
+        try:
+            await server_of(agent).run_stdio_async()
+        except* BrokenPipeError:
+            # The client ended before it had read its answers.
+            has_reader = False
+    if not has_reader:
+        raise BrokenPipeError
