@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -131,15 +132,15 @@ async def test_an_empty_prompt_is_refused_and_withdraws_nothing_and_an_empty_ses
         assert len(await running.pending_approvals(session)) == 1
 
 
-def test_a_client_that_ends_before_it_has_its_answers_is_no_bug(tmp_path: Path) -> None:
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """``zeus mcp``, and a client that has said who it is."""
     write_agent(tmp_path)
     params = {
         "protocolVersion": "2025-06-18",
         "capabilities": {},
         "clientInfo": {"name": "c", "version": "1"},
     }
-    first = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}
-    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     process = subprocess.Popen(
         [sys.executable, "-m", "zeus_runtime", "mcp", "zeus.yaml"],
         cwd=tmp_path,
@@ -148,14 +149,35 @@ def test_a_client_that_ends_before_it_has_its_answers_is_no_bug(tmp_path: Path) 
         stderr=subprocess.PIPE,
         text=True,
     )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        say(process, {"id": 0, "method": "initialize", "params": params})
+        assert '"serverInfo"' in process.stdout.readline()
+        yield process
+        process.kill()
+
+
+def say(process: subprocess.Popen[str], message: Mapping[str, Any]) -> None:
     assert process.stdin is not None
-    assert process.stdout is not None
-    assert process.stderr is not None
-    process.stdin.write(json.dumps(first) + "\n")
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
     process.stdin.flush()
-    assert '"serverInfo"' in process.stdout.readline()
-    process.stdout.close()
-    process.stdin.write(json.dumps(ping) + "\n")
-    process.stdin.close()
-    assert process.wait(60) == READER_GONE
-    assert process.stderr.read() == ""
+
+
+def test_a_client_that_ends_before_it_has_its_answers_is_no_bug(served: subprocess.Popen[str]) -> None:
+    assert served.stdin is not None
+    assert served.stdout is not None
+    assert served.stderr is not None
+    served.stdout.close()
+    say(served, {"id": 1, "method": "ping"})
+    served.stdin.close()
+    assert served.wait(60) == READER_GONE
+    assert served.stderr.read() == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_though_its_client_is_silent(served: subprocess.Popen[str], number: int) -> None:
+    assert served.stderr is not None
+    served.send_signal(number)
+    assert served.wait(60) == 130
+    assert served.stderr.read() == ""
