@@ -156,3 +156,15 @@ def test_tools_list_says_why_a_connector_is_off_and_shows_no_servers_escape_sequ
     assert "\x1b" not in listed.out + listed.err
     (idle,) = [line.split() for line in listed.err.splitlines() if line.startswith("idle ")]
     assert idle[1:] == ["mcp", "disabled", "disabled:", "true"]
+
+
+def test_tools_list_has_the_tool_that_loads_schemas_where_some_are_left_out(
+    zeus: Zeus, project: Project
+) -> None:
+    for discoverable in (True, False):
+        servers = {"small": {**SMALL, "discoverable": discoverable}}
+        write_agent(project.folder, f"mcpServers: {json.dumps(servers)}")
+        listed = zeus("tools", "list", "--connect", "--json").json
+        loaders = [each for each in listed["tools"] if each["name"] == "load_tool_schema"]
+        assert [each["component"] for each in loaders] == ["mcp"] * discoverable
+        assert all(each["tokens"] > 20 for each in loaders)

@@ -88,7 +88,7 @@ class Equipment:
 
     def _joined(self, given: Sequence[Sequence[Tool]]) -> Sequence[Tool]:
         """All tools; of a toolset's, none that is broken or has the name of a tool that the plan has."""
-        fixed = {
+        fixed = {self._loader.name} | {
             tool.name
             for part, tools in zip(self._parts, given, strict=True)
             if not isinstance(part, Toolset)

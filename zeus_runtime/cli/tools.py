@@ -163,6 +163,7 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
     from zeus_runtime.agent.outfitting import equipment_of
     from zeus_runtime.agent.planned_tools import PlannedTool
     from zeus_runtime.tools import showing
+    from zeus_runtime.tools.deferred import LOADER
 
     known = {each.tool.name: each for each in plan.tools}
     opens = {each.name: each for each in plan.opens}
@@ -172,6 +173,8 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
         equipment = equipment_of(plan, opened)
         equipment.add([each.tool for each in plan.tools if each.kind == "middleware"])
         owner = {tool.name: opens[name] for name, toolset in opened.items() for tool in toolset.tools()}
+        deferring = [owner[tool.name] for tool in equipment.tools if tool.deferred and tool.name in owner]
+        owner |= {LOADER: each for each in deferring[:1]}
         tools = [
             known.get(tool.name)
             or PlannedTool(tool, showing(tool, plan.mode), owner[tool.name].name, owner[tool.name].plugin)
