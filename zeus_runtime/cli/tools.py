@@ -174,7 +174,8 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
         equipment.add([each.tool for each in plan.tools if each.kind == "middleware"])
         owner = {tool.name: opens[name] for name, toolset in opened.items() for tool in toolset.tools()}
         deferring = [owner[tool.name] for tool in equipment.tools if tool.deferred and tool.name in owner]
-        owner |= {LOADER: each for each in deferring[:1]}
+        if deferring:
+            owner[LOADER] = deferring[0]
         tools = [
             known.get(tool.name)
             or PlannedTool(tool, showing(tool, plan.mode), owner[tool.name].name, owner[tool.name].plugin)
