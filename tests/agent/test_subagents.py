@@ -349,6 +349,21 @@ async def test_its_approvals_surface_in_the_parent(folder: Path, database_url: s
         assert await open_approvals((await living._open()).log) == []
 
 
+async def test_what_a_removed_agent_had_asked_waits_no_longer_than_its_parent(
+    folder: Path, database_url: str
+) -> None:
+    asking = "middlewares: [approve]\n" + storage(database_url)
+    model = cast(go=[calling(task("t1", "work")), "Without it."], work=WORKS)
+    async with agent(folder, model, asking) as living:
+        ending = (await play(living, "go"))[-1]
+        assert isinstance(ending, RunFailed)
+        assert len(await living.pending_approvals(ending.session)) == 1
+    async with agent(folder, model, asking, agents="{other: {description: Helps.}}") as living:
+        assert isinstance((await events_of(living.resume(ending.session)))[-1], RunCompleted)
+        assert await living.pending_approvals(ending.session) == []
+        assert await open_approvals((await living._open()).log) == []
+
+
 async def test_a_resumed_parent_takes_its_child_up_and_repeats_nothing(folder: Path) -> None:
     """The model of the child dies at every one of its steps in turn, as the process would."""
 
@@ -493,6 +508,19 @@ def test_configs_that_cannot_work_are_refused_with_their_place(folder: Path) -> 
     )
     unasked = problems(folder, "{one: {description: x, config: wild.yaml}}", "middlewares: [approve]")
     assert "agents-unasked" in unasked
+    served = "version: 1\nmodel: gpt-4o\nmcpServers: {far: {url: 'http://127.0.0.1:1/'}}\n"
+    (folder / "served.yaml").write_text(served)
+    served_unasked = problems(
+        folder, "{one: {description: x, config: served.yaml}}", "middlewares: [approve]"
+    )
+    assert "agents-unasked" in served_unasked, "what a server offers is known when it runs"
+    (folder / "served.yaml").write_text(f"{served}mode: plan\n")
+    reading = write_agent(
+        folder,
+        "agents: {one: {description: x, config: served.yaml}}\nmiddlewares: [approve]",
+        tools="[subagents]",
+    )
+    assert Agent.from_config(reading, directory=folder).plan.agents["one"].plan.mode == "plan"
 
 
 async def test_a_parent_that_only_reads_has_agents_that_only_read(folder: Path) -> None:
@@ -502,3 +530,15 @@ async def test_a_parent_that_only_reads_has_agents_that_only_read(folder: Path) 
         events = await play(living, "go")
         assert isinstance(events[-1], RunCompleted)
     assert effects(folder) == []
+
+
+async def test_what_is_a_part_of_an_agent_is_switched_to_another_mode_with_it(folder: Path) -> None:
+    (folder / "own.yaml").write_text("version: 1\nmode: plan\nmodel: gpt-4o\ntools: [filesystem]\n")
+    agents = (
+        "{part: {description: a}, fixed: {description: b, overrides: {mode: plan}},"
+        " own: {description: c, config: own.yaml}}"
+    )
+    config = write_agent(folder, f"mode: ask\nagents: {agents}", tools="[probe, subagents]")
+    async with Agent.from_config(config, directory=folder, mode="agent") as living:
+        modes = {name: planned.plan.mode for name, planned in living.plan.agents.items()}
+    assert modes == {"part": "agent", "fixed": "plan", "own": "plan"}

@@ -372,3 +372,27 @@ async def test_the_end_of_input_between_two_fields_decides_later(
     await approvals.answer("a1")
     assert await asked == decided
     assert lines == []
+
+
+def test_what_was_approved_runs_in_the_mode_that_the_run_was_begun_in(zeus: Zeus, project: Project) -> None:
+    project.agent(shouting(), "done", more="mode: ask\n" + ASKING)
+    assert zeus("run", "zeus.yaml", "go", "--mode", "agent").exit_code == 7
+    (pending,) = waiting(zeus)
+    done = zeus("resume", pending["session"], "--decide", f"{pending['id']}=approve")
+    assert (done.exit_code, done.out) == (0, "done\n")
+    assert "← shout: HEY" in done.err
+
+
+def test_a_run_that_might_only_read_is_taken_up_as_one(zeus: Zeus, project: Project) -> None:
+    echo = {"call": "echo", "args": {"text": "a"}}
+    project.agent(echo, shouting(), "done", more="limits: {max_steps: 1}")
+    assert zeus("run", "zeus.yaml", "go", "--mode", "plan").exit_code == 6
+    session = zeus("sessions", "list", "--json").json[0]["session"]
+    refused = zeus("run", "zeus.yaml", "--continue", "--mode", "agent")
+    assert refused.exit_code == 2
+    assert "was begun in plan mode, not in agent mode" in refused.err
+    for again in (("resume", session), ("run", "zeus.yaml", "--continue")):
+        result = zeus(*again)
+        assert result.exit_code in (0, 6)
+    shown = zeus("sessions", "show", session).out
+    assert "shout cannot be called in plan mode" in shown

@@ -131,3 +131,40 @@ def test_tools_list_says_what_is_connected_and_what_it_costs(zeus: Zeus, project
     assert int(say[6]) > 20
     assert "'no-such-command' is not there" in connected.err
     assert "disabled: true" in connected.err
+
+
+def test_tools_list_says_why_a_connector_is_off_and_shows_no_servers_escape_sequences(
+    zeus: Zeus, project: Project
+) -> None:
+    dying = "import sys; sys.stderr.write('\\x1b]0;title\\x07\\x1b[31mno licence\\n'); sys.exit(3)"
+    servers = {
+        "off": {"command": "x", "disabled": True},
+        "dying": {"command": sys.executable, "args": ["-c", dying], "start_timeout_seconds": 60},
+    }
+    project.write(".mcp.json", json.dumps({"mcpServers": {"idle": {"command": "x", "disabled": True}}}))
+    more = "connectors: {browser: {server: off}}\n"
+    write_agent(
+        project.folder,
+        f"mcpServers: {json.dumps(servers)}\n{more}",
+        tools="[{mcp: {files: [.mcp.json], max_restarts: 0}}]",
+    )
+    listed = zeus("tools", "list", "--connect")
+    (browser,) = [line for line in listed.out.splitlines() if line.startswith("browser ")]
+    assert browser.endswith("off is disabled: disabled: true")
+    assert "it wrote: no licence" in listed.out
+    assert "it wrote: no licence" in listed.err
+    assert "\x1b" not in listed.out + listed.err
+    (idle,) = [line.split() for line in listed.err.splitlines() if line.startswith("idle ")]
+    assert idle[1:] == ["mcp", "disabled", "disabled:", "true"]
+
+
+def test_tools_list_has_the_tool_that_loads_schemas_where_some_are_left_out(
+    zeus: Zeus, project: Project
+) -> None:
+    for discoverable in (True, False):
+        servers = {"small": {**SMALL, "discoverable": discoverable}}
+        write_agent(project.folder, f"mcpServers: {json.dumps(servers)}")
+        listed = zeus("tools", "list", "--connect", "--json").json
+        loaders = [each for each in listed["tools"] if each["name"] == "load_tool_schema"]
+        assert [each["component"] for each in loaders] == ["mcp"] * discoverable
+        assert all(each["tokens"] > 20 for each in loaders)

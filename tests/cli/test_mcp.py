@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +19,9 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import ElicitRequestParams, ElicitResult
 
 from tests.support import mcp_server
-from tests.support.agents import call, calling, script, write_agent
+from tests.support.agents import PositionModel, call, calling, script, write_agent
 from zeus_runtime import Agent
+from zeus_runtime.cli.group import READER_GONE
 from zeus_runtime.cli.mcp_server import server_of
 
 SMALL = {"command": sys.executable, "args": [str(Path(mcp_server.__file__))], "start_timeout_seconds": 60}
@@ -79,6 +83,40 @@ async def test_what_a_tool_asks_reaches_the_clients_user(tmp_path: Path) -> None
     assert '"colour": "green"' in str(history[2].content)
 
 
+@pytest.mark.parametrize(
+    ("action", "content", "end"),
+    [
+        ("accept", {"approve": True}, "done"),
+        ("accept", {"approve": "false"}, "was rejected"),
+        ("accept", {}, "was rejected"),
+        ("decline", None, "was rejected"),
+        ("cancel", None, "approval_needed"),
+    ],
+)
+async def test_only_a_yes_of_the_clients_user_approves(
+    tmp_path: Path, action: Any, content: Any, end: str
+) -> None:
+    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        return ElicitResult(action=action, content=content)
+
+    model = PositionModel(
+        lambda request: (
+            calling(call("record", "1", text="x"))
+            if request.messages[-1].type != "tool"
+            else "was rejected"
+            if "rejected" in str(request.messages[-1].content)
+            else "done"
+        )
+    )
+    config = write_agent(tmp_path, "middlewares: [{approve: {mode: ask}}]")
+    running = Agent.from_config(config, directory=tmp_path, model=model)
+    async with running, Client(server_of(running), elicitation_callback=elicit, mode="legacy") as client:
+        answer = await client.call_tool("run", {"prompt": "go"})
+        waiting = await running.pending_approvals()
+    assert facts(answer).get("answer", facts(answer).get("error")) == end
+    assert len(waiting) == (end == "approval_needed")
+
+
 async def test_a_run_that_fails_and_an_unknown_session_are_errors_the_client_reads(tmp_path: Path) -> None:
     async with agent(tmp_path, script(RuntimeError("no"))) as running, Client(server_of(running)) as client:
         failed = await client.call_tool("run", {"prompt": "go"})
@@ -110,3 +148,73 @@ async def test_the_command_serves_on_standard_input_and_output(tmp_path: Path) -
     assert not answer.is_error, answer
     assert os.listdir(tmp_path)  # noqa: PTH208
     assert "Traceback" not in (tmp_path / "stderr.txt").read_text()
+
+
+async def test_an_empty_prompt_is_refused_and_withdraws_nothing_and_an_empty_session_is_a_new_one(
+    tmp_path: Path,
+) -> None:
+    yaml = "middlewares: [{approve: {mode: ask}}]"
+    model = script(calling(call("record", "1", text="x")))
+    running = Agent.from_config(write_agent(tmp_path, yaml), directory=tmp_path, model=model)
+    async with running, Client(server_of(running)) as client:
+        first = await client.call_tool("run", {"prompt": "go", "session": ""})
+        session = facts(first)["session"]
+        assert facts(first)["error"] == "approval_needed"
+        for empty in ("", " \n"):
+            refused = await client.call_tool("run", {"prompt": empty, "session": session})
+            assert refused.is_error
+            assert refused.content[0].text.startswith("the prompt is empty")  # type: ignore[union-attr]
+        assert len(await running.pending_approvals(session)) == 1
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """``zeus mcp``, and a client that has said who it is."""
+    write_agent(tmp_path)
+    params = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "c", "version": "1"},
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "zeus_runtime", "mcp", "zeus.yaml"],
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        say(process, {"id": 0, "method": "initialize", "params": params})
+        assert '"serverInfo"' in process.stdout.readline()
+        yield process
+        process.kill()
+
+
+def say(process: subprocess.Popen[str], message: Mapping[str, Any]) -> None:
+    assert process.stdin is not None
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    process.stdin.flush()
+
+
+def test_a_client_that_ends_before_it_has_its_answers_is_no_bug(served: subprocess.Popen[str]) -> None:
+    assert served.stdin is not None
+    assert served.stdout is not None
+    assert served.stderr is not None
+    served.stdout.close()
+    with suppress(BrokenPipeError):
+        for number in range(1, 50):
+            say(served, {"id": number, "method": "ping"})
+        served.stdin.close()
+    assert served.wait(60) in (0, READER_GONE)
+    assert served.stderr.read() == ""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_though_its_client_is_silent(served: subprocess.Popen[str], number: int) -> None:
+    assert served.stderr is not None
+    served.send_signal(number)
+    assert served.wait(60) == 130
+    assert served.stderr.read() == ""

@@ -33,6 +33,10 @@ TOOLS: dict[str, dict[str, Any]] = {
     "never": {"description": "Never answer.", "inputSchema": OBJECT},
     "grow": {"description": "Offer one tool more.", "inputSchema": OBJECT},
     "ask": {"description": "Ask the user for a colour.", "inputSchema": OBJECT},
+    "wonder": {
+        "description": "Ask the user what the text says; others are answered meanwhile.",
+        "inputSchema": TEXT,
+    },
     "raw": {
         "description": "Write a line as it is, with ID in place of the call's id.",
         "inputSchema": OBJECT,
@@ -48,6 +52,8 @@ TOOLS: dict[str, dict[str, Any]] = {
     },
 }
 MODERN = "2026-07-28"
+WONDERED: dict[str, Any] = {}
+"""Questions that wait for an answer, and the calls that asked them."""
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -77,6 +83,17 @@ def raw(line: str, times: int = 1, *, name: Any) -> None:
     sys.stdout.flush()
 
 
+def elicit(name: str, question: str) -> None:
+    schema = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
+    send(
+        {
+            "id": name,
+            "method": "elicitation/create",
+            "params": {"message": question, "requestedSchema": schema},
+        }
+    )
+
+
 def call(name: str, arguments: dict[str, Any], token: Any) -> dict[str, Any] | None:
     if name == "die":
         os._exit(3)
@@ -99,14 +116,7 @@ def call(name: str, arguments: dict[str, Any], token: Any) -> dict[str, Any] | N
         send({"method": "notifications/tools/list_changed"})
         return text("grown")
     if name == "ask":
-        schema = {"type": "object", "properties": {"colour": {"type": "string"}}, "required": ["colour"]}
-        send(
-            {
-                "id": "q1",
-                "method": "elicitation/create",
-                "params": {"message": "Colour?", "requestedSchema": schema},
-            }
-        )
+        elicit("q1", "Colour?")
         while (answer := receive()).get("id") != "q1":
             pass
         return text(json.dumps(answer["result"], sort_keys=True))
@@ -197,7 +207,15 @@ def main() -> None:
     gate(behaviour)
     while True:
         message = receive()
+        if message.get("id") in WONDERED and "method" not in message:
+            said = json.dumps(message["result"], sort_keys=True)
+            send({"id": WONDERED.pop(message["id"]), "result": text(said)})
         if "method" not in message or "id" not in message:
+            continue
+        if message.get("params", {}).get("name") == "wonder":
+            question = f"w{message['id']}"
+            WONDERED[question] = message["id"]
+            elicit(question, message["params"]["arguments"]["text"])
             continue
         if "modern" in behaviour and message["method"] == "initialize":
             refusal = {"supported": [MODERN], "requested": "2025-11-25"}

@@ -16,7 +16,7 @@ from zeus_runtime.agent.plan import Plan, make_plan
 from zeus_runtime.agent.pruning import Pruned, Pruning
 from zeus_runtime.agent.runner import Runner
 from zeus_runtime.agent.session import Compaction, new_session_id
-from zeus_runtime.agent.stored_thread import history_of
+from zeus_runtime.agent.stored_thread import history_of, mode_of
 from zeus_runtime.events import Event
 
 if TYPE_CHECKING:
@@ -205,6 +205,14 @@ class Agent:
         """
         log = (await self._open()).log
         return await history_of(log, await log.find(session), whole=whole)
+
+    async def chosen_mode(self, session: str) -> Mode | None:
+        """The mode of a session's last run, if it was another than the config's: ``resume`` needs an agent in it.
+
+        Raises:
+            UsageError: there is no such session, or it is archived.
+        """
+        return mode_of(await self.history(session))
 
     async def compact(self, session: str) -> Compaction:
         """Let every context policy shed what it can now, as if the next request did not fit.

@@ -52,7 +52,11 @@ class Desk:
         redact: masks known secrets in a JSON value.
         emit: where events go.
         channel: who can be asked now; None: nobody.
+        person: whom the run that this one works for asks.
         clocks: the time limits of what this run works for.
+
+    Attributes:
+        person: whom its questions go to: the same object for a run and its sub-agents.
     """
 
     def __init__(
@@ -63,6 +67,7 @@ class Desk:
         redact: Callable[[Any], Any] = lambda value: value,
         emit: Callable[[Event], None] = lambda _event: None,
         channel: ApprovalChannel | None = None,
+        person: object = None,
         clocks: Sequence[Clock] = (),
     ) -> None:
         self._given_log = log
@@ -70,6 +75,7 @@ class Desk:
         self._redact = redact
         self._emit = emit
         self.channel = channel
+        self.person: object = person or channel or self
         self._clocks = tuple(clocks)
         self._judges: list[Judge] = []
         self._thread: Thread | None = None

@@ -49,8 +49,8 @@ class Build:
         archive: the handles under which originals are kept; None while only planning.
         approvals: how the run's user is asked before something is done; None while only planning. A tool asks through
             its ``ToolRun``, since tools are made once for all runs.
-        tools: every tool of the agent by name; while middlewares are created, those of ``tools:`` and of the lines
-            above.
+        tools: every tool of the agent by name, as they are whenever it is looked at; while middlewares are created,
+            those of ``tools:`` and of the lines above.
     """
 
     config: Config

@@ -37,7 +37,7 @@ def refuse_conflicts(
         *_tools_twice(checked, given),
         *_middlewares_twice(checked),
         *_knowledge_unused(checked),
-        *misfits(checked, components, build, given.bare, given.may_have),
+        *misfits(checked, components, build, given),
         *changed_after_asking(checked, given.middlewares),
         *_price_unknown(checked, build.profile),
     ]

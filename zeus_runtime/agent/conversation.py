@@ -120,6 +120,11 @@ class Conversation:
         return answer - 1 if answer is not None and calls_of(self[answer]) else None
 
     @property
+    def said(self) -> Sequence[BaseMessage]:
+        """Every message up to the first that is missing."""
+        return self._line
+
+    @property
     def user_text(self) -> str:
         """The user's last message; empty if there is none."""
         said = (message for message in reversed(self._line) if message.type == "human")

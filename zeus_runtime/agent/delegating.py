@@ -166,6 +166,7 @@ class Delegating:
             redact=planned.checked.document.redactor.json,
             emit=emit,
             channel=self.desk.channel,
+            person=self.desk.person,
             clocks=(*self.desk.clocks, errand.clock),
         )
         delegate = Delegating(ground, plan, thread.session, desk)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from zeus_runtime.models.interface import ToolSchema
@@ -32,6 +32,17 @@ class Equipment:
         self._loader = loader(lambda: self.tools)
         self.refused: Sequence[str] = ()
 
+    async def awaited(self, name: str) -> str:
+        """Wait for a tool that is not there and that a toolset may still bring.
+
+        Returns:
+            why it is not there, for the model; empty if it is, or if nobody would bring it.
+        """
+        if self.find(name) is not None:
+            return ""
+        whys = [await toolset.awaited(name) for toolset in self.toolsets]
+        return "" if self.find(name) is not None else " ".join(why for why in whys if why)
+
     def add(self, tools: Sequence[Tool]) -> None:
         """Further fixed tools, after the others."""
         self._parts.append(tools)
@@ -54,6 +65,11 @@ class Equipment:
         return self._by_name.get(name)
 
     @property
+    def by_name(self) -> Mapping[str, Tool]:
+        """The tools by name, as they are whenever it is looked at."""
+        return _ByName(self)
+
+    @property
     def toolsets(self) -> Sequence[Toolset]:
         """The opened toolsets."""
         return [part for part in self._parts if isinstance(part, Toolset)]
@@ -72,7 +88,7 @@ class Equipment:
 
     def _joined(self, given: Sequence[Sequence[Tool]]) -> Sequence[Tool]:
         """All tools; of a toolset's, none that is broken or has the name of a tool that the plan has."""
-        fixed = {
+        fixed = {self._loader.name} | {
             tool.name
             for part, tools in zip(self._parts, given, strict=True)
             if not isinstance(part, Toolset)
@@ -97,3 +113,22 @@ class Equipment:
         if any(tool.deferred for tool in tools_now):
             tools_now.append(self._loader)
         return tuple(tools_now)
+
+
+class _ByName(Mapping[str, Tool]):
+    """A run's tools now: who rules on a call must know the tool that joined a moment ago."""
+
+    def __init__(self, equipment: Equipment) -> None:
+        self._equipment = equipment
+
+    def __getitem__(self, name: str) -> Tool:
+        tool = self._equipment.find(name)
+        if tool is None:
+            raise KeyError(name)
+        return tool
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([tool.name for tool in self._equipment.tools])
+
+    def __len__(self) -> int:
+        return len(self._equipment.tools)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.build import Build
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.components import PlannedComponent
+    from zeus_runtime.agent.planned_tools import PlannedTools
     from zeus_runtime.config import Config, Diagnostic
     from zeus_runtime.context.size import Size
     from zeus_runtime.models.profiles import ModelProfile
@@ -49,6 +50,7 @@ class Surroundings:
         memory: whether the agent has long-term memory (the key ``memory``).
         sandbox: whether any tool component works with a sandbox, be it one that is not available here.
         may_have: whether a tool of a name may join when the agent runs.
+        may_have_like: whether a tool may join then whose name fits a glob pattern.
     """
 
     profile: ModelProfile
@@ -58,6 +60,7 @@ class Surroundings:
     memory: bool = False
     sandbox: bool = False
     may_have: Callable[[str], bool] = lambda name: False
+    may_have_like: Callable[[str], bool] = lambda pattern: False
 
     def without_memory(self) -> Iterator[Misfit]:
         """A misfit if the agent has no long-term memory."""
@@ -138,12 +141,11 @@ def misfits(
     checked: Checked,
     components: Sequence[PlannedComponent],
     build: Build,
-    tools: Sequence[Tool],
-    may_have: Callable[[str], bool] = lambda name: False,
+    given: PlannedTools,
 ) -> Iterator[Diagnostic]:
     """What the options of ``components`` say of themselves: those with a method ``misfits(surroundings)`` give one
     Misfit for each thing that is wrong."""
-    by_name = {tool.name: tool for tool in tools}
+    by_name = {tool.name: tool for tool in given.bare}
     for planned in components:
         find = getattr(planned.value, "misfits", None)
         if find is None:
@@ -156,7 +158,8 @@ def misfits(
             checked.directory,
             memory=checked.config.memory is not None,
             sandbox=build.sandboxes is not None and bool(build.sandboxes.opened),
-            may_have=may_have,
+            may_have=given.may_have,
+            may_have_like=given.may_have_like,
         )
         for each in find(around):
             where = (*planned.path, planned.name, *each.path)

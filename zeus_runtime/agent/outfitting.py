@@ -50,7 +50,6 @@ def fresh_outfit(
     approvals = approvals or Desk()
     meter = Meter(plan.profile, limit_usd=plan.config.limits.max_cost_usd)
     equipment = equipment_of(plan, opened or {})
-    by_name = {tool.name: tool for tool in equipment.tools}
     counter = plan.token_counter
     kept = plan.config.archive
     archive = Archive(
@@ -66,15 +65,13 @@ def fresh_outfit(
         memory=plan.build.memory and plan.build.memory.for_session(session),
         archive=archive,
         approvals=approvals,
-        tools=by_name,
+        tools=equipment.by_name,
     )
     middlewares: list[tuple[str, Middleware]] = []
     for planned in plan.middlewares:
         middleware = planned.create(build)
         middlewares.append((planned.name, middleware))
-        own = list(middleware.tools())
-        equipment.add(own)
-        by_name.update((tool.name, tool) for tool in own)
+        equipment.add(list(middleware.tools()))
     return Outfit(
         model=model,
         equipment=equipment,

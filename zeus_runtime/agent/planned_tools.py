@@ -70,6 +70,10 @@ class PlannedTools:
         """Whether a tool of this name may join when the agent runs."""
         return any(toolset.may_have(name) for _, toolset in self.opens)
 
+    def may_have_like(self, pattern: str) -> bool:
+        """Whether a tool whose name fits this glob pattern may join when the agent runs."""
+        return any(toolset.may_have_like(pattern) for _, toolset in self.opens)
+
 
 def planned_tools(
     toolsets: Sequence[PlannedComponent], middlewares: Sequence[PlannedComponent], build: Build

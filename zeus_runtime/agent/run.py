@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.approvals import CallDesk
@@ -21,7 +22,7 @@ from zeus_runtime.models.interface import ModelResponse
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, too_large
 from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate_arguments
 from zeus_runtime.tools.clock import Clock, all_standing_still
-from zeus_runtime.tools.deferred import is_loaded, schema_result
+from zeus_runtime.tools.deferred import LOADER, is_loaded, not_called, schema_result
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -62,6 +63,7 @@ class Run:
         outfit.meter.emit = emit
         self._asking = Asking(turn, outfit, conversation, emit)
         self._call_tool = chain(outfit.middlewares, "wrap_tool_call", self._dispatch)
+        self._absent: dict[str, str] = {}
         self.waiting: list[PendingApproval] = []
 
     @property
@@ -151,12 +153,15 @@ class Run:
         name, arguments = call["name"], call["args"]
         is_whole = isinstance(arguments, dict)
         asked = ToolCall(str(call["id"]), name, arguments if is_whole else {}, self.turn.session, place)
+        # Before anybody is asked about the call: whether it would run, and what it would do, depends on it.
+        self._absent[name] = await self._outfit.equipment.awaited(name)
+        made = self._loading(asked) or asked
         self.emit(
             ToolCallStarted(
                 call_id=asked.id,
                 tool_name=name,
                 parameters=arguments if is_whole else {"_invalid": arguments},
-                requires_approval=is_whole and await self._outfit.approvals.requires(asked),
+                requires_approval=is_whole and await self._outfit.approvals.requires(made),
             )
         )
         if not is_whole:
@@ -165,10 +170,20 @@ class Run:
                 " call the tool again with a JSON object.",
                 is_error=True,
             )
-        return await self._call_tool(asked)
+        result = await self._call_tool(made)
+        return result if made is asked or result.is_error else not_called(result)
+
+    def _loading(self, call: ToolCall) -> ToolCall | None:
+        """The call that is made instead of one whose parameters the model has not seen: it asks for them."""
+        tool = self._outfit.equipment.find(call.name)
+        if tool is None or permitted(tool, self.turn.mode) or is_loaded(tool, self.conversation.state.get):
+            return None
+        return replace(call, name=LOADER, arguments={"names": [call.name]})
 
     async def _dispatch(self, call: ToolCall) -> ToolResult:
         tool = self._outfit.equipment.find(call.name)
+        if tool is None and (why := self._absent.get(call.name)):
+            return ToolResult(f"{call.name} is not there now. {why}", is_error=True)
         if tool is None:
             known = ", ".join(schema.name for schema in self._asking.schemas) or "none"
             return ToolResult(f"There is no tool {call.name!r}. The tools are: {known}.", is_error=True)
@@ -176,9 +191,7 @@ class Run:
         if refusal is not None:
             return ToolResult(refusal, is_error=True)
         if not is_loaded(tool, self.conversation.state.get):
-            return schema_result(
-                [tool], heading="Nothing was done: here are the parameters; call it again.", is_error=True
-            )
+            return not_called(schema_result([tool]))
         arguments = validate_arguments(tool, call.arguments)
         if isinstance(arguments, str):
             return ToolResult(arguments, is_error=True)
@@ -201,6 +214,8 @@ class Run:
             _progress=progress,
             _waiting=lambda: all_standing_still((*self._outfit.approvals.clocks, clock)),
             tool=call.name,
+            person=self._outfit.approvals.person,
+            is_attended=self._outfit.approvals.channel is not None,
         )
         result = await invoke(tool, arguments, view, clock)
         if view.waits is not None:

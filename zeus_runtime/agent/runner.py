@@ -68,9 +68,10 @@ class Runner:
             attachments: files that go with the prompt.
 
         Raises:
-            UsageError: there is no such session, it is running or another's, or the prompt is no text.
+            UsageError: there is no such session, it is running or another's, or the prompt is empty or no text.
         """
-        _refuse_broken_text(prompt or "")
+        if prompt is not None:
+            _refuse_bad_text(prompt, is_all=not attachments)
         references = await brought_along(self._plan, prompt, attachments)
         live = await self.live()
         name = session or new_session_id()
@@ -90,7 +91,14 @@ class Runner:
         async def work() -> None:
             with live.toolsets_of(self._plan).telling(emit):
                 started = self._session(live, thread)
-                await started.run(prompt, self._plan.mode, outfit, emit, references=references)
+                await started.run(
+                    prompt,
+                    self._plan.mode,
+                    outfit,
+                    emit,
+                    references=references,
+                    is_chosen_mode=self._plan.mode != self._checked.config.mode,
+                )
 
         running = self.running.events(name, work, events, emit=emit, ended=give_back)
         async with aclosing(running):
@@ -202,7 +210,10 @@ async def _refuse_sub_agents(log: ThreadLog, thread: Thread) -> None:
         )
 
 
-def _refuse_broken_text(prompt: str) -> None:
+def _refuse_bad_text(prompt: str, *, is_all: bool) -> None:
+    if is_all and not prompt.strip():
+        # Providers refuse an empty message, and it would stand in every later request.
+        raise UsageError("the prompt is empty", remedy="Say what is to be done.")
     try:
         prompt.encode()
     except UnicodeEncodeError:

@@ -19,7 +19,7 @@ from zeus_runtime.agent.middleware import Sources, Turn
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.references import KEY, Reference, pictures_shown
 from zeus_runtime.agent.run import Run
-from zeus_runtime.agent.stored_thread import read_thread
+from zeus_runtime.agent.stored_thread import MODE_KEY, mode_of, read_thread
 from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
@@ -98,6 +98,7 @@ class Session:
         emit: Callable[[Event], None],
         *,
         references: Sequence[Reference] = (),
+        is_chosen_mode: bool = False,
     ) -> None:
         """Do one run and emit its events, the terminal one last and exactly once.
 
@@ -107,6 +108,7 @@ class Session:
             outfit: what the run works with.
             emit: where events go.
             references: what the prompt brings along.
+            is_chosen_mode: whether the mode is another than the config's: who takes the run up must know it.
         """
         run: Run | None = None
         reason: Reason = "error"
@@ -115,9 +117,11 @@ class Session:
             for problem in conversation.problems:
                 emit(Notice("edit_unreadable", f"{problem}; what it took out is sent again."))
             start, run_id = await (
-                self._take_up(conversation)
+                self._take_up(conversation, mode)
                 if prompt is None
-                else self._begin(conversation, prompt, emit, references)
+                else self._begin(
+                    conversation, prompt, emit, references, {MODE_KEY: mode} if is_chosen_mode else {}
+                )
             )
             outfit.approvals.begin(self._thread, run_id)
             turn = await self._turn(conversation, run_id, mode, prompt or "")
@@ -209,6 +213,7 @@ class Session:
         prompt: str,
         emit: Callable[[Event], None],
         references: Sequence[Reference],
+        noted: Mapping[str, Any],
     ) -> tuple[dict[str, Any], str]:
         from langchain_core.messages import HumanMessage
 
@@ -228,13 +233,20 @@ class Session:
         seq = conversation.last + 1
         brought = {KEY: [each.as_json() for each in references]} if references else {}
         pictures = kept_with(pictures_shown(references))
-        message = HumanMessage(prompt, additional_kwargs={**brought, **pictures})
+        message = HumanMessage(prompt, additional_kwargs={**brought, **pictures, **noted})
         await conversation.append(seq, run_id, message, begins_turn=True)
         if self._branch:
             await self._state(run_id)
         return self._start(seq, run_id), run_id
 
-    async def _take_up(self, conversation: Conversation) -> tuple[dict[str, Any] | None, str]:
+    async def _take_up(self, conversation: Conversation, mode: Mode) -> tuple[dict[str, Any] | None, str]:
+        begun = mode_of(conversation.said)
+        if begun not in (None, mode):
+            # What a mode keeps from happening must not happen because the run was interrupted.
+            raise UsageError(
+                f"the run of {self._thread.session} was begun in {begun} mode, not in {mode} mode",
+                remedy=f"Take it up in {begun} mode, or give a prompt to go on in another.",
+            )
         last = conversation.last
         run_id = conversation.run_of_last if last else ""
         if conversation.is_rolled_back:

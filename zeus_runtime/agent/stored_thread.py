@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.models.messages import from_payload
@@ -14,8 +14,12 @@ from zeus_runtime.store.line import Line, edits_aside, line_of
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
+    from zeus_runtime.config.model import Mode
     from zeus_runtime.store.thread_log import LogEntry, StepEntry, ThreadLog
     from zeus_runtime.store.threads import Thread
+
+MODE_KEY: Final = "mode"
+"""Under which a user's message has the mode that was chosen for its run (``additional_kwargs``)."""
 
 
 @dataclass(frozen=True)
@@ -80,3 +84,11 @@ async def history_of(log: ThreadLog, thread: Thread, *, whole: bool) -> Sequence
         for entry in await log.read(thread)
         if line.place(entry.seq) is not None
     ]
+
+
+def mode_of(messages: Sequence[BaseMessage]) -> Mode | None:
+    """The mode of the last run, if its user chose another than the config's."""
+    said = (message for message in reversed(messages) if message.type == "human")
+    last = next(said, None)
+    found: Mode | None = None if last is None else last.additional_kwargs.get(MODE_KEY)
+    return found

@@ -92,8 +92,9 @@ def _planned(checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Abo
     from zeus_runtime.agent.plan import make_plan
 
     own = _own(checked, name, spec, above)
-    # A parent that may only read has no agent that writes.
-    planned_mode = own.config.mode if mode == "agent" else mode
+    # A parent that may only read has no agent that writes; one that was switched switches what is a part of it.
+    has_mode = spec.config is not None or "mode" in (spec.overrides or {})
+    planned_mode = own.config.mode if mode == "agent" and has_mode else mode
     plan = make_plan(own, mode=planned_mode, above=above, leaf=spec.config is None)
     prices = (plan.profile.input_cost_per_token, plan.profile.output_cost_per_token)
     if above.priced and None in prices:
@@ -104,18 +105,23 @@ def _planned(checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Abo
             (name,),
             "give its prices under profiles.models of that agent, or drop the limit",
         )
-    acts = any(each.tool.access == "write" and each.showing == "callable" for each in plan.tools)
-    if above.asked and acts and not asks_user(plan.middlewares):
+    if above.asked and _may_write(plan) and not asks_user(plan.middlewares):
         raise _refused(
             checked,
             "agents-unasked",
-            f"{name} has tools that write and asks nobody, though this agent lists a middleware that asks the user",
+            f"{name} may have tools that write and asks nobody, though this agent lists a middleware that does",
             (name,),
             "list that middleware in its config too; {approve: {mode: run_everything}} says that it runs unasked",
         )
     unused = _unused(name, own, above) if spec.config is not None else ()
     told = (*unused, *(each for below in plan.agents.values() for each in below.notices))
     return PlannedAgent(name, spec, own, plan, told)
+
+
+def _may_write(plan: Plan) -> bool:
+    """Whether it has tools that write, or servers: what those offer is known when they run."""
+    writes = any(each.tool.access == "write" and each.showing == "callable" for each in plan.tools)
+    return writes or (plan.mode == "agent" and bool(plan.opens))
 
 
 _OUTERMOST: Final = ("storage", "checkpointer", "retention")

@@ -19,6 +19,8 @@ class ToolRunView:
     """The ``ToolRun`` that a tool function sees.
 
     Attributes:
+        person: whom its questions go to.
+        is_attended: whether somebody is there to answer.
         waits: what the user was asked and has not answered; the call then waits too.
     """
 
@@ -34,6 +36,8 @@ class ToolRunView:
     _send: Callable[[str, str, str, Sequence[str]], Awaitable[ToolResult]] = field(repr=False)
     _progress: Callable[[str, float | None, float | None], None] = field(repr=False)
     _waiting: Callable[[], AbstractContextManager[None]] = field(default=nullcontext, repr=False)
+    person: object = field(default=None, repr=False)
+    is_attended: bool = False
     _questions: int = 0
     waits: ApprovalPending | None = None
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +22,8 @@ from zeus_runtime.cli.options import (
 from zeus_runtime.cli.streams import complain
 
 if TYPE_CHECKING:
+    import asyncio
+
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
@@ -60,8 +66,45 @@ def command(process: Process, mode: Mode | None, which: ConfigArgs) -> None:
 
 
 async def _serve(checked: Checked, plan: Plan) -> None:
+    import asyncio
+
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.cli.mcp_server import server_of
 
+    has_reader = True
     async with Agent(checked, plan) as agent:
-        await server_of(agent).run_stdio_async()
+        serving = asyncio.create_task(server_of(agent).run_stdio_async())
+        with _signals() as stopped:
+            stopping = asyncio.create_task(stopped.wait())
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not serving.done():
+            await agent.aclose()
+            # A thread waits for the client's next line, and nothing but that line would wake it.
+            os._exit(130)
+        try:
+            await serving
+        except* BrokenPipeError:
+            # The client ended before it had read its answers.
+            has_reader = False
+    if not has_reader:
+        raise BrokenPipeError
+
+
+@contextmanager
+def _signals() -> Iterator[asyncio.Event]:
+    """While inside, the event is set by Ctrl-C and SIGTERM."""
+    import asyncio
+
+    loop, stopped = asyncio.get_running_loop(), asyncio.Event()
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    # Where the loop cannot listen (Windows), Ctrl-C is a KeyboardInterrupt as ever.
+    with suppress(NotImplementedError):
+        for number in numbers:
+            loop.add_signal_handler(number, stopped.set)
+    try:
+        yield stopped
+    finally:
+        with suppress(NotImplementedError):
+            for number in numbers:
+                loop.remove_signal_handler(number)

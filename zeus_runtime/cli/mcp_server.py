@@ -37,7 +37,8 @@ def server_of(agent: Agent) -> MCPServer[Any]:
         ] = None,
     ) -> CallToolResult:
         try:
-            ending = await _run(agent, prompt, session, ctx)
+            # Models fill in every parameter they know.
+            ending = await _run(agent, prompt, session or None, ctx)
         except ZeusError as error:
             return CallToolResult(content=[TextContent(text=str(error))], is_error=True)
         return _result(ending)
@@ -121,10 +122,13 @@ class _Client:
             answer = await self._ctx.session.elicit_form(question, dict(form), self._ctx.request_id)
         except MCPError:  # the connection has no way back to the client
             return None
+        if answer.action == "cancel":  # dismissed: nobody has decided
+            return None
         given = answer.content if answer.action == "accept" else None
         if pending.is_question:
             return Decision("reject") if given is None else Decision("approve", arguments=given)
-        if given and given.get("approve"):
+        # Not every client holds to the form: "false" is no yes.
+        if given and given.get("approve") is True:
             return Decision("approve")
         return Decision("reject", reason=str((given or {}).get("reason", "")))
 

@@ -262,6 +262,11 @@ async def _ending(process: Process, request: Request, view: View) -> RunComplete
     agent = Agent(checked, make_plan(checked, mode=request.mode))
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(agent)
+        if request.prompt is None and request.mode is None:
+            begun = await agent.chosen_mode(request.session or await latest(agent))
+            if begun is not None and begun != agent.plan.mode:
+                agent = Agent(checked, make_plan(checked, mode=begun))
+                await stack.enter_async_context(agent)
         if request.record is not None:
             stack.enter_context(agent.record(request.record))
         session = request.session

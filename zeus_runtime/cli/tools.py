@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from zeus_runtime.cli.options import MODES, ConfigArgs, config_argument, read_config
-from zeus_runtime.cli.streams import answer, as_json, complain
+from zeus_runtime.cli.streams import answer, as_json, complain, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -109,7 +109,12 @@ def _stock_row(plan: Plan, stock: Stock) -> tuple[str, ...]:
     said = {True: "on", False: "off", None: "?"}[stock.enabled]
     tokens = f"{_sent(plan, stock):,}" if stock.tools else ""
     plugin = "" if stock.plugin is None else stock.plugin.name
-    return (stock.category or "?", stock.component, said, _counted(stock), tokens, plugin, stock.why)
+    return (stock.category or "?", stock.component, said, _counted(stock), tokens, plugin, _line(stock.why))
+
+
+def _line(why: str) -> str:
+    """A reason as a cell: servers have their last words in it."""
+    return " ".join(printable(why).split())
 
 
 def _counted(stock: Stock) -> str:
@@ -158,6 +163,7 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
     from zeus_runtime.agent.outfitting import equipment_of
     from zeus_runtime.agent.planned_tools import PlannedTool
     from zeus_runtime.tools import showing
+    from zeus_runtime.tools.deferred import LOADER
 
     known = {each.tool.name: each for each in plan.tools}
     opens = {each.name: each for each in plan.opens}
@@ -167,6 +173,9 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
         equipment = equipment_of(plan, opened)
         equipment.add([each.tool for each in plan.tools if each.kind == "middleware"])
         owner = {tool.name: opens[name] for name, toolset in opened.items() for tool in toolset.tools()}
+        deferring = [owner[tool.name] for tool in equipment.tools if tool.deferred and tool.name in owner]
+        if deferring:
+            owner[LOADER] = deferring[0]
         tools = [
             known.get(tool.name)
             or PlannedTool(tool, showing(tool, plan.mode), owner[tool.name].name, owner[tool.name].plugin)
@@ -198,7 +207,7 @@ def _told(process: Process, connections: Sequence[Connection], *, connect: bool)
             each.name,
             each.category,
             each.state if connect or each.state == "disabled" else "not started",
-            each.why,
+            _line(each.why),
         )
         for each in connections
     ]

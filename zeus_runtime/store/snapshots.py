@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sqlalchemy import Connection, Table, func, insert, select
 
+from zeus_runtime.store.approvals import withdraw_in
 from zeus_runtime.store.epochs import owning, reading
 from zeus_runtime.store.tables import EditRow, MessageRow, SnapshotRow
 
@@ -66,6 +67,9 @@ def take_snapshot(connection: Connection, thread: Thread, run_id: str, reason: R
 async def end_turn(log: ThreadLog, thread: Thread, run_id: str, reason: Reason) -> None:
     """Mark the thread as used now, and take a snapshot of how a run left it.
 
+    Questions that a completed run has left open are withdrawn, its sub-agents' too: their calls got results otherwise
+    (what they would have called is not there any more), so no decision could have an effect.
+
     Raises:
         LogConflictError: another process has taken the session.
     """
@@ -73,6 +77,8 @@ async def end_turn(log: ThreadLog, thread: Thread, run_id: str, reason: Reason) 
     def work(connection: Connection) -> None:
         log.touch_in(connection, thread)
         take_snapshot(connection, thread, run_id, reason, log.now_ms())
+        if reason == "complete":
+            withdraw_in(connection, thread.session)
 
     await owning(log.database, thread, "the end of a turn", work)
 

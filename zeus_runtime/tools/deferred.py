@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from zeus_runtime.tools.tool import JSON, Tool, ToolResult, ToolRun
@@ -27,15 +28,19 @@ def is_loaded(tool: Tool, state: Callable[[str], JSON]) -> bool:
     return not tool.deferred or bool(state(_STATE + tool.name))
 
 
-def schema_result(tools: Sequence[Tool], *, heading: str, is_error: bool = False) -> ToolResult:
+def schema_result(tools: Sequence[Tool]) -> ToolResult:
     """The schemas of ``tools`` as the model reads them; from the next model call on it may call them."""
-    parts = [heading]
+    parts = ["From your next answer on you can call:"]
     for tool in tools:
         schema = json.dumps(tool.parameters, ensure_ascii=False, separators=(",", ":"))
         parts.append(f"{tool.name}: {tool.description.strip()}\nParameters: {schema}")
-    return ToolResult(
-        "\n\n".join(parts), is_error=is_error, state={_STATE + tool.name: True for tool in tools}
-    )
+    return ToolResult("\n\n".join(parts), state={_STATE + tool.name: True for tool in tools})
+
+
+def not_called(schema: ToolResult) -> ToolResult:
+    """The result of a call of a tool whose schema the model had not seen, and now has."""
+    said = "Nothing was done: here are the parameters; call it again."
+    return replace(schema, content=f"{said}\n\n{schema.content}", is_error=True)
 
 
 def loader(available: Callable[[], Sequence[Tool]]) -> Tool:
@@ -56,7 +61,7 @@ def loader(available: Callable[[], Sequence[Tool]]) -> Tool:
         if problems:
             return ToolResult("\n".join([*problems, "Nothing was loaded."]), is_error=True)
         found = [deferred[name] for name in dict.fromkeys(names)]
-        return schema_result(found, heading="From your next answer on you can call:")
+        return schema_result(found)
 
     return Tool(
         name=LOADER,

@@ -100,6 +100,16 @@ class ToolRun(Protocol):
         """Set where ``ask`` gave None because the question waits: the call is made again when it is answered."""
         ...
 
+    @property
+    def person(self) -> object:
+        """Whom its questions go to, now or later: the same object for a run and its sub-agents."""
+        ...
+
+    @property
+    def is_attended(self) -> bool:
+        """Whether somebody is there to answer now."""
+        ...
+
     async def ask(self, question: str, schema: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
         """The user's answer to a question, an object that fits ``schema``; None: declined, or nobody can answer."""
         ...

@@ -81,6 +81,18 @@ class Toolset:
         """Whether a tool of this name may be among them when it is open: what the config says of it is no mistake."""
         return True
 
+    def may_have_like(self, pattern: str) -> bool:
+        """Whether a tool whose name fits this glob pattern may be among them when it is open."""
+        return True
+
+    async def awaited(self, name: str) -> str:
+        """Wait for what may bring a tool of this name, as long as a run waits for it at its start.
+
+        Returns:
+            why the tool is not there, for the model; empty if it is, or if nothing of this would bring it.
+        """
+        return ""
+
     async def resume(self) -> None:
         """Before each further run: open what could not be opened and now can, such as after a login."""
 

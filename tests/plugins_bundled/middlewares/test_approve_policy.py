@@ -73,6 +73,20 @@ def test_a_pattern_of_paths_means_the_path_that_is_used(
     assert verdict(workspace, {"path": path}, mode="ask", allow=allow) == action
 
 
+@pytest.mark.parametrize(
+    ("path", "action"),
+    [("secret/a", "deny"), ("src/../secret/a", "deny"), ("src/link/a", "deny"), ("src/a", "allow")],
+)
+def test_paths_of_the_host_are_what_they_are_in_the_workspace(
+    workspace: WorkspaceFiles, path: str, action: str
+) -> None:
+    rules = {"deny": [{"write_file": {"path": "secret/**"}}], "mode": "run_everything"}
+    assert verdict(workspace, {"path": f"{workspace.root}/{path}"}, **rules) == action
+    allowed = {"allow": [{"write_file": {"path": "**/src/**"}}], "mode": "ask"}
+    expected = "allow" if action == "allow" else "ask"
+    assert verdict(workspace, {"path": f"{workspace.root}/{path}"}, **allowed) == expected
+
+
 @pytest.mark.parametrize("path", ["secret/a", "src/../secret/a", "src/link/a", "/src/out/x", "C:\\secret"])
 def test_a_denied_path_is_denied_however_it_is_spelled(workspace: WorkspaceFiles, path: str) -> None:
     """Also what is no path at all: it might mean the denied one to the tool."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -467,3 +469,40 @@ async def test_litellm_fetches_no_price_map_and_no_tokenizer_and_prints_no_adver
     assert os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] == "True"
     assert (litellm.disable_hf_tokenizer_download, litellm.telemetry) == (True, False)
     assert "BerriAI" not in "".join(capfd.readouterr())
+
+
+HALF = """
+import sys, threading
+half, go = threading.Event(), threading.Event()
+acompletion = "there"
+sys.modules["gate"] = sys.modules[__name__]
+half.set()
+go.wait(60)
+validate_environment = "whole"
+"""
+TWO_AT_ONCE = """
+import asyncio, sys, threading
+from zeus_plugins.models.litellm.library import library
+
+async def main():
+    first = asyncio.create_task(library())
+    while "gate" not in sys.modules:
+        await asyncio.sleep(0)
+    second = asyncio.create_task(library())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    early = second.done()
+    sys.modules["gate"].go.set()
+    print(early, [each.validate_environment for each in await asyncio.gather(first, second)])
+
+asyncio.run(main())
+"""
+
+
+def test_a_run_that_begins_while_another_one_loads_the_library_waits_for_all_of_it(tmp_path: Path) -> None:
+    (tmp_path / "litellm.py").write_text(HALF)
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_AT_ONCE], capture_output=True, text=True, env=environ, check=False
+    )
+    assert done.stdout == "False ['whole', 'whole']\n", done.stderr

@@ -124,10 +124,15 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
     if rule.is_exact:
         yield from around.unknown_tools([rule.tool], where[:-1])
     meant = [tool for name, tool in around.tools.items() if rule.names(name)]
-    if not rule.is_exact and not meant and not around.may_have(_WILD.sub("x", rule.tool)):
+    may_join = not rule.is_exact and around.may_have_like(rule.tool)
+    if not rule.is_exact and not meant and not may_join:
         yield Misfit(where, f"no tool of this agent is named like {rule.tool!r}", None, "unknown-tool")
     for name, patterns in rule.arguments.items():
-        if meant and not any(name in tool.parameters.get("properties", {}) for tool in meant):
+        if (
+            meant
+            and not may_join
+            and not any(name in tool.parameters.get("properties", {}) for tool in meant)
+        ):
             known = sorted({each for tool in meant for each in tool.parameters.get("properties", {})})
             yield Misfit(
                 (*where, rule.tool, name),
@@ -138,9 +143,6 @@ def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> I
         for pattern in patterns:
             if problem := _unreadable(name, pattern):
                 yield Misfit((*where, rule.tool, name), problem)
-
-
-_WILD: Final = re.compile(r"[*?]+|\[[^]]*\]")
 
 
 def _unreadable(name: str, pattern: Value) -> str | None:

@@ -17,9 +17,10 @@ async def library() -> Any:
     import sys
 
     loaded = sys.modules.get("litellm")
-    if loaded is not None and getattr(loaded, "acompletion", None) is not None:
-        return _quiet(loaded)
-    return await asyncio.to_thread(_load)
+    # One that another run imports just now has some of its names; importing it again waits for that.
+    if loaded is None or getattr(getattr(loaded, "__spec__", None), "_initializing", False):
+        return await asyncio.to_thread(_load)
+    return _quiet(loaded)
 
 
 def _load() -> Any:

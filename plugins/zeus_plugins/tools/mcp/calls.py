@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_plugins.tools.mcp.askers import Askers
 from zeus_plugins.tools.mcp.failures import explained
 from zeus_plugins.tools.mcp.pace import Pace
 from zeus_plugins.tools.mcp.results import resource_result, tool_result
@@ -32,7 +33,7 @@ class Calls:
         self._link = link
         self._server = link.server
         self._files = files
-        self._running: list[ToolRun] = []
+        self._askers = Askers()
 
     async def call(self, name: str, arguments: Mapping[str, Any], run: ToolRun) -> ToolResult:
         """Call one of its tools; what goes wrong is the result.
@@ -49,17 +50,15 @@ class Calls:
 
         client = await self._link.connected()
         if client is None:
-            return ToolResult(self._absent("Nothing was done."), is_error=True)
-        self._running.append(run)
+            return ToolResult(self._link.absent("Nothing was done."), is_error=True)
         try:
-            answer = await client.call_tool(name, dict(arguments), progress_callback=tell_progress)
+            with self._askers.running(run):
+                answer = await client.call_tool(name, dict(arguments), progress_callback=tell_progress)
         except Exception as error:  # noqa: BLE001 - whatever a server does is its tool's result
             return self._failed(error, "Whether the call took effect is unknown.")
         except asyncio.CancelledError:
             self._link.doubt()
             raise
-        finally:
-            self._running.remove(run)
         self._link.answered()
         return tool_result(answer, self._files)
 
@@ -67,7 +66,7 @@ class Calls:
         """The contents of one of its resources."""
         client = await self._link.connected()
         if client is None:
-            return ToolResult(self._absent(), is_error=True)
+            return ToolResult(self._link.absent(), is_error=True)
         try:
             answer = await client.read_resource(uri)
         except Exception as error:  # noqa: BLE001 - as for a call
@@ -78,7 +77,7 @@ class Calls:
         """A list of its resources and resource templates."""
         client = await self._link.connected()
         if client is None:
-            return self._absent()
+            return self._link.absent()
         from zeus_plugins.tools.mcp.offer import list_resources
 
         try:
@@ -90,16 +89,12 @@ class Calls:
         """The user's answer to what the server asks, in the SDK's form."""
         from zeus_plugins.tools.mcp.eliciting import elicited
 
-        # Which of several calls the server asks for is not always said: none of them may run out of time meanwhile.
-        with ExitStack() as waits:
-            for run in self._running:
-                waits.enter_context(run.waiting())
-            asked = self._running[-1] if self._running else None
-            return await elicited(self._server.name, params, asked, self._link.tell)
-
-    def _absent(self, more: str = "") -> str:
-        why = f": {self._link.why}" if self._link.why else ""
-        return f"The MCP server {self._server.name!r} is not connected{why}. {more}".strip()
+        async with self._askers.asker() as run:
+            # Whoever the others ask next may have to wait for this answer: none of them may run out of time meanwhile.
+            with ExitStack() as waits:
+                for each in self._askers.all:
+                    waits.enter_context(each.waiting())
+                return await elicited(self._server.name, params, run, self._link.tell)
 
     def _failed(self, error: Exception, more: str = "") -> ToolResult:
         failure = explained(error)

@@ -23,12 +23,19 @@ async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell) ->
     """
     from mcp.types import ElicitResult
 
+    if run is None:
+        # Whoever hears this may not be who it is for.
+        tell(
+            "mcp_declined",
+            f"The MCP server {server!r} asked the user something, and nothing says for whose call; it was declined.",
+        )
+        return ElicitResult(action="decline")
     page = getattr(params, "url", None)
     schema = _OPENED if page else _plain(params.requested_schema)
     question = f"The MCP server {server!r} asks: {params.message}" + (f"\n{page}" if page else "")
-    answer = None if run is None else await run.ask(question, schema)
+    answer = await run.ask(question, schema)
     if answer is None or (page and not answer.get("done")):
-        if run is None or run.waits is None:
+        if run.waits is None:
             tell("mcp_declined", f"{question} It was declined.")
         return ElicitResult(action="decline")
     return ElicitResult(action="accept", content=None if page else dict(answer))

@@ -152,6 +152,11 @@ class Link:
             await quiet(self.server.spec.start_timeout_seconds, self._up)
         return self._client
 
+    def absent(self, more: str = "") -> str:
+        """That it is not connected and why, for the model."""
+        why = f": {self.why}" if self.why else ""
+        return f"The MCP server {self.server.name!r} is not connected{why}. {more}".strip()
+
     def noticed(self, failure: Failure) -> UnauthorizedError | None:
         """Take note of how a call failed: of a lost connection, or of a right that has ended, which is given back."""
         unauthorized = failure.unauthorized or self._refusal

@@ -49,8 +49,8 @@ class Server:
         return self.spec.command is None
 
 
-def servers_of(options: Options, build: Build) -> Sequence[Server]:
-    """The servers that are not disabled, those with OAuth after the others, connectors last.
+def servers_of(options: Options, build: Build) -> tuple[Sequence[Server], Sequence[Server]]:
+    """The servers, those with OAuth after the others, connectors last; and those that are disabled.
 
     Raises:
         OptionsError: a file or an entry in it is wrong, or names a server that the YAML has too.
@@ -67,15 +67,14 @@ def servers_of(options: Options, build: Build) -> Sequence[Server]:
             specs[name] = spec
     connectors = dict(_connectors(build))
     driven = {connector.server: kind for kind, connector in connectors.items() if connector.server}
-    servers = [
-        _server(name, spec, driven.get(name), connectors, build)
-        for name, spec in specs.items()
-        if not spec.disabled
-    ]
+    servers = [_server(name, spec, driven.get(name), connectors, build) for name, spec in specs.items()]
     browser = connectors.get("browser")
     if browser is not None and browser.server is None:
         servers.append(_server("browser", BROWSER_SERVER, "browser", connectors, build))
-    return sorted(servers, key=lambda server: _ORDER.index(server.category))
+    servers.sort(key=lambda server: _ORDER.index(server.category))
+    return [each for each in servers if not each.spec.disabled], [
+        each for each in servers if each.spec.disabled
+    ]
 
 
 _Kind = Literal["browser", "desktop"]
@@ -123,7 +122,7 @@ def _from_file(path: Path, environ: Mapping[str, str]) -> Mapping[str, McpServer
         return OptionsError(f"{path.name}: {message}", remedy=remedy, where=str(path))
 
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
     except FileNotFoundError:
         raise MissingError(
             f"there is no file {path}", remedy="Write it, or remove it from the option files of mcp."
@@ -145,6 +144,16 @@ def _from_file(path: Path, environ: Mapping[str, str]) -> Mapping[str, McpServer
                 f"mcpServers.{name}{key}: {problem.message}", f"{problem.hint[:1].upper()}{problem.hint[1:]}."
             )
         found[name] = spec
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of two values under one key JSON would take the last without a word."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} is there twice in one object")
     return found
 
 

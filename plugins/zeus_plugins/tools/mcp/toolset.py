@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,8 @@ def create(options: Options | None, build: Build) -> McpToolset:
             "MCP servers need the package mcp", remedy="Install it: pip install 'zeus-runtime[mcp]'."
         )
     options = options or Options()
-    return McpToolset(servers_of(options, build), options, build)
+    servers, disabled = servers_of(options, build)
+    return McpToolset(servers, disabled, options, build)
 
 
 class McpToolset(Toolset):
@@ -41,14 +43,18 @@ class McpToolset(Toolset):
 
     Args:
         servers: which, in the order of their tools.
+        disabled: those that are only listed.
         options: the component's.
         build: what the agent is made with.
     """
 
-    def __init__(self, servers: Sequence[Server], options: Options, build: Build) -> None:
+    def __init__(
+        self, servers: Sequence[Server], disabled: Sequence[Server], options: Options, build: Build
+    ) -> None:
         self._options = options
         self._build = build
         self._servers = servers
+        self._disabled = disabled
         self._links: Sequence[Link] = ()
         self._tools: Sequence[Tool] | None = None
 
@@ -85,8 +91,20 @@ class McpToolset(Toolset):
         return self._tools
 
     def may_have(self, name: str) -> bool:
-        own = any(name.startswith(f"{server.prefix}__") or not server.prefix for server in self._servers)
-        return own or name in RESOURCE_TOOLS
+        return any(_may_have(server, name) for server in self._servers)
+
+    def may_have_like(self, pattern: str) -> bool:
+        # What stands before the first wildcard and what the names begin with must agree as far as both go.
+        head = re.split(r"[*?\[]", pattern, maxsplit=1)[0]
+        begins = [f"{server.prefix}__" if server.prefix else "" for server in self._servers]
+        return any(each.startswith(head) or head.startswith(each) for each in (*begins, *RESOURCE_TOOLS))
+
+    async def awaited(self, name: str) -> str:
+        import asyncio
+
+        links = [link for link in self._links if _may_have(link.server, name)]
+        await asyncio.gather(*(link.connected() for link in links))
+        return " ".join(link.absent("Nothing was done.") for link in links if link.state != "connected")
 
     async def resume(self) -> None:
         import asyncio
@@ -117,9 +135,8 @@ class McpToolset(Toolset):
                 for name in (server.name,)
             ),
             *(
-                Connection(name, "mcp", "disabled", "disabled: true")
-                for name, spec in self._build.config.mcp_servers.items()
-                if spec.disabled
+                Connection(server.name, server.category, "disabled", "disabled: true")
+                for server in self._disabled
             ),
         ]
 
@@ -170,6 +187,10 @@ class McpToolset(Toolset):
             if texts and sum(counter.text(text) for text in texts) > limit:
                 asked += undecided
         return frozenset(link.server.name for link in asked)
+
+
+def _may_have(server: Server, name: str) -> bool:
+    return not server.prefix or name.startswith(f"{server.prefix}__") or name in RESOURCE_TOOLS
 
 
 def _tool(link: Link, offered: Offered, *, deferred: bool) -> Tool:

@@ -78,6 +78,7 @@ def test_accounts_come_after_the_other_servers(tmp_path: Path) -> None:
         ('{"mcpServers": {"a": {}}}', "has neither command nor url"),
         ('{"mcpServers": {"a": {"command": "${UNSET}"}}}', "the variable UNSET is not set"),
         ('{"mcpServers": {"fs": {"command": "x"}}}', "has a server 'fs', and so has the YAML"),
+        ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "the key 'a' is there twice"),
     ],
 )
 def test_a_file_that_is_wrong_is_refused_with_the_place(tmp_path: Path, text: str, message: str) -> None:
@@ -86,6 +87,12 @@ def test_a_file_that_is_wrong_is_refused_with_the_place(tmp_path: Path, text: st
         servers(tmp_path, "mcpServers: {fs: {command: x}}")
     assert ".mcp.json" in str(caught.value)
     assert caught.value.exit_code == 3
+
+
+def test_a_file_that_windows_wrote_is_read(tmp_path: Path) -> None:
+    text = '\ufeff{"mcpServers":\r\n {"filed": {"command": "x"}}}\r\n'
+    (tmp_path / ".mcp.json").write_bytes(text.encode())
+    assert [each.name for each in servers(tmp_path, "mcpServers: {fs: {command: x}}")] == ["fs", "filed"]
 
 
 def test_a_file_that_is_missing_is_refused(tmp_path: Path) -> None:

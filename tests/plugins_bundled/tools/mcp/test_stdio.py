@@ -120,8 +120,8 @@ async def test_the_prefix_of_a_run_is_the_same_at_every_call(tmp_path: Path) -> 
         await play(running, "more", session)
     first, second, third, later = model.requests
     assert first.system == second.system == third.system
-    assert "small__new_11" in {tool.name for tool in third.tools}, "it can be called at once"
-    assert "### small__new_11" in later.system, "and is listed from the next run on"
+    assert "small__new_12" in {tool.name for tool in third.tools}, "it can be called at once"
+    assert "### small__new_12" in later.system, "and is listed from the next run on"
     assert "mcp_tools_changed" in notices(events)
 
 
@@ -400,7 +400,7 @@ async def test_what_is_cut_of_a_tool_that_joins_is_told_as_well(tmp_path: Path) 
         events = await play(running, "go")
     told = [each.message for each in events if isinstance(each, Notice) and each.code == "mcp_setting"]
     assert len(told) == 1
-    assert "the description of its tool 'new_11' has 40,000 characters" in told[0]
+    assert "the description of its tool 'new_12' has 40,000 characters" in told[0]
 
 
 async def test_progress_without_end_is_told_now_and_then(tmp_path: Path) -> None:

@@ -1,0 +1,243 @@
+"""Approvals of what servers offer: tools that join while a run goes on, calls that wait, questions of servers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack, nullcontext
+from contextvars import Context
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage
+from zeus_plugins.tools.mcp.askers import Askers
+
+from tests.plugins_bundled.tools.mcp.test_stdio import (
+    Patient,
+    agent,
+    notices,
+    results,
+    server,
+    states,
+    until,
+)
+from tests.support.agents import (
+    PositionModel,
+    call,
+    calling,
+    events_of,
+    play,
+    script,
+    write_agent,
+)
+from tests.support.hand_time import moved_by_hand
+from zeus_runtime import Agent, ConfigError, ModelRequest
+from zeus_runtime.events import Event, RunFailed
+from zeus_runtime.tools.approval import Decision
+
+ASK = "middlewares: [{approve: {mode: ask}}]"
+
+
+async def test_a_tool_that_joins_while_the_run_goes_on_is_asked_about(tmp_path: Path) -> None:
+    late = tmp_path / "late"
+
+    async def joined() -> None:
+        late.touch()
+        await until(lambda: states(running), lambda found: found[0] == "connected")
+
+    model = Patient(
+        script(calling(call("echo", "1", text="a")), calling(call("slow__write", "2", text="b")), "done"),
+        joined,
+    )
+    servers = {"slow": server(f"wait={late}", start_timeout_seconds=0.01)}
+    async with agent(tmp_path, model, servers, ASK) as running:
+        ending = (await play(running, "go"))[-1]
+    assert isinstance(ending, RunFailed)
+    assert ending.code == "approval_needed"
+    assert [each["tool_name"] for each in ending.details["pending"]] == ["slow__write"]
+    assert not (tmp_path / "written.txt").exists()
+
+
+async def test_a_rule_that_denies_holds_for_a_tool_that_a_server_offers_later(tmp_path: Path) -> None:
+    async def offered() -> None:
+        await until(lambda: tools_of(running), lambda count: count == 13)
+
+    model = Patient(
+        script(calling(call("small__grow", "1")), calling(call("small__new_12", "2")), "done"), offered
+    )
+    deny = "middlewares: [{approve: {mode: run_everything, deny: [small__new_12]}}]"
+    async with agent(tmp_path, model, {"small": server()}, deny) as running:
+        events = await play(running, "go")
+    assert results(events)["2"].startswith("small__new_12 is not allowed")
+
+
+async def tools_of(running: Agent) -> int:
+    return (await running.connections())[0].tools
+
+
+def waits_for(events: Sequence[Event]) -> dict[str, str]:
+    """The calls that wait, and what is asked."""
+    ending = events[-1]
+    assert isinstance(ending, RunFailed), ending
+    return {each["call_id"]: each["reason"].rpartition(" asks: ")[2] for each in ending.details["pending"]}
+
+
+WONDERING = [call("small__wonder", "1", text="Wall?"), call("small__say", "2", text="a")]
+
+
+@pytest.mark.parametrize("order", [1, -1])
+async def test_of_several_calls_the_one_waits_that_asks(tmp_path: Path, order: int) -> None:
+    model = script(calling(*WONDERING[::order]), "done")
+    async with agent(tmp_path, model, {"small": server()}) as running:
+        events = await play(running, "go")
+        assert waits_for(events) == {"1": "Wall?"}
+        assert results(events) == {"2": "said: a"}
+        session = events[-1].session  # type: ignore[union-attr]
+        (pending,) = await running.pending_approvals(session)
+        await running.decide(session, {pending.id: Decision("approve", arguments={"colour": "red"})})
+        events = await events_of(running.resume(session))
+    assert json.loads(results(events)["1"]) == {"action": "accept", "content": {"colour": "red"}}
+
+
+async def test_calls_that_all_ask_wait_each_for_its_own_answer(tmp_path: Path) -> None:
+    questions = {str(number): f"Colour {number}?" for number in range(3)}
+    model = script(
+        calling(*(call("small__wonder", name, text=text) for name, text in questions.items())), "done"
+    )
+    async with agent(tmp_path, model, {"small": server()}) as running:
+        events = await play(running, "go")
+        assert waits_for(events) == questions
+        session = events[-1].session  # type: ignore[union-attr]
+        pending = await running.pending_approvals(session)
+        decisions = {each.id: Decision("approve", arguments={"colour": each.reason}) for each in pending}
+        await running.decide(session, decisions)
+        events = await events_of(running.resume(session))
+    for name, text in questions.items():
+        assert json.loads(results(events)[name])["content"]["colour"].endswith(text)
+
+
+async def test_questions_of_sub_agents_wait_at_the_calls_that_asked_them(tmp_path: Path) -> None:
+    def answer(request: ModelRequest) -> AIMessage | str:
+        asked = str(request.messages[0].content)
+        if request.messages[-1].type == "tool":
+            return f"{asked} is done"
+        if asked != "go":
+            return calling(call("small__wonder", asked, text=f"{asked}?"))
+        work = [call("task", name, description="d", prompt=name, agent="helper") for name in ("a", "b")]
+        return calling(*work, call("small__say", "s", text="x"))
+
+    yaml = "agents: {helper: {description: Helps.}}"
+    config = write_agent(
+        tmp_path,
+        f"mcpServers: {json.dumps({'small': server()})}\n{yaml}",
+        tools="[subagents]",
+    )
+    model = PositionModel(answer)
+    async with Agent.from_config(config, directory=tmp_path, model=model) as running:
+        events = await play(running, "go")
+        assert waits_for(events) == {"a": "a?", "b": "b?"}
+        session = events[-1].session  # type: ignore[union-attr]
+        pending = await running.pending_approvals(session)
+        decisions = {each.id: Decision("approve", arguments={"colour": "red"}) for each in pending}
+        await running.decide(session, decisions)
+        events = await events_of(running.resume(session))
+    assert results(events)["a"].startswith("a is done")
+    assert results(events)["b"].startswith("b is done")
+
+
+async def askers_of(*people: str) -> list[str | None]:
+    """Whom each of as many questions is asked of as there are calls, when the transport says nothing."""
+    askers = Askers()
+    calls = [
+        SimpleNamespace(person=name, is_attended=True, waits=None, waiting=nullcontext) for name in people
+    ]
+
+    async def asked() -> str | None:
+        async with askers.asker() as run:
+            return None if run is None else str(run.person)
+
+    with ExitStack() as running:
+        for each in calls:
+            running.enter_context(askers.running(each))  # type: ignore[arg-type]
+        tasks = [asyncio.create_task(asked(), context=Context()) for _ in calls]
+        return list(await asyncio.gather(*tasks))
+
+
+async def test_nobody_is_asked_what_another_ones_call_wants_to_know() -> None:
+    assert await askers_of("ann") == ["ann"]
+    assert await askers_of("ann", "ann") == ["ann", "ann"]
+    assert await askers_of("ann", "bob") == [None, None]
+
+
+async def test_a_server_that_ends_no_other_call_before_is_answered_after_a_while(tmp_path: Path) -> None:
+    model = script(calling(call("small__ask", "1"), call("small__say", "2", text="a")), "done")
+    async with agent(tmp_path, model, {"small": server()}) as running:
+        await running.connections()
+        with moved_by_hand() as time:
+            playing = asyncio.create_task(play(running, "go"))
+            while not playing.done():
+                await time.passes(1)
+        assert waits_for(playing.result()) == {"1": "Colour?"}
+
+
+async def test_an_approved_call_waits_for_its_server_when_the_run_is_taken_up(tmp_path: Path) -> None:
+    model = script(calling(call("slow__write", "1", text="b")), "done")
+    servers = {"slow": server(f"wait={tmp_path / 'late'}", start_timeout_seconds=60)}
+    (tmp_path / "late").touch()
+    async with agent(tmp_path, model, servers, ASK) as running:
+        session = (await play(running, "go"))[-1].session  # type: ignore[union-attr]
+    (tmp_path / "late").unlink()
+    async with agent(tmp_path, model, servers, ASK) as running:
+        (pending,) = await running.pending_approvals(session)
+        await running.decide(session, {pending.id: Decision("approve")})
+        told = []
+        with moved_by_hand() as time:
+            passing = asyncio.create_task(time.goes_on())
+            async for event in running.resume(session):
+                told.append(event)
+                if "mcp_late" in notices(told):
+                    passing.cancel()
+                    (tmp_path / "late").touch()
+    assert results(told) == {"1": "written"}
+
+
+async def test_an_approved_call_whose_server_is_gone_says_so(tmp_path: Path) -> None:
+    model = script(calling(call("small__write", "1", text="b")), "done")
+    async with agent(tmp_path, model, {"small": server()}, ASK) as running:
+        session = (await play(running, "go"))[-1].session  # type: ignore[union-attr]
+    async with agent(tmp_path, model, {"small": {"command": "no-such-command"}}, ASK) as running:
+        (pending,) = await running.pending_approvals(session)
+        await running.decide(session, {pending.id: Decision("approve")})
+        told = await events_of(running.resume(session))
+    assert results(told)["1"] == (
+        "small__write is not there now. The MCP server 'small' is not connected: the command 'no-such-command' is not"
+        " there. Nothing was done."
+    )
+
+
+async def test_nobody_is_asked_about_a_call_whose_parameters_the_model_has_not_seen(tmp_path: Path) -> None:
+    calls = [calling(call("small__write", str(number), text="b")) for number in (1, 2)]
+    async with agent(tmp_path, script(*calls, "done"), {"small": server(discoverable=True)}, ASK) as running:
+        events = await play(running, "go")
+    assert results(events)["1"].startswith("Nothing was done: here are the parameters; call it again.")
+    assert [each.requires_approval for each in events if each.type == "tool_call"] == [False, True]
+    assert waits_for(events).keys() == {"2"}
+
+
+@pytest.mark.parametrize("rule", ["*", "*__write", "sma*__write", "small__*", {"*": {"uri": "file:*"}}])
+async def test_rules_may_be_patterns_of_what_servers_offer(tmp_path: Path, rule: Any) -> None:
+    rules = f"middlewares: [{{approve: {{mode: run_everything, ask: [{json.dumps(rule)}]}}}}]"
+    config = write_agent(tmp_path, f"mcpServers: {json.dumps({'small': server()})}\n{rules}", tools="[mcp]")
+    model = script(calling(call("small__write", "1", text="b")), "done")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as running:
+        ending = (await play(running, "go"))[-1]
+    assert ending.type == ("complete" if isinstance(rule, dict) else "error")
+
+
+async def test_a_rule_for_a_server_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    rules = "middlewares: [{approve: {ask: ['smal__*']}}]"
+    with pytest.raises(ConfigError, match="no tool of this agent is named like"):
+        agent(tmp_path, script("done"), {"small": server()}, rules)
