@@ -172,6 +172,22 @@ def test_memories_of_an_archived_session_and_of_one_that_left_them_are_reached(
     assert zeus("memory", "list", "--session", session).exit_code == 2
 
 
+def test_the_list_says_of_a_memory_that_it_does_not_hold_now(remembering: Project, zeus: Zeus) -> None:
+    entries = (
+        {"content": "The user is on holiday in Crete", "valid_until": "2020-01-02T00:00:00+00:00"},
+        {"content": "The office closes at 16:00", "valid_from": "2199-01-01T00:00:00+00:00"},
+        {"content": "The user plays the cello"},
+    )
+    (remembering.folder / "in.jsonl").write_text("".join(json.dumps(each) + "\n" for each in entries))
+    assert zeus("memory", "import", "in.jsonl").exit_code == 0
+    rows = zeus("memory", "list").out.splitlines()
+    for content, status in (("Crete", "expired"), ("closes", "not yet"), ("cello", "active")):
+        (row,) = [each for each in rows if content in each]
+        assert f"  {status}" in row
+        found = zeus("memory", "search", content, "--format", "json").json["memories"]
+        assert bool(found) == (status == "active")
+
+
 def test_one_unknown_id_deletes_nothing(remembering: Project, zeus: Zeus) -> None:
     name = add(zeus, "The user plays the cello")
     done = zeus("memory", "delete", name, "mem_0", "--yes")

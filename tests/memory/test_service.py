@@ -590,6 +590,25 @@ async def test_an_import_keeps_since_when_each_memory_is_kept(tmp_path: Path) ->
     await new.aclose()
 
 
+async def test_an_import_does_not_take_back_what_was_said_since(tmp_path: Path) -> None:
+    clock = Clock()
+    memory = service(tmp_path, clock=clock)
+    await memory.add_explicit_memory("The user lives in Lyon")
+    backup = [entry async for entry in memory.export_memories()]
+    clock.forward(days=1)
+    now = (await memory.add_explicit_memory("The user lives in Nantes")).item
+    clock.forward(days=1)
+    done = await memory.import_memories(backup)
+    ((number, refused),) = done.refused
+    assert (number, refused.code) == (1, "outdated")
+    assert now.id in refused.message
+    assert [item.content for item in await memory.list_memories()] == ["The user lives in Nantes"]
+    newer = {**backup[0], "content": "The user does not live in Nantes"}
+    newer["created_at"] = (clock.now - timedelta(hours=1)).isoformat()
+    assert (await memory.import_memories([newer])).outcomes["superseded"] == 1
+    await memory.aclose()
+
+
 async def test_what_holds_at_another_time_is_neither_repeated_nor_replaced(tmp_path: Path) -> None:
     clock = Clock()
     memory = service(tmp_path, clock=clock)

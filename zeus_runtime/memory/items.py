@@ -104,6 +104,11 @@ class MemoryItem:
         """Whether words and vectors find it and prompts show it: it is active and not quarantined."""
         return self.status == "active" and self.trust != "quarantined"
 
+    @property
+    def said_at(self) -> datetime:
+        """When what it says was said: one that was imported changed here since, its words did not."""
+        return self.created_at if self.version == 1 else self.updated_at
+
     def holds_at(self, time: datetime) -> bool:
         """Whether what it says holds at a time, by what is said of that."""
         begun = self.valid_from is None or self.valid_from <= time

@@ -153,6 +153,8 @@ class Operations:
                 subject=item.subject,
                 holds=Holds(item.valid_from, item.valid_until, item.updated_at),
             )
+            if item.said_at < item.updated_at:
+                decision = gate.unless_outdated(decision, item.said_at)
             if isinstance(decision, Rejected | Duplicate):
                 return Written(decision)
             if not explicit:

@@ -72,8 +72,8 @@ FAULTS: dict[str, dict[str, object]] = {
 }
 
 
-def test_every_code_but_that_of_the_limit_has_a_fault_here() -> None:
-    assert [*FAULTS, "rate_limited"] == list(REJECTIONS)
+def test_every_code_that_a_text_alone_can_have_has_a_fault_here() -> None:
+    assert [*FAULTS, "rate_limited", "outdated"] == list(REJECTIONS)
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,8 @@ def list_memories(
     A project's owner and admins see after them which memories of other members are kept for their author alone: that
     they are there, not what they say. `zeus memory delete` removes those too.
     """
+    from datetime import UTC, datetime
+
     from zeus_runtime.cli.memory.tables import hidden_json, items_text
 
     wanted: Status | None = None if status == "all" else status  # type: ignore[assignment]
@@ -82,7 +84,7 @@ def list_memories(
     from zeus_runtime.memory.records import as_json
 
     listed = {"memories": [as_json(each) for each in found], "hidden": [hidden_json(each) for each in hidden]}
-    tell(checked, form, listed, lambda: items_text(found, hidden))
+    tell(checked, form, listed, lambda: items_text(found, hidden, datetime.now(UTC)))
 
 
 @command.command("search")

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 _CONTENT_COLUMNS = 80
 
 
-def items_text(items: Sequence[MemoryItem], hidden: Sequence[HiddenMemory] = ()) -> str:
+def items_text(items: Sequence[MemoryItem], hidden: Sequence[HiddenMemory], now: datetime) -> str:
     """Memories as rows: id, kind, scope, date in local time, content; of hidden ones whose they are."""
     rows: list[tuple[str, ...]] = [
         (
             each.id,
             each.memory_type,
             each.scope,
-            each.status if each.trust != "quarantined" else "quarantined",
+            _status(each, now),
             _local(each.updated_at),
             shortened(each.content, _CONTENT_COLUMNS),
         )
@@ -44,6 +44,15 @@ def items_text(items: Sequence[MemoryItem], hidden: Sequence[HiddenMemory] = ())
         for each in hidden
     ]
     return table(rows, ("ID", "TYPE", "SCOPE", "STATUS", "CHANGED", "CONTENT"))
+
+
+def _status(item: MemoryItem, now: datetime) -> str:
+    """Its status, or why it is not found though it is active."""
+    if item.trust == "quarantined":
+        return "quarantined"
+    if item.status != "active" or item.holds_at(now):
+        return item.status
+    return "not yet" if item.valid_from is not None and now < item.valid_from else "expired"
 
 
 def hidden_json(hidden: HiddenMemory) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.memory.admission.decisions import (
@@ -49,6 +50,7 @@ REJECTIONS: Final = (
     "low_confidence",
     "sensitive",
     "rate_limited",
+    "outdated",
 )
 """Every code that a rejection can have, in the order of the checks."""
 
@@ -219,6 +221,18 @@ def decide(
         return decisions[0] if decisions else Stored()
     first, *others = changes
     return replace(first, also=tuple(each.of for each in others if each.reason not in _NOTHING_TELLS))
+
+
+def unless_outdated(decision: Decision, said_at: datetime) -> Decision:
+    """The decision about a text of another time, such as one of an import: what was said later stays."""
+    if not isinstance(decision, Superseded) or all(each.said_at <= said_at for each in decision.all):
+        return decision
+    later = max(decision.all, key=lambda each: each.said_at)
+    return Rejected(
+        "outdated",
+        f"{later.id} says otherwise and was said later, on {later.said_at:%Y-%m-%d}: "
+        "delete that one first, if this is what holds.",
+    )
 
 
 def _lasting(

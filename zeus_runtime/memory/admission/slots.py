@@ -234,7 +234,8 @@ def _framed(ours: Statement, theirs: Statement, slot: Slot) -> bool:
         enough = len(frame) >= max(2, len(slot.new), len(slot.old)) or (
             bool(frame) and _placed(slot, ours, theirs)
         )
-        return enough and (head == "用") == (slot.old[0].after == "用")
+        told = [any(word.value for word in side) for side in (slot.new, slot.old)]
+        return enough and told[0] == told[1] and (head == "用") == (slot.old[0].after == "用")
     if not frame or head != slot.old[0].after:
         return False
     return slot.new[0].value is not None or head in _HEADS or _modifier(slot, ours)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Final, NamedTuple
 
 from zeus_runtime.frozen import dataclass
@@ -109,7 +108,7 @@ def format_memories_for_prompt(
             break
         if not item.is_searchable:
             continue
-        head = f"- [{one_line(item.id)}, {item.memory_type}, {_said_at(item):%Y-%m-%d}] "
+        head = f"- [{one_line(item.id)}, {item.memory_type}, {item.said_at:%Y-%m-%d}] "
         line = _cut(head, one_line(item.content), room - 1)
         if line is None:
             break
@@ -122,11 +121,6 @@ def format_memories_for_prompt(
 def one_line(text: str) -> str:
     """``text`` in one line that can neither open nor close a delimiter."""
     return " ".join(normalise(text).translate(_BRACKETS).split())
-
-
-def _said_at(item: MemoryItem) -> datetime:
-    """When what the item says was said: one that was imported changed here since, its words did not."""
-    return item.created_at if item.version == 1 else item.updated_at
 
 
 def _cut(head: str, text: str, room: int) -> str | None:
