@@ -57,9 +57,10 @@ def _sight(options: Options, build: Build) -> PictureSight:
     profile = build.profile
     if profile.name != options.model and build.profile_of is not None:
         profile = build.profile_of(options.model)
-    files = build.workspace
     return PictureSight(
-        profile, lambda path: files.read(path, max_bytes=most_picture_bytes()), write=files.write
+        profile,
+        lambda path: build.workspace.read(path, max_bytes=most_picture_bytes()),
+        write=lambda path, data: build.workspace.write(path, data),
     )
 
 
