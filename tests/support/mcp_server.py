@@ -6,6 +6,7 @@ Run as ``python mcp_server.py BEHAVIOUR...``:
 - ``hang`` never answers;
 - ``die_at_start`` writes a line to its standard error and ends;
 - ``wait=FILE`` answers the first request once FILE is there;
+- ``linger`` has a tool of that name which is answered when a question has been asked;
 - ``many=N`` has N further tools with long schemas;
 - ``modern`` knows only the protocol of 2026-07-28;
 - ``chatty`` prints a line that is no message to its standard output;
@@ -54,6 +55,8 @@ TOOLS: dict[str, dict[str, Any]] = {
 MODERN = "2026-07-28"
 WONDERED: dict[str, Any] = {}
 """Questions that wait for an answer, and the calls that asked them."""
+LINGERING: list[Any] = []
+"""Calls that are answered when a question has been asked."""
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -201,6 +204,8 @@ def main() -> None:
             "description": f"Large tool {number}.\nMore of it.",
             "inputSchema": schema,
         }
+    if "linger" in behaviour:
+        TOOLS["linger"] = {"description": "Answered late.", "inputSchema": OBJECT}
     print("small server is up" + "!" * int(behaviour.get("noise", 0)), file=sys.stderr, flush=True)
     if "chatty" in behaviour:
         print("Welcome to the server!", flush=True)
@@ -216,6 +221,11 @@ def main() -> None:
             question = f"w{message['id']}"
             WONDERED[question] = message["id"]
             elicit(question, message["params"]["arguments"]["text"])
+            while LINGERING:
+                send({"id": LINGERING.pop(), "result": text("lingered")})
+            continue
+        if message.get("params", {}).get("name") == "linger":
+            LINGERING.append(message["id"])
             continue
         if "modern" in behaviour and message["method"] == "initialize":
             refusal = {"supported": [MODERN], "requested": "2025-11-25"}

@@ -89,11 +89,11 @@ class Calls:
         """The user's answer to what the server asks, in the SDK's form."""
         from zeus_plugins.tools.mcp.eliciting import elicited
 
-        async with self._askers.asker() as run:
-            # Whoever the others ask next may have to wait for this answer: none of them may run out of time meanwhile.
-            with ExitStack() as waits:
-                for each in self._askers.all:
-                    waits.enter_context(each.waiting())
+        # Whoever the others ask next may have to wait for this answer: none of them may run out of time meanwhile.
+        with ExitStack() as waits:
+            for each in self._askers.all:
+                waits.enter_context(each.waiting())
+            async with self._askers.asker() as run:
                 return await elicited(self._server.name, params, run, self._link.tell)
 
     def _failed(self, error: Exception, more: str = "") -> ToolResult:

@@ -36,7 +36,7 @@ from tests.support.agents import (
 from tests.support.hand_time import moved_by_hand
 from zeus_runtime import Agent, ConfigError, ModelRequest
 from zeus_runtime.events import Event, RunFailed
-from zeus_runtime.tools.approval import Decision
+from zeus_runtime.tools.approval import Decision, PendingApproval
 
 ASK = "middlewares: [{approve: {mode: ask}}]"
 
@@ -148,28 +148,94 @@ async def test_questions_of_sub_agents_wait_at_the_calls_that_asked_them(tmp_pat
     assert results(events)["b"].startswith("b is done")
 
 
-async def askers_of(*people: str) -> list[str | None]:
-    """Whom each of as many questions is asked of as there are calls, when the transport says nothing."""
-    askers = Askers()
-    calls = [
-        SimpleNamespace(person=name, is_attended=True, waits=None, waiting=nullcontext) for name in people
-    ]
+def call_of(person: str, *, is_attended: bool = True) -> Any:
+    return SimpleNamespace(person=person, is_attended=is_attended, waits=None, waiting=nullcontext)
+
+
+def question(askers: Askers, answered: asyncio.Event | None = None) -> asyncio.Task[str | None]:
+    """A question of the server of which the transport says nothing: whom it is asked of, once it is answered."""
 
     async def asked() -> str | None:
         async with askers.asker() as run:
+            if answered is not None:
+                await answered.wait()
             return None if run is None else str(run.person)
 
+    return asyncio.create_task(asked(), context=Context())
+
+
+async def askers_of(*people: str) -> list[str | None]:
+    """Whom each of as many questions is asked of as there are calls."""
+    askers = Askers()
     with ExitStack() as running:
-        for each in calls:
-            running.enter_context(askers.running(each))  # type: ignore[arg-type]
-        tasks = [asyncio.create_task(asked(), context=Context()) for _ in calls]
-        return list(await asyncio.gather(*tasks))
+        for each in people:
+            running.enter_context(askers.running(call_of(each)))
+        return list(await asyncio.gather(*(question(askers) for _ in people)))
 
 
 async def test_nobody_is_asked_what_another_ones_call_wants_to_know() -> None:
     assert await askers_of("ann") == ["ann"]
     assert await askers_of("ann", "ann") == ["ann", "ann"]
     assert await askers_of("ann", "bob") == [None, None]
+
+
+async def test_a_further_question_while_all_are_asked_is_nobodys_where_they_are_several() -> None:
+    askers, answered = Askers(), asyncio.Event()
+    with askers.running(call_of("ann")):
+        first = question(askers, answered)
+        await asyncio.sleep(0)
+        with askers.running(call_of("bob")):
+            second = question(askers, answered)
+            await asyncio.sleep(0)
+            assert await question(askers) is None
+            answered.set()
+            assert [await first, await second] == ["ann", "bob"]
+
+
+async def test_a_question_of_a_call_that_was_cut_off_goes_to_nobody_else() -> None:
+    askers, cut = Askers(), ExitStack()
+    with askers.running(call_of("bob")):
+        cut.enter_context(askers.running(call_of("ann")))
+        asked = question(askers)
+        await asyncio.sleep(0)
+        # What the stack does with an error is what a `with` does.
+        assert not cut.__exit__(asyncio.CancelledError, asyncio.CancelledError(), None)
+        assert await asked is None
+
+
+async def test_a_question_is_of_no_call_that_began_after_it() -> None:
+    askers, ann = Askers(), [call_of("ann", is_attended=False) for _ in range(2)]
+    with moved_by_hand() as time, askers.running(ann[0]), askers.running(ann[1]):
+        asked = question(askers)
+        await time.passes(0)
+        with askers.running(call_of("bob")):
+            await time.passes(11)
+            assert await asked == "ann"
+
+
+async def test_a_call_that_was_told_that_its_answer_waits_may_ask_again() -> None:
+    askers, waiting = Askers(), call_of("ann")
+    waiting.waits = object()
+    with moved_by_hand() as time, askers.running(waiting), askers.running(call_of("bob")):
+        asked = question(askers)
+        await time.passes(0)
+        await time.passes(11)
+        assert await asked is None
+
+
+class Later:
+    """Somebody who is there and leaves everything for later."""
+
+    async def ask(self, pending: PendingApproval) -> None:
+        return None
+
+
+async def test_what_somebody_leaves_for_later_waits_at_the_call_that_asked(tmp_path: Path) -> None:
+    calls = [call("small__linger", "1"), call("small__wonder", "2", text="Wall?")]
+    async with agent(tmp_path, script(calling(*calls), "done"), {"small": server("linger")}) as running:
+        events = await events_of(running.stream("go", approvals=Later()))
+        assert waits_for(events) == {"2": "Wall?"}
+        assert results(events) == {"1": "lingered"}
 
 
 async def test_a_server_that_ends_no_other_call_before_is_answered_after_a_while(tmp_path: Path) -> None:
