@@ -396,3 +396,17 @@ def test_a_run_that_might_only_read_is_taken_up_as_one(zeus: Zeus, project: Proj
         assert result.exit_code in (0, 6)
     shown = zeus("sessions", "show", session).out
     assert "shout cannot be called in plan mode" in shown
+
+
+def test_a_run_in_the_configs_own_mode_is_taken_up_in_it_too(zeus: Zeus, project: Project) -> None:
+    echo = {"call": "echo", "args": {"text": "a"}}
+    project.agent(echo, shouting(), "done", more="mode: plan\nlimits: {max_steps: 1}")
+    assert zeus("run", "zeus.yaml", "go").exit_code == 6
+    session = zeus("sessions", "list", "--json").json[0]["session"]
+    refused = zeus("run", "zeus.yaml", "--continue", "--mode", "agent")
+    assert refused.exit_code == 2
+    assert "was begun in plan mode, not in agent mode" in refused.err
+    config = project.folder / "zeus.yaml"
+    config.write_text(config.read_text().replace("mode: plan", "mode: agent"))
+    assert zeus("resume", session).exit_code in (0, 6)
+    assert "shout cannot be called in plan mode" in zeus("sessions", "show", session).out

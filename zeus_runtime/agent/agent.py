@@ -207,7 +207,8 @@ class Agent:
         return await history_of(log, await log.find(session), whole=whole)
 
     async def chosen_mode(self, session: str) -> Mode | None:
-        """The mode of a session's last run, if it was another than the config's: ``resume`` needs an agent in it.
+        """The mode of a session's last run, which ``resume`` needs an agent in; None where that was agent mode, as the
+        config says.
 
         Raises:
             UsageError: there is no such session, or it is archived.

@@ -97,7 +97,7 @@ class Runner:
                     outfit,
                     emit,
                     references=references,
-                    is_chosen_mode=self._plan.mode != self._checked.config.mode,
+                    notes_mode={self._plan.mode, self._checked.config.mode} != {"agent"},
                 )
 
         running = self.running.events(name, work, events, emit=emit, ended=give_back)

@@ -98,7 +98,7 @@ class Session:
         emit: Callable[[Event], None],
         *,
         references: Sequence[Reference] = (),
-        is_chosen_mode: bool = False,
+        notes_mode: bool = False,
     ) -> None:
         """Do one run and emit its events, the terminal one last and exactly once.
 
@@ -108,7 +108,7 @@ class Session:
             outfit: what the run works with.
             emit: where events go.
             references: what the prompt brings along.
-            is_chosen_mode: whether the mode is another than the config's: who takes the run up must know it.
+            notes_mode: whether to write down the mode with the prompt: who takes the run up must know it.
         """
         run: Run | None = None
         reason: Reason = "error"
@@ -120,7 +120,7 @@ class Session:
                 self._take_up(conversation, mode)
                 if prompt is None
                 else self._begin(
-                    conversation, prompt, emit, references, {MODE_KEY: mode} if is_chosen_mode else {}
+                    conversation, prompt, emit, references, {MODE_KEY: mode} if notes_mode else {}
                 )
             )
             outfit.approvals.begin(self._thread, run_id)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from zeus_runtime.store.threads import Thread
 
 MODE_KEY: Final = "mode"
-"""Under which a user's message has the mode that was chosen for its run (``additional_kwargs``)."""
+"""Under which a user's message has the mode of its run (``additional_kwargs``), unless it is agent mode and so is the
+config's."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ async def history_of(log: ThreadLog, thread: Thread, *, whole: bool) -> Sequence
 
 
 def mode_of(messages: Sequence[BaseMessage]) -> Mode | None:
-    """The mode of the last run, if its user chose another than the config's."""
+    """The mode of the last run; None where that was agent mode, as the config says."""
     said = (message for message in reversed(messages) if message.type == "human")
     last = next(said, None)
     found: Mode | None = None if last is None else last.additional_kwargs.get(MODE_KEY)
