@@ -87,6 +87,19 @@ def test_paths_of_the_host_are_what_they_are_in_the_workspace(
     assert verdict(workspace, {"path": f"{workspace.root}/{path}"}, **allowed) == expected
 
 
+def test_paths_of_the_host_are_what_they_are_below_a_route(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "work").mkdir()
+    (tmp_path / "data" / "link").symlink_to("/")
+    around = tmp_path / "work" / ".."
+    workspace = WorkspaceFiles(around / "work", {"/data/": around / "data"})
+    for name in ("secret/a", "link/a"):
+        rules = {"deny": [{"write_file": {"path": f"data/{name[:-2]}/**"}}], "mode": "run_everything"}
+        assert verdict(workspace, {"path": f"{tmp_path}/data/{name}"}, **rules) == "deny"
+        assert verdict(workspace, {"path": f"{tmp_path}/work/data/{name}"}, **rules) == "deny"
+        assert verdict(workspace, {"path": f"{tmp_path}/data/other/a"}, **rules) == "allow"
+
+
 @pytest.mark.parametrize("path", ["secret/a", "src/../secret/a", "src/link/a", "/src/out/x", "C:\\secret"])
 def test_a_denied_path_is_denied_however_it_is_spelled(workspace: WorkspaceFiles, path: str) -> None:
     """Also what is no path at all: it might mean the denied one to the tool."""

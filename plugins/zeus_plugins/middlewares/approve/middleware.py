@@ -6,7 +6,6 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zeus_plugins.middlewares.approve.options import Options
@@ -109,25 +108,27 @@ def create(options: Options | None, build: Build) -> Approve:
 
 
 def leads_to(workspace: WorkspaceFiles, path: str) -> list[str]:
-    """The path without detours, and where links lead it; read as the workspace's and, if that lies in it, the host's.
+    """The path without detours, and where links lead it; read as the workspace's and, where that lies in its folders,
+    as the host's.
 
     Raises:
         WorkspaceError: it is no path of the workspace.
     """
-    return [workspace.normalize(path), workspace.real(path), *_on_host(workspace.root, path)]
+    return [workspace.normalize(path), workspace.real(path), *_on_host(workspace, path)]
 
 
-def _on_host(root: Path, path: str) -> Iterator[str]:
-    """What a path of the host, such as MCP servers take, is in the workspace."""
+def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[str]:
+    """What a path of the host, such as MCP servers take, is in the workspace: below its root, and below its routes."""
     given = os.path.expanduser(path)  # noqa: PTH111 - pathlib raises where there is no home
     if not given.startswith("/"):
         return
-    for base, meant in (
-        (str(root), os.path.normpath(given)),
-        (os.path.realpath(root), os.path.realpath(given)),
-    ):
-        if meant != base and os.path.commonpath([base, meant]) == base:
-            yield "/" + os.path.relpath(meant, base)
+    for prefix, folder in ({"/": workspace.root} | dict(workspace.routes)).items():
+        for base, meant in (
+            (os.path.normpath(folder), os.path.normpath(given)),
+            (os.path.realpath(folder), os.path.realpath(given)),
+        ):
+            if meant != base and os.path.commonpath([base, meant]) == base:
+                yield prefix + os.path.relpath(meant, base)
 
 
 def rejection(tool: str, decision: Decision, timeout_seconds: float | None) -> str:
