@@ -115,6 +115,14 @@ async def test_a_sub_agent_works_in_a_session_of_its_own_and_answers_with_eviden
             await living.history(child.session)
 
 
+async def test_one_that_is_told_nothing_does_not_begin(folder: Path) -> None:
+    async with agent(folder, cast(go=[calling(task("t1", " \n")), "All done."])) as living:
+        result = results(await play(living, "go"))["t1"]
+        (parent,) = await living.sessions()
+        assert await (await living._open()).log.children(parent.session) == []
+    assert (result.is_error, result.content) == (True, "The prompt is empty: say what the agent is to do.")
+
+
 async def test_its_events_reach_the_stream_under_its_session(folder: Path) -> None:
     model = cast(go=[calling(task("t1", "work hard")), "All done."], work=WORKS)
     async with agent(folder, model) as living:

@@ -90,6 +90,8 @@ class Delegating:
             names = ", ".join(self.plan.agents)
             why = f"The agents are: {names}." if names else "You have none: do the work yourself."
             return ToolResult(f"There is no agent {errand.agent!r} here. {why}", is_error=True)
+        if not errand.prompt.strip():
+            return ToolResult("The prompt is empty: say what the agent is to do.", is_error=True)
         if errand.handles and planned.spec.context != "slice":
             return ToolResult(
                 f"The agent {planned.name} takes no handles: write into its prompt what it must know, or which files"
