@@ -8,6 +8,7 @@ import json
 from itertools import pairwise
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from zeus_plugins.tools.mcp.mending import mend, mended
 from zeus_plugins.tools.mcp.pipes import lines
 from zeus_plugins.tools.mcp.reading import messages
+from zeus_plugins.tools.mcp.transports import _passed_on
 
 STANDS_FOR = {
     "VERSION": '"jsonrpc": "2.0"',
@@ -153,3 +155,13 @@ def test_a_compressed_body_is_mended_and_other_kinds_stay_as_they_are() -> None:
 
     assert asyncio.run(of("application/json; charset=utf-8")) == b'"?"'
     assert asyncio.run(of("text/html")) == rb'"\ud83d"'
+
+
+async def test_a_server_that_still_talks_when_its_connection_is_closed_is_no_error() -> None:
+    said, heard = anyio.create_memory_object_stream[int](3)
+    for number in range(3):
+        said.send_nowait(number)
+    async with said, _passed_on(heard, lambda message: [message]) as received:
+        assert await received.receive() == 0
+        await received.aclose()
+        await anyio.wait_all_tasks_blocked()
