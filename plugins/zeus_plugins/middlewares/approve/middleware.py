@@ -108,26 +108,32 @@ def create(options: Options | None, build: Build) -> Approve:
     return Approve(options or Options(), build)
 
 
-def leads_to(workspace: WorkspaceFiles, path: str) -> list[str]:
+def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
     """The path without detours, and where links lead it; read as the workspace's and, if that lies in it, the host's.
 
     Raises:
         WorkspaceError: it is no path of the workspace.
     """
-    return [workspace.normalize(path), workspace.real(path), *_on_host(workspace.root, path)]
+    return [{workspace.normalize(path)}, {workspace.real(path)}, *_on_host(workspace.root, path)]
 
 
-def _on_host(root: Path, path: str) -> Iterator[str]:
-    """What a path of the host, such as MCP servers take, is in the workspace."""
+def _on_host(root: Path, path: str) -> Iterator[set[str]]:
+    """What a path of the host, such as MCP servers take, means there if it lies in the workspace: of each meaning the
+    host's path and, so far as links lead not out of it, the workspace's."""
     given = os.path.expanduser(path)  # noqa: PTH111 - pathlib raises where there is no home
     if not given.startswith("/"):
         return
-    for base, meant in (
-        (str(root), os.path.normpath(given)),
-        (os.path.realpath(root), os.path.realpath(given)),
-    ):
-        if meant != base and os.path.commonpath([base, meant]) == base:
-            yield "/" + os.path.relpath(meant, base)
+    # Two slashes at the beginning would stay, and nothing would lie below them.
+    written, real = os.path.normpath("/" + given.lstrip("/")), os.path.realpath(given)
+    places = (_below(str(root), written), _below(os.path.realpath(root), real))
+    if any(places):
+        for meant, place in zip((written, real), places, strict=True):
+            yield {meant} if place is None else {meant, f"{root}{place}", place}
+
+
+def _below(root: str, path: str) -> str | None:
+    """A path of the host as the workspace's; None if it is not in it."""
+    return "/" + os.path.relpath(path, root) if path != root and Path(path).is_relative_to(root) else None
 
 
 def rejection(tool: str, decision: Decision, timeout_seconds: float | None) -> str:
