@@ -23,16 +23,20 @@ from tests.support.agents import (
 )
 from tests.support.databases import SQLITE_URL, storage
 from zeus_runtime import Agent, ModelRequest
+from zeus_runtime.agent.deleting import delete
+from zeus_runtime.agent.keeping import Keeper
 from zeus_runtime.agent.pruning import DAY_MS, due
 from zeus_runtime.config.model import Retention
 from zeus_runtime.errors import RunError, UsageError
 from zeus_runtime.events import RunCompleted, RunFailed
 from zeus_runtime.store.archived import archive
+from zeus_runtime.store.claims import claim_lost
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.family import removal
 from zeus_runtime.store.rollbacks import roll_back, rollbacks
 from zeus_runtime.store.snapshots import snapshots
 from zeus_runtime.store.thread_log import ThreadLog
+from zeus_runtime.store.threads import Thread
 
 ROWS = (
     "SELECT seq, id, created_ms, payload FROM message ORDER BY seq",
@@ -371,6 +375,26 @@ async def test_an_archived_session_is_deleted_when_its_time_is_over(
         assert (await agent.prune(retention)).deleted == []
         async with log_of(database_url, tmp_path) as log:
             assert [each.session for each in await log.sessions(archived=True)] == [new]
+
+
+async def test_an_expired_session_that_another_process_takes_keeps_no_other_from_going(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = Counting()
+    async with agent_in(tmp_path, SQLITE_URL, said.model) as agent:
+        taken, other = [await talk(agent, text) for text in ("one", "two")]
+        for each in (taken, other):
+            await agent.archive(each)
+        aged = text("UPDATE checkpoint_archive SET archived_ms = 1")
+        await do(SQLITE_URL, tmp_path, lambda c: c.execute(aged))
+
+        async def lost(keeper: Keeper, thread: Thread) -> None:
+            if thread.session == taken:
+                raise claim_lost("the end", taken)
+            await delete(keeper, thread)
+
+        monkeypatch.setattr("zeus_runtime.agent.pruning.delete", lost)
+        assert (await agent.prune(Retention(archived_max_age_days=30))).deleted == [other]
 
 
 async def test_a_damaged_archive_is_named_and_left_as_it_is(tmp_path: Path, database_url: str) -> None:

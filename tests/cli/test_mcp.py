@@ -22,6 +22,7 @@ from tests.support import mcp_server
 from tests.support.agents import PositionModel, call, calling, script, write_agent
 from zeus_runtime import Agent
 from zeus_runtime.cli.group import READER_GONE
+from zeus_runtime.cli.mcp import _end
 from zeus_runtime.cli.mcp_server import server_of
 
 SMALL = {"command": sys.executable, "args": [str(Path(mcp_server.__file__))], "start_timeout_seconds": 60}
@@ -218,3 +219,19 @@ def test_a_signal_ends_it_though_its_client_is_silent(served: subprocess.Popen[s
     served.send_signal(number)
     assert served.wait(60) == 130
     assert served.stderr.read() == ""
+
+
+async def test_a_signal_ends_it_though_something_cannot_be_closed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken:
+        async def aclose(self) -> None:
+            raise RuntimeError("the disk is gone")
+
+    def ended(status: int) -> None:
+        raise SystemExit(status)
+
+    monkeypatch.setattr("os._exit", ended)
+    with pytest.raises(SystemExit, match="130"):
+        await _end(Broken())  # type: ignore[arg-type]
+    assert "the disk is gone" in caplog.text

@@ -609,6 +609,39 @@ async def test_an_import_does_not_take_back_what_was_said_since(tmp_path: Path) 
     await memory.aclose()
 
 
+async def test_what_was_changed_before_it_was_exported_was_said_when_it_was_changed(tmp_path: Path) -> None:
+    clock = Clock()
+    old = service(tmp_path, clock=clock, url="sqlite:///old.db")
+    saved = (await old.add_explicit_memory("The user lives in Paris")).item
+    clock.forward(days=1)
+    new = service(tmp_path, clock=clock, url="sqlite:///new.db")
+    await new.add_explicit_memory("The user lives in Lyon")
+    clock.forward(days=1)
+    await old.update_memory(saved.id, content="The user lives in Nantes")
+    changed_at = clock.now
+    backup = [entry async for entry in old.export_memories()]
+    clock.forward(days=1)
+    assert (await new.import_memories(backup)).outcomes["superseded"] == 1
+    (moved,) = await new.list_memories()
+    assert (moved.content, moved.said_at) == ("The user lives in Nantes", changed_at)
+    await old.aclose()
+    await new.aclose()
+
+
+async def test_an_older_text_that_is_trusted_more_or_says_more_is_not_outdated(tmp_path: Path) -> None:
+    clock = Clock()
+    memory = service(tmp_path, clock=clock)
+    earlier = {"content": "The shop opens at nine", "created_at": clock.now.isoformat()}
+    clock.forward(days=1)
+    await memory.add_explicit_memory("The shop opens at nine", source="knowledge_base")
+    clock.forward(days=1)
+    done = await memory.import_memories([earlier])
+    assert [each.code for _, each in done.refused] == []
+    (kept,) = await memory.list_memories()
+    assert (kept.trust, kept.source) == ("trusted", "user")
+    await memory.aclose()
+
+
 async def test_what_holds_at_another_time_is_neither_repeated_nor_replaced(tmp_path: Path) -> None:
     clock = Clock()
     memory = service(tmp_path, clock=clock)

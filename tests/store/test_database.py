@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,7 @@ async def test_what_could_not_be_committed_is_gone_and_holds_up_nobody(tmp_path:
     await database.close()
 
 
+@pytest.mark.parametrize("deed", [Database.checkpoint, Database.compact])
 @pytest.mark.parametrize(("name", "told"), [("SQLITE_FULL", True), ("SQLITE_CORRUPT", False)])
 async def test_a_log_that_cannot_be_moved_for_want_of_room_fails_nothing_that_was_committed(
     tmp_path: Path,
@@ -67,6 +69,7 @@ async def test_a_log_that_cannot_be_moved_for_want_of_room_fails_nothing_that_wa
     caplog: pytest.LogCaptureFixture,
     name: str,
     told: bool,
+    deed: Callable[[Database], Awaitable[None]],
 ) -> None:
     def no_room(_connection: Connection, _statement: str) -> None:
         error = sqlite3.OperationalError("the disk")
@@ -77,9 +80,9 @@ async def test_a_log_that_cannot_be_moved_for_want_of_room_fails_nothing_that_wa
     await database.run(lambda connection: connection.execute(text("CREATE TABLE a (b)")))
     monkeypatch.setattr("zeus_runtime.store.database._execute", no_room)
     if told:
-        await database.checkpoint()
+        await deed(database)
         assert "there is no room left on its disk" in caplog.text
     else:
         with pytest.raises(RunError):
-            await database.checkpoint()
+            await deed(database)
     await database.close()

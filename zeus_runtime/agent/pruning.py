@@ -129,6 +129,8 @@ class Pruning:
         found = (await self._archived_before(before_ms))[:at_most]
         if self.dry_run:
             return found
+        from zeus_runtime.store.claims import LogConflictError
+
         gone: list[str] = []
         for session in found:
             try:
@@ -136,7 +138,7 @@ class Pruning:
                     if await self._archived_before(before_ms, session=session):
                         await delete(self.keeper, thread)
                         gone.append(session)
-            except UsageError:  # somebody else restored, runs or deleted it meanwhile
+            except (UsageError, LogConflictError):  # somebody else restored, runs or deleted it meanwhile
                 continue
         return gone
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -24,10 +25,13 @@ from zeus_runtime.cli.streams import complain
 if TYPE_CHECKING:
     import asyncio
 
+    from zeus_runtime.agent.agent import Agent
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
     from zeus_runtime.config.model import Mode
+
+_log = logging.getLogger(__name__)
 
 
 @click.command("mcp")
@@ -79,9 +83,7 @@ async def _serve(checked: Checked, plan: Plan) -> None:
             await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
         if not serving.done():
-            await agent.aclose()
-            # A thread waits for the client's next line, and nothing but that line would wake it.
-            os._exit(130)
+            await _end(agent)
         try:
             await serving
         except* BrokenPipeError:
@@ -89,6 +91,17 @@ async def _serve(checked: Checked, plan: Plan) -> None:
             has_reader = False
     if not has_reader:
         raise BrokenPipeError
+
+
+async def _end(agent: Agent) -> NoReturn:
+    """Interrupt the runs and end the process, also where something cannot be closed."""
+    try:
+        await agent.aclose()
+    except Exception:  # noqa: BLE001 - the process ends whatever fails
+        _log.exception("the agent could not be closed")
+    finally:
+        # A thread waits for the client's next line, and nothing but that line would wake it.
+        os._exit(130)
 
 
 @contextmanager

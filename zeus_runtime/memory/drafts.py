@@ -18,7 +18,7 @@ class Draft:
     """A text and what is said of it, as a model, a person or a file gave it.
 
     Args:
-        created_at: since when it is kept, elsewhere; None for a new one.
+        created_at: since when it says so, elsewhere; None for a new one.
     """
 
     content: str
@@ -60,7 +60,7 @@ def draft_of(entry: Mapping[str, Any], where: str) -> Draft:
             subject=_text(entry, "subject", None),
             valid_from=since,
             valid_until=until,
-            created_at=_imported_time(entry, "created_at"),
+            created_at=_said_at(entry),
         )
     except ValueError as error:
         raise UsageError(f"{where}: this is no memory: {error}", remedy=ENTRY_FORM) from None
@@ -117,6 +117,13 @@ def _confidence(entry: Mapping[str, Any]) -> float:
         return float(value)
     except OverflowError:
         return math.inf
+
+
+def _said_at(entry: Mapping[str, Any]) -> datetime | None:
+    """When an exported memory was said: when it was changed, if it was (``MemoryItem.said_at``)."""
+    created, version = _imported_time(entry, "created_at"), entry.get("version")
+    was_changed = isinstance(version, int) and version > 1
+    return _imported_time(entry, "updated_at") or created if was_changed else created
 
 
 def _imported_time(entry: Mapping[str, Any], key: str) -> datetime | None:

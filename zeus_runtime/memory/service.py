@@ -10,7 +10,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from zeus_runtime.memory.admission.decisions import Decision, Passed, Rejected
 from zeus_runtime.memory.caller_embeddings import CallerEmbeddings
@@ -51,9 +51,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SearchMode: TypeAlias = Literal["fused", "vector"]
-_CHANGEABLE: Final = frozenset(
-    "memory_type confidence visibility status subject valid_from valid_until".split()
-)
 
 
 class MemoryService:

@@ -200,7 +200,10 @@ class Database:
             await self.outside(_move_log)
 
     async def compact(self) -> None:
-        """Give freed space back to the file system (SQLite; nothing elsewhere)."""
+        """Give freed space back to the file system (SQLite; nothing elsewhere).
+
+        A disk without room for that is said in the log alone, as by ``checkpoint``: what was deleted is deleted.
+        """
         if self.file is not None:
             await self.outside(_compact)
 
@@ -305,17 +308,24 @@ def _prepare_sqlite(connection: sqlite3.Connection, tries: int) -> None:
 
 
 def _move_log(connection: Connection) -> None:
-    try:
-        _execute(connection, "PRAGMA wal_checkpoint(PASSIVE)")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorname != "SQLITE_FULL":
-            raise
-        _log.warning("the database keeps its write-ahead log: there is no room left on its disk")
+    _execute_if_room(connection, "PRAGMA wal_checkpoint(PASSIVE)")
 
 
 def _compact(connection: Connection) -> None:
-    _execute(connection, "PRAGMA incremental_vacuum")
-    _execute(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+    _execute_if_room(connection, "PRAGMA incremental_vacuum")
+    _execute_if_room(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _execute_if_room(connection: Connection, statement: str) -> None:
+    try:
+        _execute(connection, statement)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorname != "SQLITE_FULL":
+            raise
+        _log.warning(
+            "the database keeps its write-ahead log, with what was deleted, until there is room: there is no room left"
+            " on its disk"
+        )
 
 
 def _execute(connection: Connection, statement: str) -> None:

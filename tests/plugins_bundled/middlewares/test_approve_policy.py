@@ -100,6 +100,33 @@ def test_paths_of_the_host_are_what_they_are_below_a_route(tmp_path: Path) -> No
         assert verdict(workspace, {"path": f"{tmp_path}/data/other/a"}, **rules) == "allow"
 
 
+@pytest.mark.parametrize(
+    ("path", "action"),
+    [
+        ("src/a", "allow"),
+        ("src/deep/../a", "allow"),
+        ("plain/a", "ask"),
+        ("src/../secret/a", "ask"),
+        ("src/link/a", "ask"),
+        ("src/out/etc/passwd", "ask"),
+    ],
+)
+@pytest.mark.parametrize("pattern", ["{root}/src/**", "**/src/**"])
+def test_a_folder_of_the_host_is_allowed_with_what_is_in_it_and_not_where_links_lead_out_of_it(
+    workspace: WorkspaceFiles, path: str, action: str, pattern: str
+) -> None:
+    rules = {"allow": [{"write_file": {"path": pattern.format(root=workspace.root)}}], "mode": "ask"}
+    assert verdict(workspace, {"path": f"{workspace.root}/{path}"}, **rules) == action
+    assert verdict(workspace, {"path": f"/{workspace.root}/{path}"}, **rules) == action
+
+
+def test_a_link_of_the_host_that_leads_out_of_the_workspace_is_denied_where_it_leads(
+    workspace: WorkspaceFiles,
+) -> None:
+    rules = {"deny": [{"write_file": {"path": "/etc/**"}}], "mode": "run_everything"}
+    assert verdict(workspace, {"path": f"{workspace.root}/src/out/etc/passwd"}, **rules) == "deny"
+
+
 @pytest.mark.parametrize("path", ["secret/a", "src/../secret/a", "src/link/a", "/src/out/x", "C:\\secret"])
 def test_a_denied_path_is_denied_however_it_is_spelled(workspace: WorkspaceFiles, path: str) -> None:
     """Also what is no path at all: it might mean the denied one to the tool."""

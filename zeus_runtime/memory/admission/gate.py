@@ -224,15 +224,23 @@ def decide(
 
 
 def unless_outdated(decision: Decision, said_at: datetime) -> Decision:
-    """The decision about a text of another time, such as one of an import: what was said later stays."""
-    if not isinstance(decision, Superseded) or all(each.said_at <= said_at for each in decision.all):
+    """The decision about a text of another time, such as one of an import: what was said later stays, unless the text
+    agrees with it."""
+    if not isinstance(decision, Superseded):
         return decision
-    later = max(decision.all, key=lambda each: each.said_at)
+    replaced = decision.also if decision.reason in _AGREES else decision.all
+    later = max(replaced, key=lambda each: each.said_at, default=None)
+    if later is None or later.said_at <= said_at:
+        return decision
     return Rejected(
         "outdated",
         f"{later.id} says otherwise and was said later, on {later.said_at:%Y-%m-%d}: "
         "delete that one first, if this is what holds.",
     )
+
+
+_AGREES: Final = frozenset(("trusted more", "says more"))
+"""Reasons for which a text replaces another one that it does not gainsay."""
 
 
 def _lasting(

@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from zeus_plugins.middlewares.approve.options import Options
@@ -107,28 +108,40 @@ def create(options: Options | None, build: Build) -> Approve:
     return Approve(options or Options(), build)
 
 
-def leads_to(workspace: WorkspaceFiles, path: str) -> list[str]:
+def leads_to(workspace: WorkspaceFiles, path: str) -> list[set[str]]:
     """The path without detours, and where links lead it; read as the workspace's and, where that lies in its folders,
     as the host's.
 
     Raises:
         WorkspaceError: it is no path of the workspace.
     """
-    return [workspace.normalize(path), workspace.real(path), *_on_host(workspace, path)]
+    return [{workspace.normalize(path)}, {workspace.real(path)}, *_on_host(workspace, path)]
 
 
-def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[str]:
-    """What a path of the host, such as MCP servers take, is in the workspace: below its root, and below its routes."""
+def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
+    """What a path of the host, such as MCP servers take, means there if it lies below the workspace's root or a route:
+    of each meaning the host's path and, so far as links lead not out of these, the workspace's."""
     given = os.path.expanduser(path)  # noqa: PTH111 - pathlib raises where there is no home
     if not given.startswith("/"):
         return
-    for prefix, folder in ({"/": workspace.root} | dict(workspace.routes)).items():
-        for base, meant in (
-            (os.path.normpath(folder), os.path.normpath(given)),
-            (os.path.realpath(folder), os.path.realpath(given)),
-        ):
-            if meant != base and os.path.commonpath([base, meant]) == base:
-                yield prefix + os.path.relpath(meant, base)
+    # Two slashes at the beginning would stay, and nothing would lie below them.
+    written, real = os.path.normpath("/" + given.lstrip("/")), os.path.realpath(given)
+    spellings: tuple[set[str], set[str]] = ({written}, {real})
+    is_inside = False
+    for prefix, host in ({"/": workspace.root} | dict(workspace.routes)).items():
+        folder = os.path.normpath(host)
+        places = (_below(folder, written), _below(os.path.realpath(host), real))
+        for names, place in zip(spellings, places, strict=True):
+            if place is not None:
+                is_inside = True
+                names |= {f"{folder}/{place}", f"{prefix}{place}"}
+    if is_inside:
+        yield from spellings
+
+
+def _below(folder: str, path: str) -> str | None:
+    """A path of the host from one of its folders on; None if it is not in that."""
+    return os.path.relpath(path, folder) if path != folder and Path(path).is_relative_to(folder) else None
 
 
 def rejection(tool: str, decision: Decision, timeout_seconds: float | None) -> str:

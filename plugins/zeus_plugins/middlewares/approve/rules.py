@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from zeus_plugins.middlewares.approve.options import Value
     from zeus_runtime import Misfit, Surroundings, Tool
 
-LeadsTo: TypeAlias = Callable[[str], Iterable[str]]
-"""A path as it is written to all absolute paths that it means: normalised, and with links followed.
+LeadsTo: TypeAlias = Callable[[str], Iterable[Collection[str]]]
+"""A path as it is written to all that it may mean, normalised and with links followed: each as its absolute paths.
 
 Raises WorkspaceError where it means none.
 """
@@ -172,11 +172,12 @@ def _fits(name: str, pattern: Value, value: Any, leads_to: LeadsTo, *, surely: b
     if not is_path(name):
         return _text_fits(pattern, value)
     try:
-        paths = [parts_of(path) for path in leads_to(value)]
+        meanings = [[parts_of(path) for path in paths] for paths in leads_to(value)]
     except WorkspaceError:
         return not surely
     test = compile_glob(pattern)
-    return all(map(test, paths)) if surely else any(map(test, paths))
+    each = [any(map(test, paths)) for paths in meanings]
+    return all(each) if surely else any(each)
 
 
 def _same_kind(pattern: Value) -> Sequence[type]:

@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import signal
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -137,6 +138,8 @@ async def lines(stream: asyncio.StreamReader) -> AsyncIterator[bytes]:
             raise TalkError(
                 f"it wrote a message of more than {MAX_MESSAGE_BYTES // 1_000_000} MB to its standard output"
             ) from None
+        # Servers on .NET write a byte order mark before their first message.
+        line = line.removeprefix(BOM_UTF8)
         if line.lstrip()[:1] in (b"{", b"["):
             noise = 0
             yield line

@@ -75,8 +75,12 @@ def read_again(heard: SessionMessage | Exception) -> list[SessionMessage]:
 
 
 def _answered_by(read: Any) -> int | str | None:
-    """The id of the call whose answer this is, if it is one."""
-    name = read.get("id") if isinstance(read, dict) and any(key in read for key in _OUTCOMES) else None
+    """The id of the call whose answer this is, if it is one; a line of a log may have an id and an error too."""
+    if not isinstance(read, dict) or not any(key in read for key in _OUTCOMES):
+        return None
+    if "jsonrpc" not in read and read.keys() - {"id", *_OUTCOMES}:
+        return None
+    name = read.get("id")
     return name if isinstance(name, int | str) and not isinstance(name, bool) else None
 
 

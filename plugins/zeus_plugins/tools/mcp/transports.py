@@ -141,7 +141,10 @@ async def _passed_on(
         async with forward:
             async for heard in source:
                 for message in each(heard):
-                    await forward.send(message)
+                    try:
+                        await forward.send(message)
+                    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                        return  # nobody listens any more: the connection is being closed
         ended()
 
     async with anyio.create_task_group() as tasks:

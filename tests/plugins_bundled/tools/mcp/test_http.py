@@ -312,7 +312,8 @@ async def test_a_login_meanwhile_is_used_by_the_next_run(tmp_path: Path) -> None
         first = await play(running, "go")
         await log_in(running)
         second = await play(running, "go", first[-1].session)  # type: ignore[union-attr]
-    assert "There is no tool 'far__add'" in results(first)[0]
+    assert "far__add is not there now." in results(first)[0]
+    assert "Authorise it: zeus auth login far. Nothing was done." in results(first)[0]
     assert results(second) == ["9"]
 
 

@@ -8,12 +8,15 @@ import json
 from itertools import pairwise
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from zeus_plugins.tools.mcp.mending import mend, mended
+from zeus_plugins.tools.mcp.pipes import lines
 from zeus_plugins.tools.mcp.reading import messages
+from zeus_plugins.tools.mcp.transports import _passed_on
 
 STANDS_FOR = {
     "VERSION": '"jsonrpc": "2.0"',
@@ -44,6 +47,7 @@ def ended(line: str) -> list[Any]:
         '{"result": {"a": DEEP}, VERSION, "id": 7}',
         '{VERSION, "id": 7, "result": "no object", "also": {"id": 5}}',
         '{VERSION, "id": 7, "result": {"text": "cut in the',
+        '{"id": 7, "error": {"code": 1, "message": "the version is forgotten"}}',
     ],
 )
 def test_an_answer_that_cannot_be_read_ends_its_own_call(line: str) -> None:
@@ -61,6 +65,7 @@ def test_an_answer_that_cannot_be_read_ends_its_own_call(line: str) -> None:
         '{VERSION, "id": 5, "method": 3}',
         '{VERSION, "id": true, "result": "no object"}',
         '{"id": 5, "x": \\x}',
+        '{"level": "warn", "id": 5, "error": "a line of a log"}',
         "[1, 2]",
         "{",
     ],
@@ -80,6 +85,15 @@ def test_of_a_batch_each_message_is_read_and_what_cannot_be_read_ends_its_own_ca
     assert (answer["id"], answer["result"]) == (7, {"id": 5})
     assert (failed["id"], failed["error"]["code"]) == (8, -32700)
     assert told["method"] == "notifications/progress"
+
+
+async def test_a_byte_order_mark_before_the_first_message_is_no_part_of_it() -> None:
+    stream = asyncio.StreamReader()
+    stream.feed_data(b'\xef\xbb\xbf{"jsonrpc": "2.0", "id": 7, "result": {}}\r\n\xef\xbb\xbf\r\n')
+    stream.feed_eof()
+    (line,) = [each async for each in lines(stream)]
+    (found,) = messages(line)
+    assert found.message.model_dump()["id"] == 7
 
 
 def test_a_raw_control_character_in_a_text_is_read() -> None:
@@ -141,3 +155,13 @@ def test_a_compressed_body_is_mended_and_other_kinds_stay_as_they_are() -> None:
 
     assert asyncio.run(of("application/json; charset=utf-8")) == b'"?"'
     assert asyncio.run(of("text/html")) == rb'"\ud83d"'
+
+
+async def test_a_server_that_still_talks_when_its_connection_is_closed_is_no_error() -> None:
+    said, heard = anyio.create_memory_object_stream[int](3)
+    for number in range(3):
+        said.send_nowait(number)
+    async with said, _passed_on(heard, lambda message: [message]) as received:
+        assert await received.receive() == 0
+        await received.aclose()
+        await anyio.wait_all_tasks_blocked()
