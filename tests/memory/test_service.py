@@ -609,6 +609,25 @@ async def test_an_import_does_not_take_back_what_was_said_since(tmp_path: Path) 
     await memory.aclose()
 
 
+async def test_what_was_edited_counts_in_an_import_as_said_when_it_was_edited(tmp_path: Path) -> None:
+    clock = Clock()
+    here = service(tmp_path, url="sqlite:///here.db", clock=clock)
+    there = service(tmp_path, url="sqlite:///there.db", clock=clock)
+    saved = await here.add_explicit_memory("The user lives in Rome")
+    assert saved.item is not None
+    clock.forward(days=1)
+    await there.add_explicit_memory("The user lives in Lyon")
+    clock.forward(days=1)
+    edited = await here.update_memory(saved.item.id, content="The user lives in Nantes")
+    clock.forward(days=1)
+    done = await there.import_memories([entry async for entry in here.export_memories()])
+    assert done.outcomes["superseded"] == 1, done.refused
+    (item,) = await there.list_memories(status="active")
+    assert (item.content, item.said_at) == ("The user lives in Nantes", edited.updated_at)
+    await here.aclose()
+    await there.aclose()
+
+
 async def test_what_holds_at_another_time_is_neither_repeated_nor_replaced(tmp_path: Path) -> None:
     clock = Clock()
     memory = service(tmp_path, clock=clock)

@@ -18,7 +18,7 @@ class Draft:
     """A text and what is said of it, as a model, a person or a file gave it.
 
     Args:
-        created_at: since when it is kept, elsewhere; None for a new one.
+        created_at: since when it is kept, elsewhere, in these words; None for a new one.
     """
 
     content: str
@@ -60,7 +60,7 @@ def draft_of(entry: Mapping[str, Any], where: str) -> Draft:
             subject=_text(entry, "subject", None),
             valid_from=since,
             valid_until=until,
-            created_at=_imported_time(entry, "created_at"),
+            created_at=_said_at(entry),
         )
     except ValueError as error:
         raise UsageError(f"{where}: this is no memory: {error}", remedy=ENTRY_FORM) from None
@@ -92,6 +92,12 @@ def _text(entry: Mapping[str, Any], key: str, default: str | None) -> str | None
     if isinstance(value, str) or (value is None and default is None):
         return value
     raise ValueError(f"its {key} is no text")
+
+
+def _said_at(entry: Mapping[str, Any]) -> datetime | None:
+    """``MemoryItem.said_at`` of an exported memory: what was edited says since then what it says."""
+    created, updated = _imported_time(entry, "created_at"), _imported_time(entry, "updated_at")
+    return created if entry.get("version", 1) == 1 or updated is None else updated
 
 
 def _source_id(entry: Mapping[str, Any]) -> str | None:
