@@ -83,3 +83,20 @@ async def test_a_log_that_cannot_be_moved_for_want_of_room_fails_nothing_that_wa
         with pytest.raises(RunError):
             await database.checkpoint()
     await database.close()
+
+
+async def test_a_full_disk_that_keeps_the_file_from_shrinking_is_told_as_that_and_not_as_a_failed_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(_connection: Connection, _statement: str) -> None:
+        error = sqlite3.OperationalError("the disk")
+        error.sqlite_errorname = "SQLITE_FULL"
+        raise error
+
+    database = Database("sqlite:///a.db", directory=tmp_path)
+    await database.run(lambda connection: connection.execute(text("CREATE TABLE a (b)")))
+    monkeypatch.setattr("zeus_runtime.store.database._execute", no_room)
+    with pytest.raises(RunError, match=r"this is done, but .*smaller") as told:
+        await database.compact()
+    assert "write-ahead log" in (told.value.remedy or "")
+    await database.close()

@@ -200,9 +200,26 @@ class Database:
             await self.outside(_move_log)
 
     async def compact(self) -> None:
-        """Give freed space back to the file system (SQLite; nothing elsewhere)."""
+        """Give freed space back to the file system (SQLite; nothing elsewhere).
+
+        Raises:
+            RunError: it cannot be; on a full disk it says that what was to be done before is done.
+        """
         if self.file is not None:
-            await self.outside(_compact)
+            await self.outside(self._compact)
+
+    def _compact(self, connection: Connection) -> None:
+        try:
+            _execute(connection, "PRAGMA incremental_vacuum")
+            _execute(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorname != "SQLITE_FULL":
+                raise
+            raise RunError(
+                f"this is done, but the database {self.name!r} could not be made smaller: its disk has no room left",
+                remedy="Make room there: the end of the next run does it. Until then what was removed may still stand"
+                " in the write-ahead log beside the database.",
+            ) from error
 
     async def outside(self, work: Callable[[Connection], None]) -> None:
         """Run ``work`` on the worker thread in no transaction.
@@ -311,11 +328,6 @@ def _move_log(connection: Connection) -> None:
         if error.sqlite_errorname != "SQLITE_FULL":
             raise
         _log.warning("the database keeps its write-ahead log: there is no room left on its disk")
-
-
-def _compact(connection: Connection) -> None:
-    _execute(connection, "PRAGMA incremental_vacuum")
-    _execute(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _execute(connection: Connection, statement: str) -> None:
