@@ -58,6 +58,7 @@ def plainly() -> Iterator[None]:
     """Every pattern is tried at every place of every text, and nothing is remembered."""
 
     def told(text: str) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
+        text = wording.POINT.sub("\u00b7", text)
         gone = [
             (match.start(), match.start("gone"), match.end("gone"))
             for telling in wording.GONE

@@ -20,6 +20,7 @@ from zeus_runtime.memory.admission.wording import (
     IRREGULAR,
     MANY,
     NEGATORS,
+    POINT,
     PREPOSITIONS,
     SUBJECTS,
     TITLES,
@@ -243,9 +244,11 @@ _MANY_STEMS: Final = frozenset(map(stem, MANY))
 def _content(text: str, tokens: list[_Token], verb: int, *, characters: bool) -> list[Word]:
     gone, former = _told(text)
     plainly = not gone and not former
-    telling, lost = _places((begin, end) for begin, _, end in gone), _places(span[1:] for span in gone)
-    begun, former_places = {begin for begin, _ in former}, _places(former)
-    harmless = _places(match.span() for match in ZH_COMPOUND.finditer(text)) if characters else ()
+    telling = lost = begun = former_places = _NOWHERE
+    if not plainly:
+        telling, lost = _places((begin, end) for begin, _, end in gone), _places(span[1:] for span in gone)
+        begun, former_places = frozenset(begin for begin, _ in former), _places(former)
+    harmless = _places(match.span() for match in ZH_COMPOUND.finditer(text)) if characters else _NOWHERE
     words: list[Word] = []
     denied = False
     waiting = False
@@ -294,6 +297,7 @@ def _told(text: str) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]
     low = lowered(text)
     if not any(map(low.__contains__, _TOLD_IN_ASCII if text.isascii() else TOLD)):
         return [], []
+    text = POINT.sub("\u00b7", text)
     gone = [
         (match.start(), match.start("gone"), match.end("gone"))
         for telling in GONE
@@ -308,9 +312,12 @@ _TOLD_IN_ASCII: Final = tuple(
 _END: Final = _Token(".", ".", 1 << 30, None)
 
 
-def _places(spans: Iterable[tuple[int, int]]) -> set[int]:
+def _places(spans: Iterable[tuple[int, int]]) -> frozenset[int]:
     """Every place within: asked for each word, where a text may have as many spans as words."""
-    return {place for start, end in spans for place in range(start, end)}
+    return frozenset(place for start, end in spans for place in range(start, end))
+
+
+_NOWHERE: Final[frozenset[int]] = frozenset()
 
 
 def _empty(raw: str, start: int, form: Form, text: str) -> bool:

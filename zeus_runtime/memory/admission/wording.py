@@ -175,10 +175,10 @@ TURNING: Final = re.compile(
 )
 """English verbs that tell a change and not an event beside others."""
 
-_DOT: Final = r"\.(?!\d)"
-"""A full stop; the point of "2.5" ends nothing."""
-_NP: Final = r"(?P<gone>(?:[^,.;!]|\.(?=\d)){1,60}?)"
-_STOP: Final = rf"(?=\s*(?:[,;!]|{_DOT}|$|\b(?:but|and now|for|in|on|when|as|because|since|now|by)\b))"
+POINT: Final = re.compile(r"(?<=\d)\.(?=\d)")
+"""The point of "2.5", which ends nothing."""
+_NP: Final = r"(?P<gone>[^,.;!]{1,60}?)"
+_STOP: Final = r"(?=\s*(?:[,.;!]|$|\b(?:but|and now|for|in|on|when|as|because|since|now|by)\b))"
 GONE: Final = tuple(
     Telling(tuple(signs.split("|")), re.compile(pattern, re.IGNORECASE))
     for signs, pattern in (
@@ -196,7 +196,7 @@ GONE: Final = tuple(
         ),
         (
             "not",
-            rf",\s*not\s+{_NP}(?=\s*(?:[,;!]|{_DOT}|$))",
+            rf",\s*not\s+{_NP}(?=\s*(?:[,.;!]|$))",
         ),
         (
             "prefer|cho|picked|favo",
@@ -217,12 +217,12 @@ GONE: Final = tuple(
         (
             "sold|left|quit|cancel|gave up|got rid of",
             rf"(?<!\bthe )(?<!\bmy )(?<!'s )\b(?:sold|left|quit|cancell?ed|gave up|got rid of)\s+{_NP}"
-            rf"\s*(?:[,;]|{_DOT}|\band\b|\bbut\b)(?=\s*\S)",
+            r"\s*(?:[,;.]|\band\b|\bbut\b)(?=\s*\S)",
         ),
         (
             "no longer|stopped|used to|not|n't",
             rf"\b(?:no longer|stopped|used to|not|don't|doesn't|isn't|aren't)\s+{_NP}(?:\s+any ?more)?"
-            rf"(?:\s*(?:[,;]|{_DOT})\s*(?:but|and|it's|it is)?|\s+but)(?=\s+\S)",
+            r"(?:\s*[,;.]\s*(?:but|and|it's|it is)?|\s+but)(?=\s+\S)",
         ),
         (
             "previously|formerly|was|were",
