@@ -214,12 +214,15 @@ _NAMED: Final = "\0"
 
 
 def _modifier(slot: Slot, ours: Statement) -> bool:
-    """Whether the differing words qualify one that both texts have, as in "dark mode"."""
-    if not slot.later or not slot.new:
+    """Whether the differing words qualify one that both texts have, as in "dark mode"; not as in "Emma's cooking"."""
+    if not slot.later or not slot.new or _OWNER.match(ours.text, slot.new[-1].place):
         return False
     if slot.later[0].kind == "character":
         return len(slot.later) > 1 and ZH_MANY.match(ours.text, slot.later[0].place) is None
     return slot.later[0].after not in COPULAS | PREPOSITIONS
+
+
+_OWNER: Final = re.compile(r"[A-Z]\w*'s\b")
 
 
 def _qualified(slots: Sequence[Slot], ours: Statement) -> bool:
