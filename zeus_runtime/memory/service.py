@@ -436,7 +436,7 @@ class MemoryService:
         """Save what ``export_memories`` gave, through the same gate as everything else, as the caller's own.
 
         Scopes keep their kind and become the caller's own user, project or session; ids are new, and since when each
-        is kept stays. What was archived or superseded is left out and counted.
+        is kept, or was last edited, stays. What was archived or superseded is left out and counted.
 
         Args:
             progress: called with (done, in all) after each entry.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -57,6 +58,7 @@ def plainly() -> Iterator[None]:
     """Every pattern is tried at every place of every text, and nothing is remembered."""
 
     def told(text: str) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]:
+        text = wording.POINT.sub("\u00b7", text)
         gone = [
             (match.start(), match.start("gone"), match.end("gone"))
             for telling in wording.GONE
@@ -158,3 +160,13 @@ def test_the_gate_decides_as_if_it_had_compared_every_neighbour(
     quick = decide(content, neighbours, extractions=0, explicit=True, settings=limits)
     with plainly():
         assert quick == plain_decision(content, neighbours, limits)
+
+
+@pytest.mark.parametrize(
+    "word", ["一", "十", "以前", "以前从", "no longer ", "not a, ", "from a to ", "3点", "差不多"]
+)
+def test_a_long_text_of_one_word_is_taken_apart_in_time_that_grows_with_it_alone(word: str) -> None:
+    text = (word * 16_000)[:16_000]
+    started = time.process_time()
+    statement.state.__wrapped__(text)
+    assert time.process_time() - started < 1.5, "with its square it takes three times that or more"

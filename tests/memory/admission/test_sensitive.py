@@ -108,6 +108,12 @@ def test_a_rule_has_a_name_fit_for_a_log(rule: Rule) -> None:
     assert 3 < len(rule.name) < 40
 
 
+@pytest.mark.parametrize("text", ["2000 {}", "{} 200", "3 4000 {} 5000 6", "{} 2030-01"])
+def test_a_card_number_among_other_numbers_is_found(text: str) -> None:
+    assert secret_rule(text.format("4111 1111 1111 1111")) == "card number"
+    assert secret_rule(text.format("4111 1111 1111 1112")) is None
+
+
 @settings(deadline=None)
 @given(st.text(), st.sampled_from(list(SECRETS.values())))
 def test_the_answer_never_holds_the_text(text: str, secret: str) -> None:

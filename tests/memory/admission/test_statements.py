@@ -14,6 +14,7 @@ import pytest
 from zeus_plugins.embeddings.static.embedder import StaticEmbedder
 
 from tests.support.memory import service
+from zeus_runtime.memory.admission.changed import compare
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.memory.service import MemoryService
 
@@ -95,6 +96,66 @@ async def test_a_change_that_is_told_replaces_what_was(tmp_path: Path, old: str,
     memory = service(tmp_path, embedder=StaticEmbedder())
     assert await outcome(memory, old, new) == "superseded"
     await memory.aclose()
+
+
+@pytest.mark.parametrize("near", [True, False])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The user's left eye is -2.5", "The user's right eye is -3.0"),
+        ("The left headlight costs 40.5 euros", "The right headlight costs 42.5 euros"),
+        ("The meeting is on Friday", "The meeting is at 10:00"),
+        ("The user has an appointment on Monday at 10:00", "The user has an appointment on Tuesday at 15:00"),
+        ("There is a party on 3 May", "There is a party on 5 June in Ulm"),
+        ("The user likes Emma's cooking", "The user likes Noah's cooking"),
+        ("健身房6点开门", "游泳池8点开门"),
+        ("用户的狗5岁", "用户的猫3岁"),
+        ("咖啡30元一杯", "奶茶20元一杯"),
+        ("2023年收入200万元", "2024年收入300万元"),
+        ("周一和安娜开会", "周四和鲍勃开会"),
+        ("用户有三个孩子", "用户有三只猫"),
+        ("公司有40名员工", "公司有3个办公室"),
+        ("妈妈68岁了", "妈妈的手机号是138000"),
+        ("会议在周五", "会议在三楼"),
+    ],
+)
+def test_what_the_form_shows_to_be_of_something_else_is_kept_however_near_it_is(
+    one: str, other: str, near: bool
+) -> None:
+    assert compare(other, one, near=near).decision == "different"
+    assert compare(one, other, near=near).decision == "different"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Rent is due on the 1st", "The rent of the flat is 900"),
+        ("The report is due on Friday", "The report of May is late"),
+        ("服务器运行Fedora 40", "服务器有8个核心"),
+        ("用户有一只叫豆豆的狗", "用户有一只叫咪咪的猫"),
+    ],
+)
+def test_a_value_of_something_else_replaces_none_that_shares_a_word_with_it(one: str, other: str) -> None:
+    assert compare(other, one, near=False).decision == "different"
+    assert compare(one, other, near=False).decision == "different"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The fee is 2.5 euros", "The fee is not 2.5 but 3.5 euros"),
+        ("The price is 2.5", "The price moved from 2.5 to 3.5"),
+        ("用户有两只猫", "用户有三只猫"),
+        ("用户体重80公斤", "用户体重76公斤"),
+        ("会议3点开始", "会议4点开始"),
+        ("例会周三开", "例会周四开"),
+        ("周会每周一上午9点", "周会每周二上午10点"),
+        ("房租900元", "房租950元"),
+        ("妈妈68岁", "妈妈69岁了"),
+    ],
+)
+def test_a_value_in_its_own_place_is_replaced(old: str, new: str) -> None:
+    assert compare(new, old, near=False).decision == "superseded"
 
 
 ENTRIES = {

@@ -13,8 +13,14 @@ if TYPE_CHECKING:
 _CARD_LENGTHS: Final = frozenset({14, 15, 16, 19})
 
 
-def _luhn(match: Match[str]) -> bool:
-    digits = [int(each) for each in match[0] if each.isdigit()]
+def _card(match: Match[str]) -> bool:
+    """Whether a card number begins here: other numbers may stand behind it, as they may before it."""
+    parts = re.split("[ -]", match[0] + match[1])
+    return any(_luhn("".join(parts[:count])) for count in range(1, len(parts) + 1))
+
+
+def _luhn(number: str) -> bool:
+    digits = [int(each) for each in number]
     if len(digits) not in _CARD_LENGTHS or len(set(digits)) == 1:
         return False
     doubled = [d if place % 2 == 0 else d * 2 - 9 * (d > 4) for place, d in enumerate(reversed(digits))]
@@ -187,7 +193,7 @@ SECRETS: Final[tuple[Rule, ...]] = (
         r"|words?)\b[^\n]{0,20}[:=]?\s*(?:[a-z]{3,8}[ ,]+){11,}[a-z]{3,8}",
     ),
     exact("recovery phrase", "助记词", r"助记词[^\n]{0,6}(?:[a-z]{3,8}[ ,]+){11,}[a-z]{3,8}"),
-    exact("card number", "2|3|4|5|6", r"(?<![\w.+-])[2-6]\d{3}(?:[ -]?\d){9,15}(?![\w-])", _luhn),
+    exact("card number", "2|3|4|5|6", r"(?<![\w.+-])[2-6](?=(\d{3}(?:[ -]?\d){9,15})(?![\w-]))", _card),
     rule("card number", "cvv|cvc|security", r"\b(?:cvv|cvc|cvv2|security code)\b\s*(?:is|:|=)?\s*\d{3,4}\b"),
     rule("bank account", "", r"(?<![\w-])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){11,30}(?![A-Z0-9])", _iban),
     exact(

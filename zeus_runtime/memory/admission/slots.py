@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
+from zeus_runtime.memory.admission.apart import apart
 from zeus_runtime.memory.admission.statement import HIRAGANA, Statement, Word
 from zeus_runtime.memory.admission.verdict import Change
 from zeus_runtime.memory.admission.word_forms import turning
@@ -89,6 +90,9 @@ def filled(ours: Statement, theirs: Statement, slots: list[Slot] | None, *, near
         return Change("superseded", "reworded") if near else Change("different", "reworded")
     slots = [slot for slot in slots if slot.old or not _came_to(slot, ours)]
     whole = all(slot.new and slot.old for slot in slots)
+    both = [slot for slot in slots if slot.new and slot.old]
+    if both and not says_news(ours) and (why := apart(ours, theirs, both, near=near)):
+        return Change("different", why)
     if whole and _entries(ours, theirs, slots):
         return Change("different", "entries")
     if whole and all(_valued(slot) for slot in slots):
@@ -210,12 +214,15 @@ _NAMED: Final = "\0"
 
 
 def _modifier(slot: Slot, ours: Statement) -> bool:
-    """Whether the differing words qualify one that both texts have, as in "dark mode"."""
-    if not slot.later or not slot.new:
+    """Whether the differing words qualify one that both texts have, as in "dark mode"; not as in "Emma's cooking"."""
+    if not slot.later or not slot.new or _OWNER.match(ours.text, slot.new[-1].place):
         return False
     if slot.later[0].kind == "character":
         return len(slot.later) > 1 and ZH_MANY.match(ours.text, slot.later[0].place) is None
     return slot.later[0].after not in COPULAS | PREPOSITIONS
+
+
+_OWNER: Final = re.compile(r"[A-Z]\w*'s\b")
 
 
 def _qualified(slots: Sequence[Slot], ours: Statement) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -19,6 +20,7 @@ from zeus_runtime.memory.admission.wording import (
     IRREGULAR,
     MANY,
     NEGATORS,
+    POINT,
     PREPOSITIONS,
     SUBJECTS,
     TITLES,
@@ -218,6 +220,8 @@ def _many(text: str, tokens: list[_Token], verb: int, *, chinese: bool) -> bool:
     lows = [token.low for token in tokens[verb : verb + 4]]
     if any(stem(low) in _MANY_STEMS for low in lows):
         return True
+    if lows[:1] == ["is"] and verb and tokens[verb - 1].low == "there":
+        return lows[1:2] in (["a"], ["an"])
     return any(low in ("has", "have") and after in ("a", "an") for low, after in pairwise(lows))
 
 
@@ -240,7 +244,11 @@ _MANY_STEMS: Final = frozenset(map(stem, MANY))
 def _content(text: str, tokens: list[_Token], verb: int, *, characters: bool) -> list[Word]:
     gone, former = _told(text)
     plainly = not gone and not former
-    harmless = [match.span() for match in ZH_COMPOUND.finditer(text)] if characters else []
+    telling = lost = begun = former_places = _NOWHERE
+    if not plainly:
+        telling, lost = _places((begin, end) for begin, _, end in gone), _places(span[1:] for span in gone)
+        begun, former_places = frozenset(begin for begin, _ in former), _places(former)
+    harmless = _places(match.span() for match in ZH_COMPOUND.finditer(text)) if characters else _NOWHERE
     words: list[Word] = []
     denied = False
     waiting = False
@@ -264,18 +272,19 @@ def _content(text: str, tokens: list[_Token], verb: int, *, characters: bool) ->
                 words[-1] = words[-1]._replace(denied=not words[-1].denied)
             denied = waiting = False
             continue
-        told = bool(gone) and any(begin <= start < end for begin, _, end in gone)
+        told = start in telling
         other = form.denied
-        if other is not None or (value is None and _denies(start, form, harmless, former)):
+        denies = start in begun or (form.denies and start not in harmless)
+        if other is not None or (value is None and denies):
             denied, waiting = denied != (not told), not told and not other
             if other:
                 words.append(Word(other, "word", None, denied, told, False, previous, start))
             continue
         if value is None and _empty(raw, start, form, text):
             continue
-        if form.turns or (former and _within(start, former)):
+        if form.turns or start in former_places:
             continue
-        past = bool(gone) and any(begin <= start < end for _, begin, end in gone)
+        past = start in lost
         key = f"{value.kind} {value.text}" if value else form.key
         kind = "value" if value else _kind(form, first=first)
         words.append(Word(key, kind, value, denied and not told, past, place < verb, previous, start))
@@ -288,6 +297,7 @@ def _told(text: str) -> tuple[list[tuple[int, int, int]], list[tuple[int, int]]]
     low = lowered(text)
     if not any(map(low.__contains__, _TOLD_IN_ASCII if text.isascii() else TOLD)):
         return [], []
+    text = POINT.sub("\u00b7", text)
     gone = [
         (match.start(), match.start("gone"), match.end("gone"))
         for telling in GONE
@@ -302,14 +312,12 @@ _TOLD_IN_ASCII: Final = tuple(
 _END: Final = _Token(".", ".", 1 << 30, None)
 
 
-def _within(place: int, spans: list[tuple[int, int]]) -> bool:
-    return any(start <= place < end for start, end in spans)
+def _places(spans: Iterable[tuple[int, int]]) -> frozenset[int]:
+    """Every place within: asked for each word, where a text may have as many spans as words."""
+    return frozenset(place for start, end in spans for place in range(start, end))
 
 
-def _denies(start: int, form: Form, harmless: list[tuple[int, int]], former: list[tuple[int, int]]) -> bool:
-    if former and any(start == begin for begin, _ in former):
-        return True
-    return form.denies and not _within(start, harmless)
+_NOWHERE: Final[frozenset[int]] = frozenset()
 
 
 def _empty(raw: str, start: int, form: Form, text: str) -> bool:

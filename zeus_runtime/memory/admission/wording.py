@@ -175,6 +175,8 @@ TURNING: Final = re.compile(
 )
 """English verbs that tell a change and not an event beside others."""
 
+POINT: Final = re.compile(r"(?<=\d)\.(?=\d)")
+"""The point of "2.5", which ends nothing."""
 _NP: Final = r"(?P<gone>[^,.;!]{1,60}?)"
 _STOP: Final = r"(?=\s*(?:[,.;!]|$|\b(?:but|and now|for|in|on|when|as|because|since|now|by)\b))"
 GONE: Final = tuple(
@@ -214,7 +216,8 @@ GONE: Final = tuple(
         ),
         (
             "sold|left|quit|cancel|gave up|got rid of",
-            rf"\b(?:sold|left|quit|cancell?ed|gave up|got rid of)\s+{_NP}\s*(?:[,;.]|\band\b|\bbut\b)(?=\s*\S)",
+            rf"(?<!\bthe )(?<!\bmy )(?<!'s )\b(?:sold|left|quit|cancell?ed|gave up|got rid of)\s+{_NP}"
+            r"\s*(?:[,;.]|\band\b|\bbut\b)(?=\s*\S)",
         ),
         (
             "no longer|stopped|used to|not|n't",
@@ -312,7 +315,8 @@ ZH_PREDICATE: Final = re.compile(
 ZH_PLACED: Final = re.compile(r"(?:[住放存设定坐建停位排约落藏挂][在于]|叫)$")
 """Before what a Chinese statement says where something is, or how it is called."""
 ZH_MANY: Final = re.compile(
-    r"喜欢|(?<![社机大工协开年学周例晨早聚都])会(?![议员计场所谈晤面话])|懂|去过|了解|熟悉|学|养|看过|读过|过敏|认识|收藏"
+    r"喜欢|(?<![社机大工协开年学周例晨早聚都])会(?![议员计场所谈晤面话])|懂|去过|了解|熟悉|学|养|看过|读过|过敏|认识|收藏|"
+    rf"有一[{ZH_MEASURES}]"
 )
 ZH_EVENT: Final = re.compile(
     r"(?<![改换搬升降调推变转移成为到])(?:了(?=[^,。;!])|(?<![通超经])过(?![敏程期去年来渡]))"
