@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from zeus_runtime.config.ref import Ref
-    from zeus_runtime.memory.operations import Derived, Operations
+    from zeus_runtime.memory.operations import Operations
+    from zeus_runtime.memory.removal import Derived
     from zeus_runtime.memory.vectors import VectorStore
 
 
@@ -177,10 +178,12 @@ class Opened:
         embedding = Embedding(embedder.model, embedder.dimension)
         done = 0
         while True:
-            items, left = await operations.without_vector(caller, embedding, any_model=any_model, limit=BATCH)
+            items, left = await operations.late_vectors.without(
+                caller, embedding, any_model=any_model, limit=BATCH
+            )
             if not items:
                 return done
-            done += await operations.put_vectors(await _embedded_items(embedder, items))
+            done += await operations.late_vectors.put(await _embedded_items(embedder, items))
             if progress is not None:
                 progress(done, done + max(0, left - len(items)))
 
@@ -189,7 +192,7 @@ class Opened:
         operations = await self.operations()
         failed: set[str] = set()
         while True:
-            items, _ = await operations.without_vector(
+            items, _ = await operations.late_vectors.without(
                 None, _NO_MODEL, any_model=False, limit=BATCH, but_of=failed
             )
             if not items:
@@ -205,7 +208,7 @@ class Opened:
                     failed.add(author)
                     _log().warning("memories of %r wait for their vectors: %s", author, error.message)
                     continue
-                await operations.put_vectors(vectors)
+                await operations.late_vectors.put(vectors)
 
     async def _needed(self, user_id: str) -> Embedder:
         embedder = await self.embedder(user_id)

@@ -1,16 +1,14 @@
-"""What memory does to the database, each in one transaction: add, change, delete, search, embed.
+"""What memory does to the database, each in one transaction: add, change, search; removing and late vectors are apart.
 
 Nothing here waits for a model: vectors come from the caller, made outside the transaction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Protocol
-
-from sqlalchemy import and_, delete, or_, select
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.memory import records
 from zeus_runtime.memory.admission import gate
@@ -28,17 +26,18 @@ from zeus_runtime.memory.agreement import check, reconcile
 from zeus_runtime.memory.database import MemoryDatabase
 from zeus_runtime.memory.embedding import Embedded
 from zeus_runtime.memory.items import Caller, Embedding, MemoryItem, MemorySettings, MemoryType, Scope
-from zeus_runtime.memory.permissions import Operation, Reach, may, reach
+from zeus_runtime.memory.late_vectors import LateVectors
+from zeus_runtime.memory.permissions import Operation, reach
+from zeus_runtime.memory.removal import Derived, Removal
 from zeus_runtime.memory.retrieval.ranked_search import ranked_search
 from zeus_runtime.memory.retrieval.ranking import Ranked
 from zeus_runtime.memory.retrieval.search import Measure
 from zeus_runtime.memory.retrieval.search_index import SearchIndex
 from zeus_runtime.memory.vectors import Entry, VectorStore
-from zeus_runtime.store.memory_tables import EXTRACTION, ITEM
 from zeus_runtime.store.word_entries import prepare_words
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnElement, Connection
+    from sqlalchemy import Connection
 
     from zeus_runtime.store.database import Database
 
@@ -56,14 +55,6 @@ class Written:
     decision: Decision
     item: MemoryItem | None = None
     removed: tuple[str, ...] = ()
-
-
-class Derived(Protocol):
-    """What was made from memories and must go when they go, such as lines of a profile."""
-
-    def forget(self, connection: Connection, ids: Collection[str]) -> None:
-        """Remove what came from these items, in their own transaction."""
-        ...
 
 
 class Operations:
@@ -87,10 +78,11 @@ class Operations:
         derived: Sequence[Derived] = (),
     ) -> None:
         self.database: Final = MemoryDatabase(database, now)
+        self.removal: Final = Removal(self.database, vectors, derived)
+        self.late_vectors: Final = LateVectors(self.database, vectors)
         self._index = SearchIndex(vectors)
         self._vectors = vectors
         self._settings = settings
-        self._derived = derived
 
     async def open(self) -> None:
         """Make what is not there yet, and bring vectors kept elsewhere in line with the rows."""
@@ -217,7 +209,7 @@ class Operations:
             await self.database.run(lambda connection: self._vectors.remove(connection, written.removed))
         if written.item is None or embedded is None:
             return written
-        await self.put_vectors([(written.item, embedded)])
+        await self.late_vectors.put([(written.item, embedded)])
         return replace(written, item=replace(written.item, embedding=embedded.embedding))
 
     async def decide(
@@ -313,7 +305,7 @@ class Operations:
         """Write the item's next version; None if there is none that the caller may edit."""
 
         def work(connection: Connection) -> MemoryItem | None:
-            found = _held(connection, item_id, caller, "edit")
+            found = records.held(connection, item_id, caller, "edit")
             if found is None:
                 return None
             old, place = found
@@ -339,123 +331,9 @@ class Operations:
         if not self._vectors.transactional:
             await self.database.run(lambda connection: self._vectors.remove(connection, [item_id]))
             if embedded is not None and item.is_searchable:
-                await self.put_vectors([(item, embedded)])
+                await self.late_vectors.put([(item, embedded)])
                 item = replace(item, embedding=embedded.embedding)
         return item
-
-    async def delete(self, caller: Caller, item_id: str) -> tuple[str, ...] | None:
-        """Remove the item, what it had superseded, their vectors, words and texts; the free space is overwritten.
-
-        Returns:
-            the ids that are gone; None if there is no such item that the caller may delete.
-        """
-
-        def work(connection: Connection) -> tuple[str, ...] | None:
-            found = _held(connection, item_id, caller, "delete")
-            if found is None:
-                return None
-            item, place = found
-            place = records.changed(connection, place)
-            former = [
-                each
-                for each in records.superseded_by(connection, [item.id])
-                if (each.scope, each.scope_id) == (item.scope, item.scope_id) and may(caller, "delete", each)
-            ]
-            return self._remove(connection, [item, *former], place, caller.user_id)
-
-        gone = await self.database.write(work, caller)
-        if gone is not None:
-            if not self._vectors.transactional:
-                await self.database.run(lambda connection: self._vectors.remove(connection, gone))
-            await self.database.compact()
-        return gone
-
-    async def forget_sessions(
-        self, user_id: str, sessions: Sequence[str], along: Callable[[Connection], None]
-    ) -> tuple[str, ...]:
-        """Remove all that is kept of sessions, whoever saved it, as ``delete`` does; the ids that are gone.
-
-        Args:
-            user_id: on whose behalf the sessions go, for the histories.
-            along: what the same transaction removes besides.
-        """
-
-        def work(connection: Connection) -> tuple[str, ...]:
-            along(connection)
-            return tuple(
-                each for session in sessions for each in self._forgotten(connection, user_id, session)
-            )
-
-        gone = await self.database.keep_up(work)
-        if gone and not self._vectors.transactional:
-            await self.database.run(lambda connection: self._vectors.remove(connection, gone))
-        return gone
-
-    def _forgotten(self, connection: Connection, user_id: str, session: str) -> tuple[str, ...]:
-        of_session = and_(ITEM.c.scope == "session", ITEM.c.scope_id == session)
-        connection.execute(delete(EXTRACTION).where(EXTRACTION.c.session == session))
-        if connection.execute(select(ITEM.c.key).where(of_session).limit(1)).first() is None:
-            return ()
-        place = records.lock_place(connection, "session", session)
-        going = records.items(connection, of_session)
-        return self._remove(connection, going, records.changed(connection, place), user_id)
-
-    def _remove(
-        self, connection: Connection, going: Sequence[MemoryItem], place: records.Place, by: str
-    ) -> tuple[str, ...]:
-        """Remove items of a place that is held; their ids."""
-        ids = tuple(each.id for each in going)
-        records.remove(connection, ids, place)
-        now = self.database.time()
-        last = [records.new_version(each, now) for each in going]
-        records.record(connection, "deleted", by, now, *last)
-        for derived in self._derived:
-            derived.forget(connection, ids)
-        if self._vectors.transactional:
-            self._vectors.remove(connection, ids)
-        return ids
-
-    async def without_vector(
-        self,
-        caller: Caller | None,
-        embedding: Embedding,
-        *,
-        any_model: bool,
-        limit: int,
-        but_of: Collection[str] = (),
-    ) -> tuple[list[MemoryItem], int]:
-        """Some of the caller's items that have no vector, or none of this model, and how many there are in all.
-
-        Args:
-            caller: None for everybody's.
-            but_of: authors whose items are left out.
-        """
-
-        def work(connection: Connection) -> tuple[list[MemoryItem], int]:
-            where = records.not_embedded_with(embedding, any_model=any_model, but_of=but_of)
-            if caller is not None:
-                where = and_(_concerns(caller), where)
-            return records.items(connection, where, limit=limit), records.count(connection, where)
-
-        return await (self.database.keep_up(work) if caller is None else self.database.read(work, caller))
-
-    async def put_vectors(self, embedded: Sequence[tuple[MemoryItem, Embedded]]) -> int:
-        """Keep the vectors of items that are still as they were; how many those are."""
-        if not embedded:
-            return 0
-        embedding = embedded[0][1].embedding
-        versions = {item.id: item.version for item, _ in embedded}
-
-        def work(connection: Connection) -> int:
-            done = records.mark_embedded(connection, versions, embedding)
-            # In a store of its own a vector is there before the row is committed that says so, never the reverse.
-            self._vectors.put(
-                connection,
-                [Entry(item, each.embedding, each.vector) for item, each in embedded if item.id in done],
-            )
-            return len(done)
-
-        return await self.database.keep_up(work)
 
     async def mark_used(self, used: Mapping[str, datetime]) -> None:
         """Write when items were last used."""
@@ -486,20 +364,3 @@ class Operations:
         return await self.database.read(
             lambda connection: records.figures(connection, parts, caller.user_id), caller
         )
-
-
-def _held(
-    connection: Connection, item_id: str, caller: Caller, operation: Operation
-) -> tuple[MemoryItem, records.Place] | None:
-    """The item, if the caller may do this with it, and its place, which nobody else changes from here on."""
-    item = records.find(connection, item_id, caller, operation)
-    if item is None:
-        return None
-    place = records.lock_place(connection, item.scope, item.scope_id)
-    item = records.find(connection, item_id, caller, operation)
-    return None if item is None else (item, place)
-
-
-def _concerns(caller: Caller) -> ColumnElement[bool]:
-    parts: tuple[Reach, ...] = reach(caller, "read")
-    return or_(ITEM.c.created_by == caller.user_id, records.reach_filter(parts, caller.user_id))

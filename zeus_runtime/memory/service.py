@@ -372,7 +372,7 @@ class MemoryService:
         embedder = await self._shared.embedder(self._caller.user_id)
         waiting = 0
         if embedder is not None:
-            _, waiting = await operations.without_vector(
+            _, waiting = await operations.late_vectors.without(
                 self._caller, Embedding(embedder.model, embedder.dimension), any_model=True, limit=0
             )
         return MemoryStats(by["status"].get("active", 0), by, waiting)
@@ -402,7 +402,7 @@ class MemoryService:
             UnknownMemoryError: there is none that the caller may delete.
         """
         operations = await self._shared.operations()
-        gone = await operations.delete(self._caller, memory_id)
+        gone = await operations.removal.delete(self._caller, memory_id)
         if gone is None:
             raise unknown(memory_id)
         self._shared.forget_used(gone)
@@ -416,7 +416,7 @@ class MemoryService:
             along: what the same transaction removes besides; where that raises, all stays.
         """
         operations = await self._shared.operations()
-        gone = await operations.forget_sessions(self._caller.user_id, sessions, along)
+        gone = await operations.removal.forget_sessions(self._caller.user_id, sessions, along)
         self._shared.forget_used(gone)
         return len(gone)
 

@@ -13,7 +13,7 @@ from sqlalchemy import ARRAY, Text, and_, any_, bindparam, func, not_, or_, sele
 from zeus_runtime.memory.items import Caller, Embedding, HiddenMemory, MemoryItem, MemoryType, Status
 from zeus_runtime.memory.permissions import Operation, Reach, reach
 from zeus_runtime.memory.records.columns import digest, from_ms, time_or_none
-from zeus_runtime.memory.records.place import places
+from zeus_runtime.memory.records.place import Place, lock_place, places
 from zeus_runtime.memory.records.within import Shape, reach_filter, shape, whose, within
 from zeus_runtime.store.memory_tables import ITEM
 from zeus_runtime.store.prepared import Prepared
@@ -140,6 +140,18 @@ _MOST_PARAMETERS: Final = 500
 def find(connection: Connection, item_id: str, caller: Caller, operation: Operation) -> MemoryItem | None:
     """The item, if ``caller`` may do this with it; None if they may not or there is none."""
     return by_ids(connection, [item_id], reach(caller, operation), caller.user_id).get(item_id)
+
+
+def held(
+    connection: Connection, item_id: str, caller: Caller, operation: Operation
+) -> tuple[MemoryItem, Place] | None:
+    """The item, if the caller may do this with it, and its place, which nobody else changes from here on."""
+    item = find(connection, item_id, caller, operation)
+    if item is None:
+        return None
+    place = lock_place(connection, item.scope, item.scope_id)
+    item = find(connection, item_id, caller, operation)
+    return None if item is None else (item, place)
 
 
 def listed(

@@ -1,0 +1,114 @@
+"""Memories removed with all that is made of them: rows, words, vectors, texts of histories, lines of profiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from sqlalchemy import and_, delete, select
+
+from zeus_runtime.memory import records
+from zeus_runtime.memory.items import Caller, MemoryItem
+from zeus_runtime.memory.permissions import may
+from zeus_runtime.store.memory_tables import EXTRACTION, ITEM
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from zeus_runtime.memory.database import MemoryDatabase
+    from zeus_runtime.memory.vectors import VectorStore
+
+
+class Derived(Protocol):
+    """What was made from memories and must go when they go, such as lines of a profile."""
+
+    def forget(self, connection: Connection, ids: Collection[str]) -> None:
+        """Remove what came from these items, in their own transaction."""
+        ...
+
+
+class Removal:
+    """What removes memories of one database.
+
+    Args:
+        database: where the rows are.
+        vectors: where the vectors are.
+        derived: told of every deletion.
+    """
+
+    def __init__(self, database: MemoryDatabase, vectors: VectorStore, derived: Sequence[Derived]) -> None:
+        self._database = database
+        self._vectors = vectors
+        self._derived = derived
+
+    async def delete(self, caller: Caller, item_id: str) -> tuple[str, ...] | None:
+        """Remove the item, what it had superseded, their vectors, words and texts; the free space is overwritten.
+
+        Returns:
+            the ids that are gone; None if there is no such item that the caller may delete.
+        """
+
+        def work(connection: Connection) -> tuple[str, ...] | None:
+            found = records.held(connection, item_id, caller, "delete")
+            if found is None:
+                return None
+            item, place = found
+            place = records.changed(connection, place)
+            former = [
+                each
+                for each in records.superseded_by(connection, [item.id])
+                if (each.scope, each.scope_id) == (item.scope, item.scope_id) and may(caller, "delete", each)
+            ]
+            return self._remove(connection, [item, *former], place, caller.user_id)
+
+        gone = await self._database.write(work, caller)
+        if gone is not None:
+            if not self._vectors.transactional:
+                await self._database.run(lambda connection: self._vectors.remove(connection, gone))
+            await self._database.compact()
+        return gone
+
+    async def forget_sessions(
+        self, user_id: str, sessions: Sequence[str], along: Callable[[Connection], None]
+    ) -> tuple[str, ...]:
+        """Remove all that is kept of sessions, whoever saved it, as ``delete`` does; the ids that are gone.
+
+        Args:
+            user_id: on whose behalf the sessions go, for the histories.
+            along: what the same transaction removes besides.
+        """
+
+        def work(connection: Connection) -> tuple[str, ...]:
+            along(connection)
+            return tuple(
+                each for session in sessions for each in self._forgotten(connection, user_id, session)
+            )
+
+        gone = await self._database.keep_up(work)
+        if gone and not self._vectors.transactional:
+            await self._database.run(lambda connection: self._vectors.remove(connection, gone))
+        return gone
+
+    def _forgotten(self, connection: Connection, user_id: str, session: str) -> tuple[str, ...]:
+        of_session = and_(ITEM.c.scope == "session", ITEM.c.scope_id == session)
+        connection.execute(delete(EXTRACTION).where(EXTRACTION.c.session == session))
+        if connection.execute(select(ITEM.c.key).where(of_session).limit(1)).first() is None:
+            return ()
+        place = records.lock_place(connection, "session", session)
+        going = records.items(connection, of_session)
+        return self._remove(connection, going, records.changed(connection, place), user_id)
+
+    def _remove(
+        self, connection: Connection, going: Sequence[MemoryItem], place: records.Place, by: str
+    ) -> tuple[str, ...]:
+        """Remove items of a place that is held; their ids."""
+        ids = tuple(each.id for each in going)
+        records.remove(connection, ids, place)
+        now = self._database.time()
+        last = [records.new_version(each, now) for each in going]
+        records.record(connection, "deleted", by, now, *last)
+        for derived in self._derived:
+            derived.forget(connection, ids)
+        if self._vectors.transactional:
+            self._vectors.remove(connection, ids)
+        return ids
