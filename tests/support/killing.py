@@ -180,6 +180,7 @@ def one_run(
     marker = folder / "marker"
     kills = 0
     repeated: list[str] = []
+    began = time.monotonic()
     while not marker.exists():
         await_goodbye(url)
         done_before, effects_before = finished_calls(folder, url), effects(folder)
@@ -207,6 +208,7 @@ def one_run(
                 kills += 1
             else:
                 time.sleep(0.0005)
+        ended_at = time.monotonic()
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) != 0:
             return {"kills": kills, "error": "the child failed"}
         now = effects(folder)
@@ -217,6 +219,7 @@ def one_run(
     log = [f"{names[m['role']]} {m['content']}" for (text,) in messages if (m := json.loads(text))]
     return {
         "kills": kills,
+        "whole_seconds": None if kills else ended_at - began,
         "ending": marker.read_text(),
         "repeated": repeated,
         "log_equal": log == expected_log(),
@@ -252,7 +255,10 @@ def main() -> None:
     run("measured", random.Random(0), 60.0)
     whole = (time.monotonic() - start) / (4 if server else 1)
     for number in range(runs):
-        print(json.dumps(run(str(number), dice, whole)), flush=True)
+        report = run(str(number), dice, whole)
+        print(json.dumps(report), flush=True)
+        # A machine that is quicker now would end its runs before their kills.
+        whole = min(whole, report.get("whole_seconds") or whole)
 
 
 if __name__ == "__main__":
