@@ -18,6 +18,7 @@ from zeus_runtime.agent.redaction import redacted
 from zeus_runtime.agent.references import Reference, brought_along, pictures_left_out
 from zeus_runtime.agent.running import Running
 from zeus_runtime.agent.session import Compaction, Session, new_session_id
+from zeus_runtime.agent.stored_thread import mode_note
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.plugins import Observers
@@ -97,7 +98,7 @@ class Runner:
                     outfit,
                     emit,
                     references=references,
-                    notes_mode={self._plan.mode, self._checked.config.mode} != {"agent"},
+                    noted=mode_note(self._plan.mode, self._checked.config.mode),
                 )
 
         running = self.running.events(name, work, events, emit=emit, ended=give_back)

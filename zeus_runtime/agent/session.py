@@ -19,7 +19,7 @@ from zeus_runtime.agent.middleware import Sources, Turn
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.references import KEY, Reference, pictures_shown
 from zeus_runtime.agent.run import Run
-from zeus_runtime.agent.stored_thread import MODE_KEY, mode_of, read_thread
+from zeus_runtime.agent.stored_thread import mode_of, read_thread
 from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
@@ -98,7 +98,7 @@ class Session:
         emit: Callable[[Event], None],
         *,
         references: Sequence[Reference] = (),
-        notes_mode: bool = False,
+        noted: Mapping[str, Any] | None = None,
     ) -> None:
         """Do one run and emit its events, the terminal one last and exactly once.
 
@@ -108,7 +108,7 @@ class Session:
             outfit: what the run works with.
             emit: where events go.
             references: what the prompt brings along.
-            notes_mode: whether to write down the mode with the prompt: who takes the run up must know it.
+            noted: what stands with the prompt for who takes the run up (``mode_note``).
         """
         run: Run | None = None
         reason: Reason = "error"
@@ -119,9 +119,7 @@ class Session:
             start, run_id = await (
                 self._take_up(conversation, mode)
                 if prompt is None
-                else self._begin(
-                    conversation, prompt, emit, references, {MODE_KEY: mode} if notes_mode else {}
-                )
+                else self._begin(conversation, prompt, emit, references, noted)
             )
             outfit.approvals.begin(self._thread, run_id)
             turn = await self._turn(conversation, run_id, mode, prompt or "")
@@ -213,7 +211,7 @@ class Session:
         prompt: str,
         emit: Callable[[Event], None],
         references: Sequence[Reference],
-        noted: Mapping[str, Any],
+        noted: Mapping[str, Any] | None,
     ) -> tuple[dict[str, Any], str]:
         from langchain_core.messages import HumanMessage
 
@@ -233,7 +231,7 @@ class Session:
         seq = conversation.last + 1
         brought = {KEY: [each.as_json() for each in references]} if references else {}
         pictures = kept_with(pictures_shown(references))
-        message = HumanMessage(prompt, additional_kwargs={**brought, **pictures, **noted})
+        message = HumanMessage(prompt, additional_kwargs={**brought, **pictures, **(noted or {})})
         await conversation.append(seq, run_id, message, begins_turn=True)
         if self._branch:
             await self._state(run_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import LogEntry, StepEntry, ThreadLog
     from zeus_runtime.store.threads import Thread
 
-MODE_KEY: Final = "mode"
-"""Under which a user's message has the mode of its run (``additional_kwargs``), unless it is agent mode and so is the
-config's."""
+_MODE: Final = "mode"
+"""Under which a user's message has the mode of its run (``additional_kwargs``)."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +86,14 @@ async def history_of(log: ThreadLog, thread: Thread, *, whole: bool) -> Sequence
     ]
 
 
+def mode_note(mode: Mode, configured: Mode) -> Mapping[str, Mode]:
+    """What stands with a user's message for ``mode_of``; nothing where the run is in agent mode, as the config says."""
+    return {} if mode == configured == "agent" else {_MODE: mode}
+
+
 def mode_of(messages: Sequence[BaseMessage]) -> Mode | None:
     """The mode of the last run; None where that was agent mode, as the config says."""
     said = (message for message in reversed(messages) if message.type == "human")
     last = next(said, None)
-    found: Mode | None = None if last is None else last.additional_kwargs.get(MODE_KEY)
+    found: Mode | None = None if last is None else last.additional_kwargs.get(_MODE)
     return found

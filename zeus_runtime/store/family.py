@@ -58,13 +58,8 @@ async def open_child(
     return await owning(log.database, parent, "a sub-agent", work)
 
 
-async def descendants(log: ThreadLog, thread: Thread) -> list[Thread]:
-    """The sessions of a session's sub-agents, and of theirs, the youngest last."""
-    return await log.database.run(lambda connection: descendants_in(connection, thread))
-
-
 def descendants_in(connection: Connection, thread: Thread) -> list[Thread]:
-    """``descendants``, in a transaction that does more."""
+    """The sessions of a session's sub-agents, and of theirs, the youngest last."""
     found: list[Thread] = []
     young = [thread.key]
     while young:
