@@ -111,15 +111,23 @@ def test_a_key_with_a_passphrase_needs_it(
         made.check()
 
 
+async def agent_listening(place: Path) -> asyncssh.SSHAgentClient:
+    """A connection to the ssh-agent being started there: its socket is a file before it answers."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                return await asyncssh.connect_agent(str(place))
+            except OSError:
+                await asyncio.sleep(0.01)
+
+
 async def test_the_keys_of_ssh_agent_are_used(server: Server, tmp_path: Path) -> None:
     if shutil.which("ssh-agent") is None:
         pytest.skip("ssh-agent is not installed here")
     place = tmp_path / "agent"
     agent = subprocess.Popen(["ssh-agent", "-D", "-a", str(place)], stdout=subprocess.DEVNULL)
     try:
-        while not place.exists():
-            await asyncio.sleep(0.01)
-        async with asyncssh.connect_agent(str(place)) as client:
+        async with await agent_listening(place) as client:
             await client.add_keys([asyncssh.read_private_key(server.folder / "key")])
         options = server.options(key=None, wrap="none", folder=str(tmp_path / "there"), python=sys.executable)
         sandboxes(Options(**options), tmp_path, {"SSH_AUTH_SOCK": str(place)}).check()
