@@ -42,7 +42,7 @@ async def table(folder: Path, part: str) -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     ("part", "superseded", "different", "duplicate"),
-    [("looked_at", 0.73, 1.0, 0.95), ("held_out", 0.9, 1.0, 1.0)],
+    [("looked_at", 0.73, 1.0, 0.95), ("held_out", 0.9, 1.0, 1.0), ("added_held_out", 1.0, 1.0, 0.75)],
 )
 async def test_statements_meet_older_ones_as_they_should(
     tmp_path: Path, part: str, superseded: float, different: float, duplicate: float
@@ -84,6 +84,10 @@ async def test_what_is_said_of_something_else_stays_beside_it(tmp_path: Path, ol
         ("The user drives a Skoda", "The user sold the Skoda and drives a Volvo"),
         ("Standup starts at 9:15", "Standup has been pushed back to 9:45"),
         ("The user lives in Lyon", "The user now lives in Nantes"),
+        ("The user lives in Lyon", "The user lives in Nantes"),
+        ("Lives in Lyon", "I am now living in Nantes"),
+        ("The user works at Google", "The user works at Meta"),
+        ("The limit is 3", "The limit was set to 5"),
         ("用户体重70公斤", "用户体重66公斤"),
         ("发布定在五月三日", "发布推迟到五月十七日"),
         ("用户住在北京", "用户住在上海"),
@@ -189,3 +193,61 @@ async def test_a_changed_entry_replaces_its_own_alone(tmp_path: Path) -> None:
     saved = await memory.add_explicit_memory("Guest 14 sleeps in room 99 near tower 14")
     await memory.aclose()
     assert [each.content for each in saved.all_replaced] == ["Guest 14 sleeps in room 98 near tower 14"]
+
+
+@pytest.mark.parametrize("near", [True, False])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The user uses Postgres", "The user also uses Redis"),
+        ("The backup runs on Monday", "The backup runs on Friday as well"),
+        ("The backup runs on Monday", "The backup runs on Friday too."),
+        ("The office opens at 9:00", "The office also opens at 14:00"),
+        ("The user's editor is Vim", "The user's other editor is Emacs"),
+        ("The user has a daughter named Mia", "The user has another daughter named Zoe"),
+        ("项目使用Postgres", "项目还使用Redis"),
+        ("备份在周一运行", "备份也在周五运行"),
+        ("The user works at Google", "The user worked at Meta"),
+        ("The user works at Google", "The user previously worked at Meta"),
+        ("The user's boss is Anna", "The user's boss was Ben"),
+        ("The project is written in Rust", "The project was written in Perl"),
+        ("The user uses Vim", "The user is considering to switch to Emacs"),
+        ("The meeting is on Thursday", "The meeting might be moved to Friday"),
+        ("The user lives in Porto", "The user would like to live in Braga"),
+    ],
+)
+def test_what_is_added_was_before_or_is_planned_replaces_nothing(old: str, new: str, near: bool) -> None:
+    assert compare(new, old, near=near).decision == "different"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The room is too cold", "The room is too warm"),
+        ("Also, the deadline is May 3", "Also, the deadline is May 5"),
+        ("The user's other editor is Emacs", "The user's other editor is Helix"),
+        ("The limit is 3", "The limit was set to 5"),
+        ("The user worked at Google", "The user worked at Meta for 3 years"),
+    ],
+)
+def test_a_word_like_those_that_adds_nothing_changes_nothing(old: str, new: str) -> None:
+    assert compare(new, old, near=True).reason not in ("beside each other", "past", "planned")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The user lives in Lyon", "The user lives in a flat"),
+        ("The user lives in Lyon", "The user lives in Nantes at weekends"),
+        ("The user lives in Lyon", "The user will live in Nantes next year"),
+        ("The user works at Google", "The user works at night"),
+        ("Anna lives in Lyon", "Ben lives in Nantes"),
+        ("The user has a friend who lives in Lyon", "The user has a friend who lives in Nantes"),
+    ],
+)
+async def test_another_name_is_a_change_only_where_there_can_be_but_one(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    memory = service(tmp_path, embedder=StaticEmbedder())
+    assert await outcome(memory, old, new) == "stored"
+    await memory.aclose()

@@ -77,8 +77,10 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> Change | None:
     said = [word for word in theirs.words if not word.gone]
     if said and gone:
         hit = [word for word in said if word.key in gone]
-        short = len(said) <= _PLACE and any(word.kind == "name" for word in hit)
-        if hit and (near or ((said[-1].key in gone or short) and not theirs.event)):
+        named = any(word.kind == "name" for word in hit)
+        short = len(said) <= _PLACE and named
+        same = near and (named or not any(word.kind == "name" for word in said))
+        if hit and (same or ((said[-1].key in gone or short) and not theirs.event)):
             return Change("superseded", "told")
     before = {word.key for word in theirs.words if word.gone} - {word.key for word in said}
     if near and before & kept:

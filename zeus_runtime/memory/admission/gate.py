@@ -294,7 +294,7 @@ def _compared(
     decisions: list[Duplicate | Superseded] = []
     for wanted in (True, False):
         for each, is_same in zip(known, same, strict=True):
-            if is_same is not wanted or not (is_same or _related(each, settings, related_from)):
+            if is_same is not wanted or not (is_same or _related(content, each, settings, related_from)):
                 continue
             decision = _beside(content, each, settings, calibration, trust, subject, same=is_same)
             if decision is None:
@@ -340,7 +340,12 @@ def _beside(
     return Superseded(item, change.reason if change.decision == "superseded" else "trusted more")
 
 
-def _related(neighbour: Neighbour, settings: MemorySettings, related_from: float) -> bool:
+def _related(content: str, neighbour: Neighbour, settings: MemorySettings, related_from: float) -> bool:
+    from zeus_runtime.memory.admission.held_once import held_once
+
     if neighbour.cosine is not None and neighbour.cosine >= related_from:
         return True
-    return neighbour.lexical is not None and neighbour.lexical >= settings.related_words
+    if neighbour.lexical is not None and neighbour.lexical >= settings.related_words:
+        return True
+    held = held_once(content)
+    return held is not None and held_once(neighbour.item.content) == held

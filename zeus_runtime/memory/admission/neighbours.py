@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from zeus_runtime.memory import records
 from zeus_runtime.memory.admission.changed import tells_change
 from zeus_runtime.memory.admission.decisions import Neighbour
+from zeus_runtime.memory.admission.held_once import held_once
 from zeus_runtime.memory.items import Caller, MemorySettings, Scope
 from zeus_runtime.memory.permissions import may, reach
 from zeus_runtime.memory.retrieval.words import indexed_words
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 _MOST: Final = 3
 """By words, and so many by vector: of the labelled pairs, among 650 texts, more find no further one."""
+_MOST_HELD: Final = 8
+"""By words, of a text that names what somebody has once: its name is the rare word, and the only one to differ."""
 
 
 def neighbours(
@@ -48,8 +51,9 @@ def neighbours(
     words = indexed_words(content)
     found = index.lexicon.find(connection, words, parts, caller.user_id, now_ms=now_ms, known=known)
     lexical: dict[str, float] = {}
+    least_words, most = (settings.related_words, _MOST) if held_once(content) is None else (0.0, _MOST_HELD)
     for part in found:
-        slots = part.best_by_words(settings.related_words, _MOST)
+        slots = part.best_by_words(least_words, most)
         lexical |= {part.shelf.id(slot): float(part.lexical[slot]) for slot in slots}
     cosines: dict[str, float] = {}
     query = None

@@ -8,6 +8,7 @@ from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
 from zeus_runtime.memory.admission.apart import apart
+from zeus_runtime.memory.admission.beside import beside
 from zeus_runtime.memory.admission.statement import HIRAGANA, Statement, Word
 from zeus_runtime.memory.admission.verdict import Change
 from zeus_runtime.memory.admission.word_forms import turning
@@ -84,6 +85,8 @@ def filled(ours: Statement, theirs: Statement, slots: list[Slot] | None, *, near
     """The rule for texts that both have something that the other one lacks."""
     if ours.event and theirs.event:
         return Change("different", "event")
+    if why := beside(ours, theirs, news=says_news(ours)):
+        return Change("different", why)
     if any(map(_clause_in_kana, slots or ())):
         return Change("different", "reworded")
     if slots is None:

@@ -1,0 +1,44 @@
+"""What somebody has one of at a time, such as a home: another name there is a change, however far a model finds it."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from zeus_runtime.memory.admission.wording import DETERMINERS, SUBJECTS
+
+Held: TypeAlias = tuple[str, str]
+"""Who has it, empty for the user, and what."""
+
+
+@lru_cache(64)
+def held_once(text: str) -> Held | None:
+    """What an English statement names of which somebody has one at a time; None where it names nothing of the kind.
+
+    Only where a name follows, and for all of the time: "works at Google", not "works at night", nor on weekends.
+    """
+    match = _HELD.match(text)
+    if match is None or _AT_TIMES.search(text, match.end()):
+        return None
+    words = _WORD.findall(match["who"].lower())
+    return " ".join([word for word in words if word not in _NOBODY]), str(match.lastgroup)
+
+
+_NOW: Final = "(?:(?:now|currently|presently|still) +)?"
+_HELD: Final = re.compile(
+    rf"(?P<who>[^.,;:!?]{{0,60}}?)\b(?i:(?:is|are|am) +)?(?i:{_NOW}(?:"
+    r"(?P<home>(?:liv(?:e|es|ing)|resid(?:e|es|ing)) +in)|"
+    r"(?P<seat>(?:based|located|headquartered) +in)|"
+    r"(?P<employer>work(?:s|ing)? +(?:at|for)|employed +(?:at|by))|"
+    r"(?P<school>(?:study|studies|studying) +at)|"
+    r"(?P<head>report(?:s|ing)? +to)|"
+    r"(?P<partner>(?:married|engaged) +to)"
+    r")) +(?=[A-Z])"
+)
+_AT_TIMES: Final = re.compile(
+    r"\b(?:during|sometimes|often|every|half|part|week\w*|days?|nights?|months?|years?|[a-z]+days|summers?|winters?)\b",
+    re.IGNORECASE,
+)
+_WORD: Final = re.compile(r"[\w'-]+")
+_NOBODY: Final = SUBJECTS | DETERMINERS | {"user's"}
