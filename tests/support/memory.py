@@ -140,6 +140,7 @@ def service(
         None if words_only else lambda: model,
         settings or MemorySettings(),
         **({"now": clock} if clock else {}),
+        open_offline=lambda: model,
         **more,
     )
     return MemoryService(source, caller or Caller("ann", session_id="s1"))

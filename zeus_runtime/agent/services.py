@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -114,6 +115,7 @@ def _memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> M
         open_vectors=lambda: planned.vector_store.create(build),
         open_embedder=lambda: planned.embeddings.create(build),
         open_chosen=open_chosen,
+        open_offline=next(iter(_offline(checked, build)), None),
         settings=settings.overridden(checked.environ),
     )
     project = config.memory.project
@@ -122,7 +124,6 @@ def _memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> M
 
 def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
     """The knowledge bases of the config's user and project; a new one is embedded as a memory would be."""
-    from zeus_runtime.config import Ref
     from zeus_runtime.config.model import Memory
     from zeus_runtime.knowledge.service import KnowledgeService
     from zeus_runtime.memory.choice import create_embeddings
@@ -133,12 +134,6 @@ def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
 
         return chosen_embedder(checked, user, choice, build)
 
-    def open_static() -> Embedder:
-        made: Embedder = planned_component(
-            checked, "embedding", Ref("static"), ("memory", "embeddings")
-        ).create(build)
-        return made
-
     config = checked.config
     memory = config.memory or Memory()
     ref = create_embeddings(memory.user, choices={}, configured=memory.embeddings, environ=checked.environ)
@@ -148,10 +143,25 @@ def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
         checked.directory,
         open_embedder=lambda: planned.create(build),
         open_chosen=open_chosen,
-        open_offline=[open_static],
+        open_offline=_offline(checked, build),
         caller=Caller(memory.user, memory.project, memory.role if memory.project else None),
         linked=config.knowledge,
     )
+
+
+def _offline(checked: Checked, build: Build) -> Sequence[Callable[[], Embedder]]:
+    """What makes the embedding model that needs neither a key nor a network; nothing where its plugin is off."""
+    from zeus_runtime.config import Ref
+
+    if ("embedding", "static") not in checked.registry.components:
+        return ()
+
+    def made() -> Embedder:
+        planned = planned_component(checked, "embedding", Ref("static"), ("memory", "embeddings"))
+        embedder: Embedder = planned.create(build)
+        return embedder
+
+    return (made,)
 
 
 def _model(checked: Checked, build: Build, ref: str | Ref) -> Model:

@@ -112,7 +112,7 @@ def _ref(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem]:
     if isinstance(value, str):
         yield _ref_text(path, value, kind, known, plain, root)
     elif not isinstance(value, Mapping):
-        yield wrong_type(path, value, [f"a {kind}'s name, or a mapping of the name to its options"])
+        yield wrong_type(path, value, [f"{_a(kind)}'s name, or a mapping of the name to its options"])
     elif len(value) != 1:
         yield _ref_shape(path, value, kind, known, plain, root)
     else:
@@ -170,6 +170,11 @@ def _unknown_component(
     return Problem("unknown-component", message, path, at_key=at_key, hint=hint)
 
 
+def _a(kind: str) -> str:
+    """With its article: "a tool", "an embedding"."""
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
+
+
 def _ref_shape(
     path: Path,
     value: Mapping[str, Any],
@@ -179,7 +184,7 @@ def _ref_shape(
     root: Mapping[str, Any],
 ) -> Problem:
     keys = list(value)
-    one = f"a {kind} is one name with its options"
+    one = f"{_a(kind)} is one name with its options"
     if not keys:
         return Problem(
             "ref-shape", f"{one}, and here is none", path, hint=f"installed {kind}s: {listing(known)}"

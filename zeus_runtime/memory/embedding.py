@@ -82,6 +82,13 @@ class Embedder(ABC):
         """How much of ``text`` the model knows, 0 to 1: an English model knows little of a Chinese text."""
         return 1.0
 
+    def of_a_kind(self, one: str, other: str) -> bool | None:
+        """Whether two words or short phrases name values of one kind, such as colours; at once, without a model's call.
+
+        None where that is not known. The gate asks it when a new text says something else of the same thing.
+        """
+        return None
+
     async def close(self) -> None:
         """Give back what is held open."""
         return

@@ -48,6 +48,7 @@ class MemorySource:
         new_id: of a memory.
         derived: told of every deletion.
         open_chosen: makes the embedding model that a user chose, of (user id, choice); None: users have no choice.
+        open_offline: makes the model that the gate asks which values are of a kind, whatever embeds; None: none.
     """
 
     url: str
@@ -59,6 +60,7 @@ class MemorySource:
     new_id: Callable[[], str] = lambda: f"mem_{os.urandom(8).hex()}"
     derived: Sequence[Derived] = ()
     open_chosen: Callable[[str, Ref], Embedder] | None = None
+    open_offline: Callable[[], Embedder] | None = None
 
 
 class Opened:
@@ -108,6 +110,7 @@ class Opened:
             source.settings,
             now=source.now,
             derived=(ProfileLines(), *source.derived),
+            of_a_kind=None if source.open_offline is None else source.open_offline().of_a_kind,
         )
         try:
             await operations.open()

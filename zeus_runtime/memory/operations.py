@@ -39,6 +39,7 @@ from zeus_runtime.store.word_entries import prepare_words
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from zeus_runtime.memory.admission.verdict import OfAKind
     from zeus_runtime.store.database import Database
 
 
@@ -66,6 +67,7 @@ class Operations:
         settings: thresholds.
         now: the clock, UTC.
         derived: told of every deletion.
+        of_a_kind: for the gate, what knows values of one kind.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Operations:
         *,
         now: Callable[[], datetime],
         derived: Sequence[Derived] = (),
+        of_a_kind: OfAKind | None = None,
     ) -> None:
         self.database: Final = MemoryDatabase(database, now)
         self.removal: Final = Removal(self.database, vectors, derived)
@@ -83,6 +86,7 @@ class Operations:
         self._index = SearchIndex(vectors)
         self._vectors = vectors
         self._settings = settings
+        self._of_a_kind = of_a_kind
 
     async def open(self) -> None:
         """Make what is not there yet, and bring vectors kept elsewhere in line with the rows."""
@@ -144,6 +148,7 @@ class Operations:
                 trust=passed.trust,
                 subject=item.subject,
                 holds=Holds(item.valid_from, item.valid_until, item.updated_at),
+                of_a_kind=self._of_a_kind,
             )
             if item.said_at < item.updated_at:
                 decision = gate.unless_outdated(decision, item.said_at)
@@ -226,6 +231,7 @@ class Operations:
                 calibration=embedded.calibration if embedded else None,
                 trust=passed.trust,
                 holds=Holds(None, None, self.database.time()),
+                of_a_kind=self._of_a_kind,
             ),
             caller,
             at_hand=self._is_at_hand(caller, scope),

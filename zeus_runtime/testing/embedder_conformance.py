@@ -143,6 +143,19 @@ class EmbedderConformance:
         with self.embedding() as embedder:
             assert embedder.coverage(_TEXTS[0]) > 0.5
 
+    def test_it_tells_values_of_a_kind_or_says_that_it_cannot(self) -> None:
+        pairs = [
+            ("black", "white"),
+            ("a nurse", "in Lyon"),
+            ("", " "),
+            ("\ud83d", "漢字"),
+            ("a" * 5_000, "b"),
+        ]
+        with self.embedding() as embedder:
+            for one, other in pairs:
+                assert embedder.of_a_kind(one, other) in (True, False, None)
+                assert embedder.of_a_kind(one, other) == embedder.of_a_kind(other, one)
+
     def test_it_can_be_closed_twice(self) -> None:
         with self.embedding() as embedder:
 

@@ -288,9 +288,9 @@ def test_what_is_not_related_is_left_alone() -> None:
 
 
 def test_without_vectors_the_words_tell() -> None:
-    old = known("The main database is Postgres")
-    assert beside("The main database is MySQL", Neighbour(old, None, 0.7)) == Superseded(old, "value")
-    assert beside("The main database is MySQL", Neighbour(old, None, 0.2)) == Stored()
+    old = known("The database is Postgres")
+    assert beside("The database is MySQL", Neighbour(old, None, 0.7)) == Superseded(old, "value")
+    assert beside("The database is MySQL", Neighbour(old, None, 0.2)) == Stored()
 
 
 def test_the_models_own_threshold_counts() -> None:

@@ -42,7 +42,12 @@ async def table(folder: Path, part: str) -> Counter[tuple[str, str]]:
 
 @pytest.mark.parametrize(
     ("part", "superseded", "different", "duplicate"),
-    [("looked_at", 0.73, 1.0, 0.95), ("held_out", 0.9, 1.0, 1.0), ("added_held_out", 1.0, 1.0, 0.75)],
+    [
+        ("looked_at", 0.73, 1.0, 0.95),
+        ("held_out", 0.9, 1.0, 1.0),
+        ("added_held_out", 1.0, 1.0, 0.75),
+        ("sides_held_out", 0.88, 1.0, 1.0),
+    ],
 )
 async def test_statements_meet_older_ones_as_they_should(
     tmp_path: Path, part: str, superseded: float, different: float, duplicate: float
@@ -218,6 +223,43 @@ async def test_a_changed_entry_replaces_its_own_alone(tmp_path: Path) -> None:
 )
 def test_what_is_added_was_before_or_is_planned_replaces_nothing(old: str, new: str, near: bool) -> None:
     assert compare(new, old, near=near).decision == "different"
+
+
+@pytest.mark.parametrize("near", [True, False])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("The user's cat is 3 years old", "The user's cat is black"),
+        ("The user's cat is black", "The user's cat is lazy"),
+        ("The user's sister is a nurse", "The user's sister is pregnant"),
+        ("The user's car is red", "The user's car is a Skoda"),
+        ("The user's boss is Anna", "The user's boss is strict"),
+        ("The API is slow", "The API is versioned"),
+        ("The project is written in Rust", "The project is licensed under MIT"),
+        ("The user's daughter is called Mia", "The user's daughter is called Zoe"),
+        ("The user's colleague is Ben", "The user's colleague is Ines"),
+    ],
+)
+def test_two_sides_of_one_thing_stand_beside_each_other(one: str, other: str, near: bool) -> None:
+    knowing = StaticEmbedder().of_a_kind
+    assert compare(one, other, near=near, of_a_kind=knowing).decision == "different"
+    assert compare(other, one, near=near, of_a_kind=knowing).decision == "different"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The user's cat is black", "The user's cat is white"),
+        ("The user's sister is a nurse", "The user's sister is a doctor"),
+        ("The user's laptop is a ThinkPad", "The user's laptop is a MacBook"),
+        ("The user's favourite colour is teal", "The user's favourite colour is orange"),
+        ("The user's email is anna@acme.io", "The user's email is anna@zeus.dev"),
+        ("The user's boss is Anna", "The user's boss is Ben"),
+        ("The status is green", "The status is now a mess"),
+    ],
+)
+def test_another_value_of_one_kind_is_a_change(old: str, new: str) -> None:
+    assert compare(new, old, near=False, of_a_kind=StaticEmbedder().of_a_kind).decision == "superseded"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Final
 from zeus_runtime.memory.admission.alignment import LEAST, aligned
 from zeus_runtime.memory.admission.slots import filled, places_of, says_news, slots_of
 from zeus_runtime.memory.admission.statement import Statement, Word, state
-from zeus_runtime.memory.admission.verdict import Change
+from zeus_runtime.memory.admission.verdict import Change, OfAKind
 from zeus_runtime.memory.admission.word_forms import stem
 from zeus_runtime.memory.admission.wording import (
     COPULAS,
@@ -38,22 +38,23 @@ from zeus_runtime.memory.normalise import duplicate_key
 _PLACE: Final = 4
 
 
-def compare(new: str, old: str, *, near: bool) -> Change:
+def compare(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None) -> Change:
     """Whether ``new`` repeats, replaces or leaves alone what ``old`` says.
 
     Args:
         near: whether the embedding model takes them for the same. Without it only what stands in the texts counts.
+        of_a_kind: what knows values of one kind; None: only their form is looked at.
     """
-    return SAME_WORDS if same_words(new, old) else compare_other(new, old, near=near)
+    return SAME_WORDS if same_words(new, old) else compare_other(new, old, near=near, of_a_kind=of_a_kind)
 
 
 SAME_WORDS: Final = Change("duplicate", "same words")
 
 
-def compare_other(new: str, old: str, *, near: bool) -> Change:
+def compare_other(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None) -> Change:
     """``compare`` for texts that do not have the same words."""
     ours, theirs = aligned(state(new), state(old))
-    return _told(ours, theirs, near=near) or _compared(ours, theirs, near=near)
+    return _told(ours, theirs, near=near) or _compared(ours, theirs, of_a_kind, near=near)
 
 
 def tells_change(text: str) -> bool:
@@ -90,7 +91,7 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> Change | None:
     return None
 
 
-def _compared(ours: Statement, theirs: Statement, *, near: bool) -> Change:
+def _compared(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, near: bool) -> Change:
     new = [word for word in ours.words if not word.gone]
     old = [word for word in theirs.words if not word.gone]
     places = places_of(new, old)
@@ -129,7 +130,7 @@ def _compared(ours: Statement, theirs: Statement, *, near: bool) -> Change:
     if not added:
         wider = any(word.kind in ("name", "value") for word in dropped) or _limits(theirs) - _limits(ours)
         return Change("duplicate", "says less") if near and not wider else Change("different", "says less")
-    return filled(ours, theirs, slots_of(new, old, places), near=near)
+    return filled(ours, theirs, slots_of(new, old, places), near=near, of_a_kind=of_a_kind)
 
 
 def _one_place(ours: Statement, theirs: Statement) -> bool:

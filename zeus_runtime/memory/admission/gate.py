@@ -35,6 +35,7 @@ from zeus_runtime.memory.normalise import normalise
 from zeus_runtime.memory.permissions import reach
 
 if TYPE_CHECKING:
+    from zeus_runtime.memory.admission.verdict import OfAKind
     from zeus_runtime.memory.embedding import Calibration
 
 
@@ -182,6 +183,7 @@ def decide(
     trust: Trust = "trusted",
     subject: str | None = None,
     holds: Holds | None = None,
+    of_a_kind: OfAKind | None = None,
 ) -> Decision:
     """What to do with a text that passed, beside what is kept already.
 
@@ -197,6 +199,7 @@ def decide(
         trust: from ``Passed``.
         subject: what the text is about, where that is given: memories of another subject are left alone.
         holds: when the text holds: what holds at another time is left alone; None if that is now and open.
+        of_a_kind: what knows values of one kind; None: only their form is looked at.
     """
     if not explicit and extractions >= settings.max_extractions:
         return Rejected(
@@ -212,7 +215,9 @@ def decide(
         for each in neighbours
         if each.item.is_searchable and (holds is None or holds.along_with(each.item))
     ]
-    decisions = _compared(content, sorted(known, key=_place), settings, calibration, trust, subject)
+    decisions = _compared(
+        content, sorted(known, key=_place), settings, calibration, trust, subject, of_a_kind
+    )
     if holds is not None:
         editable = {each.item.id for each in known if each.editable and each.item.trust == trust}
         decisions = list(_lasting(decisions, holds, editable))
@@ -280,6 +285,7 @@ def _compared(
     calibration: Calibration | None,
     trust: Trust,
     subject: str | None,
+    of_a_kind: OfAKind | None,
 ) -> list[Duplicate | Superseded]:
     """What each neighbour makes of the text, those of the same words first; what is called a duplicate is not kept.
 
@@ -296,7 +302,7 @@ def _compared(
         for each, is_same in zip(known, same, strict=True):
             if is_same is not wanted or not (is_same or _related(content, each, settings, related_from)):
                 continue
-            decision = _beside(content, each, settings, calibration, trust, subject, same=is_same)
+            decision = _beside(content, each, settings, calibration, trust, subject, of_a_kind, same=is_same)
             if decision is None:
                 continue
             if is_same and not decisions and isinstance(decision, Duplicate):
@@ -322,6 +328,7 @@ def _beside(
     calibration: Calibration | None,
     trust: Trust,
     subject: str | None,
+    of_a_kind: OfAKind | None,
     *,
     same: bool,
 ) -> Duplicate | Superseded | None:
@@ -331,7 +338,7 @@ def _beside(
     if _of_others(subject, item):
         return None
     near = neighbour.cosine is not None and neighbour.cosine >= settings.duplicate_from(calibration)
-    change = SAME_WORDS if same else compare_other(content, item.content, near=near)
+    change = SAME_WORDS if same else compare_other(content, item.content, near=near, of_a_kind=of_a_kind)
     more = _TRUST[trust] - _TRUST[item.trust]
     if change.decision == "duplicate" and more <= 0:
         return Duplicate(item, change.reason)

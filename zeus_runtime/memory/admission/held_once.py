@@ -16,13 +16,14 @@ Held: TypeAlias = tuple[str, str]
 def held_once(text: str) -> Held | None:
     """What an English statement names of which somebody has one at a time; None where it names nothing of the kind.
 
-    Only where a name follows, and for all of the time: "works at Google", not "works at night", nor on weekends.
+    Only for all of the time, and after a verb only where a name follows: "works at Google", not "works at night".
     """
-    match = _HELD.match(text)
+    match = _PROPERTY.match(text) or _HELD.match(text)
     if match is None or _AT_TIMES.search(text, match.end()):
         return None
     words = _WORD.findall(match["who"].lower())
-    return " ".join([word for word in words if word not in _NOBODY]), str(match.lastgroup)
+    what = match["what"].lower() if match.re is _PROPERTY else str(match.lastgroup)
+    return " ".join([word for word in words if word not in _NOBODY]), what
 
 
 _NOW: Final = "(?:(?:now|currently|presently|still) +)?"
@@ -35,6 +36,14 @@ _HELD: Final = re.compile(
     r"(?P<head>report(?:s|ing)? +to)|"
     r"(?P<partner>(?:married|engaged) +to)"
     r")) +(?=[A-Z])"
+)
+_PROPERTY: Final = re.compile(
+    r"(?P<who>[^.,;:!?]{0,40}(?:'s|\b(?:my|our|his|her|their|the))) +(?P<what>"
+    r"(?:(?:favou?rite|preferred|main|primary|current|default|native)(?: +[a-z-]+){1,3}?)|e-?mail(?: +address)?"
+    r"|(?:phone|mobile|telephone)(?: +number)|(?:home +)?address|age|birthday|employer|boss|manager|wife|husband|spouse"
+    r"|partner|girlfriend|boyfriend|job(?: +title)?|salary|user ?name|handle|nickname|pronouns|time ?zone|hometown"
+    r"|deadline|budget) +is\b",
+    re.IGNORECASE,
 )
 _AT_TIMES: Final = re.compile(
     r"\b(?:during|sometimes|often|every|half|part|week\w*|days?|nights?|months?|years?|[a-z]+days|summers?|winters?)\b",

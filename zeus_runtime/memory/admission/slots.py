@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 from zeus_runtime.memory.admission.apart import apart
 from zeus_runtime.memory.admission.beside import beside
 from zeus_runtime.memory.admission.statement import HIRAGANA, Statement, Word
-from zeus_runtime.memory.admission.verdict import Change
+from zeus_runtime.memory.admission.told_of_it import another_side
+from zeus_runtime.memory.admission.verdict import Change, OfAKind
 from zeus_runtime.memory.admission.word_forms import turning
 from zeus_runtime.memory.admission.wording import (
     COPULAS,
@@ -81,11 +82,19 @@ def _parted(new: Sequence[Word], old: Sequence[Word], later: Sequence[Word]) -> 
     return [Slot(new, old, later)]
 
 
-def filled(ours: Statement, theirs: Statement, slots: list[Slot] | None, *, near: bool) -> Change:
+def filled(
+    ours: Statement,
+    theirs: Statement,
+    slots: list[Slot] | None,
+    *,
+    near: bool,
+    of_a_kind: OfAKind | None = None,
+) -> Change:
     """The rule for texts that both have something that the other one lacks."""
     if ours.event and theirs.event:
         return Change("different", "event")
-    if why := beside(ours, theirs, news=says_news(ours)):
+    news = says_news(ours)
+    if why := beside(ours, theirs, news=news):
         return Change("different", why)
     if any(map(_clause_in_kana, slots or ())):
         return Change("different", "reworded")
@@ -94,7 +103,7 @@ def filled(ours: Statement, theirs: Statement, slots: list[Slot] | None, *, near
     slots = [slot for slot in slots if slot.old or not _came_to(slot, ours)]
     whole = all(slot.new and slot.old for slot in slots)
     both = [slot for slot in slots if slot.new and slot.old]
-    if both and not says_news(ours) and (why := apart(ours, theirs, both, near=near)):
+    if both and not news and (why := apart(ours, theirs, both, near=near)):
         return Change("different", why)
     if whole and _entries(ours, theirs, slots):
         return Change("different", "entries")
@@ -113,6 +122,8 @@ def filled(ours: Statement, theirs: Statement, slots: list[Slot] | None, *, near
         return Change("different", "denies another")
     if whole and len(slots) > 1 and _qualified(slots, ours):
         return Change("different", "circumstance")
+    if whole and len(slots) == 1 and not news and another_side(ours, theirs, slots[0], of_a_kind):
+        return Change("different", "another side")
     if (
         whole
         and len(slots) == 1

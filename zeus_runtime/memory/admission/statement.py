@@ -89,9 +89,9 @@ class Statement(NamedTuple):
 
 
 _TOKEN: Final = re.compile(
-    rf"[{CJK}]|[^\W_{CJK}](?:[^\W{CJK}]+|['’.+#/&-](?=[^\W{CJK}]))*[+#]*|[,.;:!?。、\n]|[$€£¥₹%°<>=]"
+    rf"[{CJK}]|[^\W_{CJK}](?:[^\W{CJK}]+|['’.+#/&@-](?=[^\W{CJK}]))*[+#]*|[,.;:!?。、\n]|[$€£¥₹%°<>=]"
 )
-_ASCII_TOKEN: Final = re.compile(r"[a-zA-Z0-9]\w*(?:['.+#/&-]\w+)*[+#]*|[,.;:!?\n$%<>=]", re.ASCII)
+_ASCII_TOKEN: Final = re.compile(r"[a-zA-Z0-9]\w*(?:['.+#/&@-]\w+)*[+#]*|[,.;:!?\n$%<>=]", re.ASCII)
 """The same for texts in ASCII, in half the time."""
 _CHARACTER: Final = re.compile(f"[{CJK}]")
 _KANA: Final = re.compile("[\u3041-\u30ff]")

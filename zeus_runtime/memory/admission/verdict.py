@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
 Verdict: TypeAlias = Literal["duplicate", "superseded", "different"]
+
+OfAKind: TypeAlias = Callable[[str, str], bool | None]
+"""Whether two words or short phrases name values of one kind; None where that is not known (``Embedder.of_a_kind``)."""
 
 
 class Change(NamedTuple):
