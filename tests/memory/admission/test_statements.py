@@ -238,6 +238,10 @@ def test_what_is_added_was_before_or_is_planned_replaces_nothing(old: str, new: 
         ("The project is written in Rust", "The project is licensed under MIT"),
         ("The user's daughter is called Mia", "The user's daughter is called Zoe"),
         ("The user's colleague is Ben", "The user's colleague is Ines"),
+        ("The rate limit is 100 requests", "The rate limit of partners is 1,000 requests"),
+        ("A booking can be cancelled until noon", "A booking of groups can be cancelled until Friday"),
+        ("The login is mandatory for members", "The login is mandatory for guests"),
+        ("The budget for 2026 is 85,000 euros", "The budget for 2025 is 74,000 euros"),
     ],
 )
 def test_two_sides_of_one_thing_stand_beside_each_other(one: str, other: str, near: bool) -> None:

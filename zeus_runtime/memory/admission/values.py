@@ -89,7 +89,11 @@ _FORMS: Final = (
         "l",
         rf"(?P<my>{_START}(?:(?!may\b|mar\b|march\b)|{_IN}(?-i:(?=May\b|March\b)))(?P<m4>{_MONTH})(?:\s+(?P<y4>\d{{4}}))?)",
     ),
-    ("l", r"(?P<year>\b(?:in|since|until|by|of)\s+(?P<y5>(?:19|20)\d\d)\b(?![.,]\d))"),
+    (
+        "l",
+        r"(?P<year>\b(?:in|since|until|by|of|for(?=\s+\d{4}(?:\s+(?:is|was|are|were|will)\b|\s*[,;:!?]|\s*\.?\s*$)))"
+        r"\s+(?P<y5>(?:19|20)\d\d)\b(?![.,]\d))",
+    ),
     (
         "dc",
         rf"(?P<zhdate>(?:(?P<y6>\d{{4}})年)?(?P<m6>{_ZH_NUMBER}{{1,2}})月(?:(?P<d6>{_ZH_NUMBER}{{1,3}})[日号])?"
@@ -158,7 +162,7 @@ def _one_of(words: Iterable[str]) -> str:
 _MAY_BEGIN: Final = re.compile(
     rf"[\d+\-{_ZH}周星礼早上凌中下傍晚]|(?<![A-Za-z0-9_])"
     rf"(?:{_one_of(name[:3] for name in (*_MONTHS, *_DAYS, *_NUMBERS, *_ORDINALS))}"
-    rf"|[vV]\d|(?:{_one_of(('in', 'since', 'until', 'by', 'of'))})\s+\d)"
+    rf"|[vV]\d|(?:{_one_of(('in', 'since', 'until', 'by', 'of', 'for'))})\s+\d)"
 )
 """Where a form can begin at all: asked first, it spares trying every one of them at every letter."""
 
@@ -186,7 +190,7 @@ def values(text: str) -> list[Value]:
 _WORDS: Final = re.compile(r"\w+", re.ASCII)
 _NUMERALS: Final = re.compile(r"[+-]|\d+", re.ASCII)
 _NAMES: Final = frozenset((*_MONTHS, *_DAYS, *(f"{day}s" for day in _DAYS), *_NUMBERS, *_ORDINALS))
-_BEFORE_DIGITS: Final = ("in", "since", "until", "by", "of", "v")
+_BEFORE_DIGITS: Final = ("in", "since", "until", "by", "of", "for", "v")
 
 
 def _digits_only(text: str) -> list[Value] | None:
