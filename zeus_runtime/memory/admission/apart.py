@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.memory.admission.values import ZH_MEASURES
-from zeus_runtime.memory.admission.wording import UNITS, ZH_SUBJECTS
+from zeus_runtime.memory.admission.wording import PREPOSITIONS, UNITS, ZH_SUBJECTS
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.admission.slots import Slot
@@ -20,8 +20,15 @@ def apart(ours: Statement, theirs: Statement, slots: Sequence[Slot], *, near: bo
     """Why both are kept; None where nothing shows that they are about different things.
 
     Args:
-        slots: where both texts have something, in order.
+        slots: where they differ, in order.
     """
+    if any(map(_narrows, slots)):
+        return "narrower"
+    if any(map(_for_others, slots)):
+        return "for others"
+    slots = [slot for slot in slots if slot.new and slot.old]
+    if not slots:
+        return None
     if any(map(_other_kind, slots)):
         return "values of other kinds"
     if ours.chinese:
@@ -46,6 +53,20 @@ def _apart_zh(ours: Statement, theirs: Statement, slots: Sequence[Slot], *, near
     if any(_counts_others_zh(slot, ours, theirs) for slot in slots):
         return "counts others"
     return "values of other things" if any(_says_else_zh(slot, near=near) for slot in slots) else None
+
+
+def _narrows(slot: Slot) -> bool:
+    """Whether one text alone says of which of them it speaks: "the limit of partners" beside "the limit"."""
+    new, old = ([word for word in side if word.about] for side in (slot.new, slot.old))
+    return bool(new) != bool(old) and (new or old)[0].after in PREPOSITIONS
+
+
+def _for_others(slot: Slot) -> bool:
+    """Whether both sides say for whom or what, and not by a name or a value: "for guests" and "for members"."""
+    return all(
+        side and side[0].after == "for" and not any(word.value or word.kind == "name" for word in side)
+        for side in (slot.new, slot.old)
+    )
 
 
 def _kinds(side: Sequence[Word]) -> set[str]:

@@ -102,12 +102,7 @@ def filled(
         return Change("superseded", "reworded") if near else Change("different", "reworded")
     slots = [slot for slot in slots if slot.old or not _came_to(slot, ours)]
     whole = all(slot.new and slot.old for slot in slots)
-    both = [slot for slot in slots if slot.new and slot.old]
-    if not news and any(map(_narrows, slots)):
-        return Change("different", "narrower")
-    if not news and any(map(_for_others, slots)):
-        return Change("different", "for others")
-    if both and not news and (why := apart(ours, theirs, both, near=near)):
+    if not news and (why := apart(ours, theirs, slots, near=near)):
         return Change("different", why)
     if whole and _entries(ours, theirs, slots):
         return Change("different", "entries")
@@ -135,20 +130,6 @@ def filled(
     ):
         return Change("superseded", "value")
     return Change("superseded", "reworded") if near else Change("different", "reworded")
-
-
-def _narrows(slot: Slot) -> bool:
-    """Whether one text alone says of which of them it speaks: "the limit of partners" beside "the limit"."""
-    new, old = ([word for word in side if word.about] for side in (slot.new, slot.old))
-    return bool(new) != bool(old) and (new or old)[0].after in PREPOSITIONS
-
-
-def _for_others(slot: Slot) -> bool:
-    """Whether both sides say for whom or what, and not by a name or a value: "for guests" and "for members"."""
-    return all(
-        side and side[0].after == "for" and not any(word.value or word.kind == "name" for word in side)
-        for side in (slot.new, slot.old)
-    )
 
 
 def _entries(ours: Statement, theirs: Statement, slots: Sequence[Slot]) -> bool:
