@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from zeus_runtime import ZeusError
+
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
@@ -47,6 +49,7 @@ def explained(error: BaseException) -> Failure:
     """The failure behind an exception."""
     import anyio
     import httpx2
+    from mcp.client.auth import OAuthFlowError
     from mcp.shared.exceptions import MCPError
     from mcp.types import CONNECTION_CLOSED
     from pydantic import ValidationError
@@ -58,6 +61,16 @@ def explained(error: BaseException) -> Failure:
     for cause in causes:
         if isinstance(cause, TalkError):
             return Failure(str(cause), connection_lost=True)
+        if isinstance(cause, ZeusError):
+            return Failure(cause.message)
+        if isinstance(cause, OAuthFlowError):
+            # The SDK's own words have what was answered in them, tokens too.
+            misfit = next(
+                (each for each in (cause.__cause__, cause.__context__) if isinstance(each, ValidationError)),
+                None,
+            )
+            said = "its authorisation server answered what OAuth has no meaning for"
+            return Failure(_short(str(cause)) if misfit is None else f"{said} ({_misfit(misfit)})")
         if isinstance(cause, ValidationError):
             return Failure(f"what it answered is not what the protocol says ({_misfit(cause)})")
         if isinstance(cause, MCPError):
