@@ -20,7 +20,7 @@ from zeus_plugins.searches.tavily.search import Tavily, TavilyError
 
 from tests.plugins_bundled.tools.web.test_web_fetch import PAGES, Server
 from tests.support.reading_apart import given_up_while_it_reads
-from zeus_runtime import Agent, MissingError, SearchHit
+from zeus_runtime import Agent, MissingError, SearchHit, ZeusError
 from zeus_runtime.events import ToolCallResult
 from zeus_runtime.testing import ScriptedModel, calling
 
@@ -120,6 +120,74 @@ async def test_what_tavily_refuses_is_said_without_the_key(tavily: str) -> None:
         with pytest.raises(TavilyError, match=said) as failed:
             await Tavily(TavilyOptions(base_url=tavily), key).search("tea", max_results=1)
         assert key not in str(failed.value)
+
+
+ANSWERS: dict[str, tuple[int, bytes, str]] = {
+    "429": (429, b'{"detail": {"error": "slow down"}}', "refuses more searches for now"),
+    "432": (432, b"{}", "are used up"),
+    "400": (400, b'{"detail": {"error": "Query is missing."}}', "status 400: Query is missing."),
+    "500": (500, b"<html>", "Tavily answers with status 500"),
+    "page": (200, b"<html>", "has no results in it"),
+    "list": (200, b"[]", "has no results in it"),
+    "texts": (200, b'{"results": ["a"]}', "has no results in it"),
+    "nothing": (200, b'{"results": null}', "has no results in it"),
+    "deep": (200, b"[" * 200_000, "has no results in it"),
+    "flood": (200, b" " * 6_000_000, "more than 5,000,000 bytes"),
+    "half": (200, b'{"results": [{"title": "half \\ud83d", "url": "https://a.example/"}]}', "half \ufffd"),
+    "null": (
+        200,
+        b'{"results": [{"title": null, "url": "https://a.example/", "content": null}]}',
+        "a.example",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+async def test_whatever_tavily_answers_is_told_and_ends_no_run(tmp_path: Path, case: str) -> None:
+    status, body, said = ANSWERS[case]
+    with Server({"/search": (status, {}, body)}).running() as server:
+        options = {"search": {"tavily": {"base_url": server.url}}}
+        result = await called(tmp_path, options, "web_search", {"TAVILY_API_KEY": "tvly-x"}, query="tea")
+    assert said in result.content
+    assert "None" not in result.content
+    assert "failed:" not in result.content
+    assert result.is_error == (case not in ("half", "null"))
+
+
+async def test_a_key_is_used_without_the_line_break_that_a_file_added(tmp_path: Path, tavily: str) -> None:
+    options = {"search": {"tavily": {"base_url": tavily}}}
+    result = await called(tmp_path, options, "web_search", {"TAVILY_API_KEY": "tvly-good\n"}, query="tea")
+    assert not result.is_error, result.content
+
+
+def test_what_is_no_key_is_missing_and_not_shown(tmp_path: Path) -> None:
+    config = {"version": 1, "model": "gpt-4o", "tools": [{"web": {"search": "tavily"}}]}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    with pytest.raises(MissingError, match="characters that no key has") as missing:
+        Agent.from_config(directory=tmp_path, environ={"TAVILY_API_KEY": "tvly-“x”"})
+    assert "“x”" not in str(missing.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["api.tavily.com", "https://", "http://host:bad", "http://[::1", "https://ö.example"]
+)
+def test_an_api_that_is_nowhere_is_said_before_a_run(tmp_path: Path, url: str) -> None:
+    tools = [{"web": {"search": {"tavily": {"base_url": url}}}}]
+    (tmp_path / "zeus.yaml").write_text(json.dumps({"version": 1, "model": "gpt-4o", "tools": tools}))
+    with pytest.raises(ZeusError, match="base_url") as refused:
+        Agent.from_config(directory=tmp_path, environ={"TAVILY_API_KEY": "tvly-x"})
+    assert refused.value.exit_code == 3
+
+
+@pytest.mark.parametrize("agent", ["Zeüs", "Zeus\n", "a\r\nX-Evil: 1"])
+def test_a_user_agent_that_is_no_header_is_said_with_its_place(tmp_path: Path, agent: str) -> None:
+    from zeus_runtime import ConfigError
+
+    config = {"version": 1, "model": "gpt-4o", "tools": [{"web": {"user_agent": agent}}]}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config, indent=1))
+    with pytest.raises(ConfigError) as refused:
+        Agent.from_config(directory=tmp_path, environ={})
+    assert [each.code for each in refused.value.diagnostics] == ["wrong-header"]
 
 
 def test_tavily_without_a_key_is_missing_a_credential(tmp_path: Path) -> None:
