@@ -200,7 +200,7 @@ async def serving(
     base = f"http://127.0.0.1:{listening.getsockname()[1]}"
     settings = AuthSettings(
         issuer_url=AnyHttpUrl(base),
-        resource_server_url=AnyHttpUrl(f"{base}/mcp"),
+        resource_server_url=AnyHttpUrl(f"{base}/sse" if sse else f"{base}/mcp"),
         client_registration_options=ClientRegistrationOptions(
             enabled=True, valid_scopes=list(valid_scopes), default_scopes=["notes"]
         ),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
 from mcp.client.auth import OAuthFlowError
+from mcp.shared.auth import OAuthClientInformationFull
+from pydantic import AnyUrl
 from zeus_plugins.tools.mcp.oauth import asking
 from zeus_plugins.tools.mcp.oauth.store import AccountStore, account_store
 
@@ -145,7 +148,7 @@ async def test_a_token_endpoint_that_speaks_json_only_when_asked_is_understood(t
         (404, b"", False),
         (400, b'{"error": "temporarily_unavailable"}', False),
         (500, b'{"error": "server_error"}', False),
-        (429, b"[" * 100_000, False),
+        pytest.param(429, b"[" * 100_000, False, id="too deep to be read"),
     ],
 )
 async def test_what_says_that_a_right_has_ended_and_what_does_not(
@@ -198,9 +201,21 @@ async def test_a_right_that_does_not_reach_far_enough_is_named_and_not_renewed(t
     assert authority.refreshes == 0
 
 
-async def test_a_server_that_asks_nobody_has_no_account_to_authorise(tmp_path: Path) -> None:
-    async with serving() as served:
-        running = agent(tmp_path, adding(), oauth(served))
+async def test_a_server_of_the_older_sse_is_authorised_and_used(tmp_path: Path) -> None:
+    authority = Authority()
+    async with serving(authority, sse=True) as served:
+        running = agent(tmp_path, adding(), oauth(served, type="sse"))
+        assert await log_in(running) == 3
+        expire(running)
+        async with running:
+            assert results(await play(running, "go")) == ["5"]
+    assert authority.refreshes == 1
+
+
+@pytest.mark.parametrize("sse", [False, True])
+async def test_a_server_that_asks_nobody_has_no_account_to_authorise(tmp_path: Path, sse: bool) -> None:
+    async with serving(sse=sse) as served:
+        running = agent(tmp_path, adding(), oauth(served, **({"type": "sse"} if sse else {})))
         with pytest.raises(RunError, match="it asks for no account") as refused:
             await log_in(running)
     assert "Remove auth from mcpServers.far" in str(refused.value)
@@ -227,6 +242,44 @@ async def test_the_scopes_of_the_yaml_are_those_that_a_client_is_registered_for(
         server = oauth(served, oauth={"scopes": ["notes", "write"]})
         assert await log_in(agent(tmp_path, adding(), server)) == 3
     assert [client.scope for client in authority.clients.values()] == ["notes write"]
+
+
+@pytest.mark.parametrize("way", ["client_secret_basic", "client_secret_post"])
+async def test_a_client_of_ones_own_shows_its_secret_as_the_server_wants_it(tmp_path: Path, way: str) -> None:
+    """The server knows the client for that way alone."""
+    authority = Authority()
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    async with serving(authority) as served:
+        base = served.url.removesuffix("/mcp")
+        metadata = {
+            "issuer": f"{base}/",
+            "authorization_endpoint": f"{base}/authorize",
+            "token_endpoint": f"{base}/token",
+            "revocation_endpoint": f"{base}/revoke",
+            "response_types_supported": ["code"],
+            "token_endpoint_auth_methods_supported": [way],
+        }
+        served.instead["/.well-known/oauth-authorization-server"] = answering(
+            200, json.dumps(metadata).encode()
+        )
+        authority.clients["ours"] = OAuthClientInformationFull(
+            client_id="ours",
+            client_secret="s3cret of ours",
+            redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}/callback")],
+            token_endpoint_auth_method=way,
+            scope="notes",
+        )
+        client = {"client_id": "ours", "client_secret": "s3cret of ours", "redirect_port": port}
+        running = agent(tmp_path, adding(), oauth(served, oauth=client))
+        assert await log_in(running) == 3
+        expire(running)
+        async with running:
+            assert results(await play(running, "go")) == ["5"]
+        assert await toolset_of(running).log_out("far")
+    assert authority.refreshes == 1
+    assert not authority.refresh
 
 
 async def test_a_token_answer_that_is_none_is_told_without_what_it_holds(tmp_path: Path) -> None:

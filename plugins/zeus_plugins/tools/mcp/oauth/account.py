@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 from zeus_plugins.tools.mcp.oauth.store import account_store
 from zeus_runtime import Account, OptionsError, RunError
@@ -77,6 +79,7 @@ async def log_in(server: Server, environ: Mapping[str, str], show: Callable[[str
         late.reschedule(asyncio.get_running_loop().time() + PATIENCE_SECONDS + _SECONDS)
         show(url)
 
+    provider: AccountProvider | None = None
     try:
         async with (
             asyncio.timeout(_SECONDS) as late,
@@ -87,7 +90,7 @@ async def log_in(server: Server, environ: Mapping[str, str], show: Callable[[str
             async with Client(address(server, provider), cache=None, mode=mode) as client:
                 return len((await read_offer(client, server)).tools)
     except Exception as error:
-        failure = explained(error)
+        failure = explained((provider and provider.failure) or error)
         raise RunError(
             f"the account of {server.name!r} was not authorised: {failure.message}",
             remedy=_remedy(server, failure.message),
@@ -151,8 +154,13 @@ async def _take_back(kept: Mapping[str, Any], endpoint: str, address: str) -> st
         "client_id": client.get("client_id", ""),
         "client_secret": client.get("client_secret", ""),
     }
+    headers = {}
+    if client.get("token_endpoint_auth_method") == "client_secret_basic":
+        pair = ":".join(quote(form[key], safe="") for key in ("client_id", "client_secret"))
+        headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+        form["client_secret"] = ""
     try:
-        answer = await asked(httpx2.Request("POST", endpoint, data=form), address)
+        answer = await asked(httpx2.Request("POST", endpoint, data=form, headers=headers), address)
     except (OAuthFlowError, httpx2.HTTPError) as error:
         return str(error) or type(error).__name__
     return "" if answer.is_success else f"it answers HTTP {answer.status_code}"

@@ -69,6 +69,7 @@ class AccountProvider(OAuthClientProvider):
 
     Attributes:
         refusal: the right that was missing, if one was: on its way through the transport an exception may be lost.
+        failure: what went wrong with the authorisation itself, for the same reason.
         lacks: what the account's right does not reach to, as the server named it in its last answer; empty for nothing.
     """
 
@@ -95,6 +96,7 @@ class AccountProvider(OAuthClientProvider):
         self._address = address
         self._unasked = False
         self.refusal: UnauthorizedError | None = None
+        self.failure: OAuthFlowError | None = None
         self.lacks = ""
 
     def _kept(self) -> Mapping[str, Any]:
@@ -163,6 +165,9 @@ class AccountProvider(OAuthClientProvider):
                 outgoing = await flow.asend(response)
         except StopAsyncIteration:
             return
+        except OAuthFlowError as error:
+            self.failure = error
+            raise
         finally:
             await flow.aclose()
 
@@ -212,6 +217,7 @@ class AccountProvider(OAuthClientProvider):
             if context.is_token_valid() and (refused is None or tokens.access_token != refused.access_token):
                 yield None
             elif context.can_refresh_token():
+                self._choose_client_auth()
                 yield await self._refresh_token()
             else:
                 raise self._refused("is no longer authorised")
@@ -262,7 +268,21 @@ class AccountProvider(OAuthClientProvider):
         metadata = self.context.oauth_metadata
         if metadata is not None and metadata.authorization_endpoint:
             refuse_plain(str(metadata.authorization_endpoint), self._address)
+        self._choose_client_auth()
         return await super()._perform_authorization()
+
+    def _choose_client_auth(self) -> None:
+        """Show the secret of a client of the user's own in the header, where its server takes it only there."""
+        client, metadata = self.context.client_info, self.context.oauth_metadata
+        ways = (metadata and metadata.token_endpoint_auth_methods_supported) or ()
+        if (
+            client is not None
+            and client.client_id == self._server.spec.oauth.client_id
+            and client.client_secret
+            and "client_secret_post" not in ways
+            and "client_secret_basic" in ways
+        ):
+            client.token_endpoint_auth_method = "client_secret_basic"
 
     def _refused(self, what: str) -> UnauthorizedError:
         name = self._server.name
