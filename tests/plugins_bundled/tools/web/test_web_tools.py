@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
+import socket
 import threading
-import types
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -223,48 +222,90 @@ def test_a_web_that_nobody_configured_is_off(tmp_path: Path) -> None:
     assert [each.tool.name for each in plan.tools] == []
 
 
-async def test_duckduckgos_answers_and_failures_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against the library's interface; its own pages are on the network, where no test goes."""
-    from ddgs.exceptions import DDGSException, RatelimitException
+HIT = """<div class="result__body"><h2><a href="https://tea.example/">Tea</a></h2>
+<a href="https://tea.example/">leaves &amp; water</a></div>"""
 
-    answers: list[Any] = [
-        [{"title": "Tea", "href": "https://tea.example/", "body": "leaves"}],
-        DDGSException("No results found."),
-        RatelimitException("202"),
-        DDGSException("broken"),
-    ]
-    asked: list[Mapping[str, Any]] = []
 
-    class Fake:
-        def __init__(self, **named: Any) -> None:
-            asked.append(named)
+@pytest.fixture
+def duck(monkeypatch: pytest.MonkeyPatch) -> Iterator[Duck]:
+    """DuckDuckGo's page of results, on this machine; the library reads it."""
+    from zeus_plugins.searches.duckduckgo.engine import Engine
 
-        def __enter__(self) -> Fake:
-            return self
+    with HTTPServer(("127.0.0.1", 0), Duck) as http:
+        monkeypatch.setattr(Engine, "search_url", f"http://127.0.0.1:{http.server_port}/html/")
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield Duck  # type: ignore[misc]
+        http.shutdown()
+        thread.join()
 
-        def __exit__(self, *_: object) -> None:
-            return
 
-        def text(self, query: str, **named: Any) -> Any:
-            asked.append({"query": query, **named})
-            answer = answers.pop(0)
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
+class Duck(BaseHTTPRequestHandler):
+    """A server of one page."""
 
-    fake = types.ModuleType("ddgs")
-    fake.DDGS = Fake  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "ddgs", fake)
-    search = DuckDuckGo(DuckDuckGoOptions(region="de-de", safesearch="off", timeout_seconds=7))
-    assert await search.search("tea", max_results=3) == [SearchHit("Tea", "https://tea.example/", "leaves")]
-    assert asked == [
-        {"timeout": 7},
-        {"query": "tea", "region": "de-de", "safesearch": "off", "max_results": 3, "backend": "duckduckgo"},
-    ]
-    assert await search.search("tea", max_results=3) == []
-    for said in ("for now", "broken"):
-        with pytest.raises(DuckDuckGoError, match=said):
-            await search.search("tea", max_results=3)
+    status: int = 200
+    page: str = ""
+    asked: str = ""
+
+    def do_POST(self) -> None:
+        Duck.asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.send_response(self.status)
+        self.end_headers()
+        self.wfile.write(self.page.encode())
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+
+async def test_duckduckgos_results_are_those_of_its_page(duck: Duck) -> None:
+    duck.status, duck.page = 200, HIT * 3
+    search = DuckDuckGo(DuckDuckGoOptions(region="de-de", timeout_seconds=7))
+    assert (
+        await search.search("tea", max_results=2)
+        == [SearchHit("Tea", "https://tea.example/", "leaves & water")] * 2
+    )
+    duck.page = "<p>No results."
+    assert await search.search("tea", max_results=2) == []
+
+
+@pytest.mark.parametrize(("given", "sent"), [("on", "kp=1"), ("moderate", "kp=-1"), ("off", "kp=-2")])
+async def test_duckduckgo_is_told_what_to_leave_out_and_for_where(duck: Duck, given: Any, sent: str) -> None:
+    duck.status, duck.page = 200, HIT
+    await DuckDuckGo(DuckDuckGoOptions(region="de-de", safesearch=given)).search("tea", max_results=1)
+    assert sent in duck.asked.split("&")
+    assert "l=de-de" in duck.asked.split("&")
+    assert "q=tea" in duck.asked.split("&")
+
+
+@pytest.mark.parametrize(
+    ("status", "page", "said"),
+    [
+        (202, "<p>bots use it too", "refuses more searches for now"),
+        (403, "", "refuses more searches for now"),
+        (429, HIT, "refuses more searches for now"),
+        (200, "<div class='anomaly-modal__title'>", "refuses more searches for now"),
+        (500, "<p>oh", "HTTP 500"),
+        (301, "", "HTTP 301"),
+        (200, " ", "without a page"),
+    ],
+)
+async def test_a_search_that_duckduckgo_refuses_is_no_search_without_results(
+    duck: Duck, status: int, page: str, said: str
+) -> None:
+    duck.status, duck.page = status, page
+    with pytest.raises(DuckDuckGoError, match=said):
+        await DuckDuckGo(DuckDuckGoOptions()).search("tea", max_results=3)
+
+
+async def test_a_duckduckgo_that_is_not_there_or_silent_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from zeus_plugins.searches.duckduckgo.engine import Engine
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr(Engine, "search_url", f"http://127.0.0.1:{silent.getsockname()[1]}/")
+        with pytest.raises(DuckDuckGoError, match="took longer than 1 seconds"):
+            await DuckDuckGo(DuckDuckGoOptions(timeout_seconds=1)).search("tea", max_results=3)
+    with pytest.raises(DuckDuckGoError, match="the search failed"):
+        await DuckDuckGo(DuckDuckGoOptions(timeout_seconds=5)).search("tea", max_results=3)
 
 
 def test_wrong_private_addresses_are_said_with_their_place(tmp_path: Path) -> None:
