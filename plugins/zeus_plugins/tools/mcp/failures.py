@@ -18,6 +18,8 @@ _SESSION_LOST = ("Session terminated", "Session not found")
 """What a remote server that was started anew says of a session it does not know; it has no code of its own."""
 
 
+REFUSED_BY_HTTP = "Server returned an error response"
+"""What the SDK says whichever status a call was answered with."""
 _SDK_UNREADABLE = ("Failed to parse JSON response: ", "Failed to parse SSE message: ")
 _NO_JSON = re.compile(r"Invalid JSON: ([^\[\n]+)")
 

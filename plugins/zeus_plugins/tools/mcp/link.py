@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.tools.mcp.calls import Calls
-from zeus_plugins.tools.mcp.failures import Failure, UnauthorizedError, explained, is_final, is_too_new
+from zeus_plugins.tools.mcp.failures import (
+    REFUSED_BY_HTTP,
+    Failure,
+    UnauthorizedError,
+    explained,
+    is_final,
+    is_too_new,
+)
 from zeus_plugins.tools.mcp.offer import Offer, read_offer
 from zeus_plugins.tools.mcp.pace import Looks
 from zeus_plugins.tools.mcp.sdk import client_info, quieten
@@ -149,7 +156,7 @@ class Link:
     def why_of(self, failure: Failure) -> str:
         """What went wrong, in words; the SDK does not say that a right reaches less far than needed."""
         lacks = "" if self._auth is None else self._auth.lacks
-        if not lacks:
+        if not lacks or failure.message != REFUSED_BY_HTTP:
             return failure.message
         name = self.server.name
         return (

@@ -236,6 +236,14 @@ async def test_a_server_that_tells_everybody_its_tools_is_authorised_all_the_sam
             assert served.headers["authorization"].removeprefix("Bearer ") in authority.access
 
 
+async def test_a_port_that_is_taken_is_said_with_what_to_do(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        async with serving(Authority()) as served:
+            server = oauth(served, oauth={"redirect_port": taken.getsockname()[1]})
+            with pytest.raises(RunError, match=r"change mcpServers\.far\.oauth\.redirect_port"):
+                await log_in(agent(tmp_path, adding(), server))
+
+
 async def test_the_scopes_of_the_yaml_are_those_that_a_client_is_registered_for(tmp_path: Path) -> None:
     authority = Authority()
     async with serving(authority, valid_scopes=("notes", "write")) as served:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from base64 import b64encode
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -93,13 +94,17 @@ async def log_in(server: Server, environ: Mapping[str, str], show: Callable[[str
         failure = explained((provider and provider.failure) or error)
         raise RunError(
             f"the account of {server.name!r} was not authorised: {failure.message}",
-            remedy=_remedy(server, failure.message),
+            remedy=_remedy(server, error, failure.message),
         ) from error
 
 
-def _remedy(server: Server, why: str) -> str:
+def _remedy(server: Server, error: Exception, why: str) -> str:
     from zeus_plugins.tools.mcp.oauth.provider import NOBODY_ASKS
 
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return (
+            f"Another program has that port: end it, or change mcpServers.{server.name}.oauth.redirect_port."
+        )
     if "egistration" in why and server.spec.oauth.client_id is None:
         return (
             "This provider does not let Zeus register itself: make an OAuth client there and write its id under"
