@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import socket
 from pathlib import Path
@@ -181,6 +182,27 @@ async def test_a_renewal_that_failed_for_now_is_tried_again(tmp_path: Path) -> N
             assert (await running.connections())[0].state == "connected"
     assert not any("zeus auth login" in each for each in notices(broken))
     assert results(mended) == ["3"]
+
+
+async def test_a_disk_that_is_full_costs_no_account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refresh token is good for one use: it is not used when what comes for it cannot be kept."""
+
+    def full(_file: Path, _data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    authority = Authority()
+    async with serving(authority) as served:
+        running = agent(tmp_path, adding(), oauth(served))
+        await log_in(running)
+        expire(running)
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "write_bytes", full)
+            async with running:
+                told = notices(await play(running, "go"))
+        assert any("cannot be read or written: No space left on device" in each for each in told)
+        assert authority.refreshes == 0
+        async with agent(tmp_path, adding(), oauth(served)) as later:
+            assert results(await play(later, "go")) == ["5"]
 
 
 async def test_a_right_that_does_not_reach_far_enough_is_named_and_not_renewed(tmp_path: Path) -> None:

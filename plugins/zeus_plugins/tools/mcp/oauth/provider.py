@@ -217,6 +217,7 @@ class AccountProvider(OAuthClientProvider):
             if context.is_token_valid() and (refused is None or tokens.access_token != refused.access_token):
                 yield None
             elif context.can_refresh_token():
+                self._store.check()
                 self._choose_client_auth()
                 yield await self._refresh_token()
             else:

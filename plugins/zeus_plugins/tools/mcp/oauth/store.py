@@ -20,6 +20,8 @@ _SERVICE: Final = "zeus-runtime"
 _ENTRY: Final = "accounts"
 _LOCK_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.05
+_ROOM_BYTES: Final = 16_384
+"""More than an account takes on the disk."""
 
 
 def account_store(server: Server, environ: Mapping[str, str]) -> AccountStore:
@@ -78,7 +80,7 @@ class AccountStore:
         )
 
     def check(self) -> None:
-        """That an account can be kept, before anybody is asked for one.
+        """That an account can be kept, before anybody is asked for one or a token that is good for one use is used.
 
         Raises:
             OptionsError: the key is damaged, or others can read it, or nothing can be written there.
@@ -86,8 +88,8 @@ class AccountStore:
         with self._readable():
             self._make_folder()
             self._key()
-            with self._new():
-                pass
+            with self._new() as made:
+                made.write_bytes(bytes(_ROOM_BYTES))
 
     def write(self, account: Mapping[str, Any]) -> None:
         """Keep an account, in one step: a reader sees the former or this one.
