@@ -144,7 +144,7 @@ def asked_for(name: str) -> See:
             shown.append(url)
             raise RunError("seen enough")
 
-        async with serving(Authority()) as served:
+        async with serving(Authority(), valid_scopes=("notes", "more")) as served:
             entry = {**scene.config["mcpServers"][NAME], "url": served.url}
             scene.config = {**scene.config, "mcpServers": {NAME: entry}}
             scene.environ["HOME"] = str(scene.folder)

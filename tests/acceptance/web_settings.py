@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-import types
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final
 from unittest import mock
 
@@ -42,26 +41,23 @@ async def problems(scene: Scene) -> tuple[str, ...]:
     return scene.problems()
 
 
-class _Answer:
-    status = 200
-    content = json.dumps(
-        {"results": [{"title": f"T{n}", "url": f"https://{n}.example/"} for n in range(20)]}
-    ).encode()
-
-
 async def _asked(scene: Scene, *, waits: float = 0) -> tuple[dict[str, Any], str]:
     """What Tavily's account would be asked, and what the model reads."""
     import httpcore
 
     given: dict[str, Any] = {}
+    found = {"results": [{"title": f"T{n}", "url": f"https://{n}.example/"} for n in range(20)]}
 
-    async def request(_pool: object, method: str, url: str, *, headers: Any, content: bytes) -> _Answer:
+    @asynccontextmanager
+    async def stream(
+        _pool: object, method: str, url: str, *, headers: Any, content: bytes
+    ) -> AsyncIterator[httpcore.Response]:
         given.update(json.loads(content), method=method, url=url, key=dict(headers)["Authorization"])
         await asyncio.sleep(waits)
-        return _Answer()
+        yield httpcore.Response(200, content=json.dumps(found).encode())
 
     scene.environ |= {"TAVILY_API_KEY": "tvly-environment"}
-    with mock.patch.object(httpcore.AsyncConnectionPool, "request", request):
+    with mock.patch.object(httpcore.AsyncConnectionPool, "stream", stream):
         played = await scene.play(calling(("web_search", {"query": "tea"})), "done")
     return given, played.results[-1]
 
@@ -82,31 +78,26 @@ async def results(scene: Scene) -> int:
 
 
 def duckduckgo(name: str) -> See:
-    """What the library is asked for."""
+    """What DuckDuckGo is asked for."""
 
     async def see(scene: Scene) -> Any:
-        import ddgs.exceptions  # noqa: F401 - before the package is replaced, which has it as a part
+        from ddgs.http_client import HttpClient
 
         asked: dict[str, Any] = {}
+        made = HttpClient.__init__
 
-        class Fake:
-            def __init__(self, **named: Any) -> None:
-                asked.update(named)
+        def making(client: Any, *given: Any, **named: Any) -> None:
+            asked.update(named)
+            made(client, *given, **named)
 
-            def __enter__(self) -> Fake:
-                return self
+        def asking(_client: object, *_given: Any, data: Mapping[str, str]) -> Any:
+            asked.update(data)
+            return mock.Mock(status_code=200, text="<p>No results.")
 
-            def __exit__(self, *_: object) -> None:
-                return
-
-            def text(self, _query: str, **named: Any) -> list[Mapping[str, str]]:
-                asked.update(named)
-                return []
-
-        fake = types.ModuleType("ddgs")
-        fake.DDGS = Fake  # type: ignore[attr-defined]
-        fake.__spec__ = mock.Mock()
-        with mock.patch.dict(sys.modules, {"ddgs": fake}):
+        with (
+            mock.patch.object(HttpClient, "__init__", making),
+            mock.patch.object(HttpClient, "request", asking),
+        ):
             await scene.play(calling(("web_search", {"query": "tea"})), "done")
         return asked[name]
 
@@ -142,7 +133,7 @@ WEBBED: Final = (
         "http://search.example/v1/search",
         TAVILY,
     ),
-    Flip("search:duckduckgo.region", "de-de", duckduckgo("region"), "us-en", "de-de", DUCK),
-    Flip("search:duckduckgo.safesearch", "off", duckduckgo("safesearch"), "moderate", "off", DUCK),
+    Flip("search:duckduckgo.region", "de-de", duckduckgo("l"), "us-en", "de-de", DUCK),
+    Flip("search:duckduckgo.safesearch", "off", duckduckgo("kp"), "-1", "-2", DUCK),
     Flip("search:duckduckgo.timeout_seconds", 7, duckduckgo("timeout"), 20, 7, DUCK),
 )

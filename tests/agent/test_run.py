@@ -54,6 +54,18 @@ async def test_an_answer_comes_back_and_is_stored(tmp_path: Path, database_url: 
         assert shape(await agent.history(result.session)) == [("human", "Hi"), ("ai", "Hello.")]
 
 
+async def test_half_an_emoji_in_a_result_is_replaced_and_ends_no_run(
+    tmp_path: Path, database_url: str
+) -> None:
+    cutting = HANGING.replace('return ""', "return '\\ud83d cut'").replace("await asyncio.Event().wait()", "")
+    model = script(calling(call("hang", "1")), "done")
+    config = write_agent(tmp_path, storage(database_url), plugin=cutting)
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        events = await play(agent, "go")
+        assert [each.content for each in events if isinstance(each, ToolCallResult)] == ["\ufffd cut"]
+        assert isinstance(events[-1], RunCompleted)
+
+
 async def test_parallel_calls_each_get_their_own_result_in_call_order(
     tmp_path: Path, database_url: str
 ) -> None:

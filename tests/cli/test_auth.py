@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
+import queue
 import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import httpx2
 import pytest
@@ -112,6 +115,44 @@ def test_a_server_that_cannot_be_reached_fails_the_login_with_its_reason(
     assert done.exit_code == 1
     assert "the account of 'far' was not authorised: All connection attempts failed" in done.err
     assert "Traceback" not in done.err
+
+
+def test_a_login_that_is_refused_says_so_without_a_traceback_or_escape_sequences(
+    zeus: Zeus,
+    project: Project,
+    served: Served,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def refuse(url: str) -> None:
+        query = parse_qs(urlsplit(url).query)
+        said = {"error": "access_denied", "error_description": "\x1b]0;title\x07\x1b[31mnot you"}
+        answer = f"{query['redirect_uri'][0]}?{urlencode({**said, 'state': query['state'][0]})}"
+        httpx2.get(answer)
+
+    monkeypatch.setattr("webbrowser.open", refuse)
+    write_agent(project.folder, f"mcpServers: {{far: {{url: '{served.url}', auth: oauth}}}}")
+    logging.getLogger("mcp").setLevel(logging.NOTSET)
+    done = zeus("auth", "login", "far")
+    assert done.exit_code == 1
+    assert "the account of 'far' was not authorised: the server refused: not you\n" in done.err
+    assert "Traceback" not in done.err
+    assert not [each for each in caplog.records if each.name.startswith("mcp")]
+
+
+def test_a_browser_that_returns_only_when_it_is_left_is_answered_meanwhile(
+    zeus: Zeus, project: Project, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those do that run in the terminal."""
+    pages: queue.Queue[str] = queue.Queue()
+
+    def read(url: str) -> None:
+        pages.put(httpx2.get(url, follow_redirects=True, timeout=10).text)
+
+    monkeypatch.setattr("webbrowser.open", read)
+    write_agent(project.folder, f"mcpServers: {{far: {{url: '{served.url}', auth: oauth}}}}")
+    assert zeus("auth", "login", "far").out == "far is authorised; it has 3 tools for this account\n"
+    assert "Zeus is authorised" in pages.get(timeout=10)
 
 
 def test_tools_list_says_what_is_connected_and_what_it_costs(zeus: Zeus, project: Project) -> None:

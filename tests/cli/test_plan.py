@@ -51,6 +51,18 @@ def test_a_plain_model_name_is_where_it_is_written(zeus: Zeus, project: Project)
     assert found["model.litellm.model"] == ("gpt-5.2", ["zeus.yaml"])
 
 
+def test_a_value_whose_key_is_written_otherwise_in_python_is_where_it_is_written(
+    zeus: Zeus, project: Project
+) -> None:
+    server = "{far: {url: 'https://far.example/mcp', includeTools: [add]}}"
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-5.2\nmcpServers: {server}\n")
+    found = values(zeus, "--set", "mcpServers.far.disabledTools=[note]")
+    assert found["mcpServers.far.url"] == ("https://far.example/mcp", ["zeus.yaml"])
+    assert found["mcpServers.far.includeTools"] == (["add"], ["zeus.yaml"])
+    assert found["mcpServers.far.disabledTools"][0] == ["note"]
+    assert found["mcpServers.far.timeout_seconds"] == (1800, [])
+
+
 def test_the_plan_names_components_tools_and_their_plugins(zeus: Zeus, layered: Project) -> None:
     text = zeus("plan", "--mode", "ask").out
     assert "layered, mode ask" in text

@@ -179,6 +179,12 @@ def test_no_arguments_at_all_mean_an_empty_object() -> None:
     assert parse_arguments("") == parse_arguments("  ") == {}
 
 
+def test_half_an_emoji_in_arguments_is_replaced() -> None:
+    assert parse_arguments(r'{"a\ud83d": ["\ude00", "\ud83d\ude00", "\\ud83d"]}') == {
+        "a\N{REPLACEMENT CHARACTER}": ["\N{REPLACEMENT CHARACTER}", "\N{GRINNING FACE}", r"\ud83d"]
+    }
+
+
 def test_halves_of_an_emoji_are_joined_and_lone_ones_replaced() -> None:
     assert well_formed("a\ud83d\ude00") == "a\N{GRINNING FACE}"
     assert well_formed("\ud83d!") == "\N{REPLACEMENT CHARACTER}!"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -139,6 +139,17 @@ class Authority(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken
         )
 
 
+def answering(status: int, content: bytes, headers: Mapping[str, str] | None = None) -> Any:
+    """An ASGI application that answers so whatever it is asked."""
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        given = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
+        await send({"type": "http.response.start", "status": status, "headers": given})
+        await send({"type": "http.response.body", "body": content})
+
+    return answer
+
+
 @dataclass
 class Served:
     """A running server.
@@ -149,6 +160,8 @@ class Served:
         headers: those of the last request.
         stop: ends it.
         token_status: what its token endpoint answers instead of tokens.
+        instead: path to an ASGI application that answers there.
+        pass_on: the server itself, for those that answer only sometimes.
         said_otherwise: bytes that its answers have, and what it sends in their place, of the same length.
     """
 
@@ -157,18 +170,26 @@ class Served:
     server: uvicorn.Server
     headers: dict[str, str] = field(default_factory=dict)
     token_status: int | None = None
+    instead: dict[str, Any] = field(default_factory=dict)
+    pass_on: Any = None
     said_otherwise: dict[bytes, bytes] = field(default_factory=dict)
 
 
 @asynccontextmanager
 async def serving(
-    authority: Authority | None = None, *, port: int = 0, sse: bool = False, json_response: bool = False
+    authority: Authority | None = None,
+    *,
+    port: int = 0,
+    sse: bool = False,
+    json_response: bool = False,
+    valid_scopes: Sequence[str] = ("notes",),
 ) -> AsyncIterator[Served]:
     """A server with the tools ``add`` (reads), ``note`` (writes) and ``more`` (gives itself another tool).
 
     Args:
         sse: speak the older SSE.
         json_response: answer a call with JSON alone instead of a stream of events.
+        valid_scopes: what a client may be registered for.
     """
     import asyncio
     import socket
@@ -179,9 +200,9 @@ async def serving(
     base = f"http://127.0.0.1:{listening.getsockname()[1]}"
     settings = AuthSettings(
         issuer_url=AnyHttpUrl(base),
-        resource_server_url=AnyHttpUrl(f"{base}/mcp"),
+        resource_server_url=AnyHttpUrl(f"{base}/sse" if sse else f"{base}/mcp"),
         client_registration_options=ClientRegistrationOptions(
-            enabled=True, valid_scopes=["notes"], default_scopes=["notes"]
+            enabled=True, valid_scopes=list(valid_scopes), default_scopes=["notes"]
         ),
         revocation_options=RevocationOptions(enabled=True),
         required_scopes=["notes"],
@@ -222,6 +243,9 @@ async def serving(
                 await send({"type": "http.response.start", "status": served.token_status})
                 await send({"type": "http.response.body", "body": b"{}"})
                 return
+            if scope["path"] in served.instead:
+                await served.instead[scope["path"]](scope, receive, send)
+                return
 
         async def saying(event: Any) -> None:
             for word, instead in served.said_otherwise.items():
@@ -234,7 +258,7 @@ async def serving(
     server = uvicorn.Server(
         uvicorn.Config(remembering, log_level="error", lifespan="on", timeout_graceful_shutdown=1)
     )
-    served = Served(f"{base}/sse" if sse else f"{base}/mcp", app, server)
+    served = Served(f"{base}/sse" if sse else f"{base}/mcp", app, server, pass_on=asgi)
     task = asyncio.create_task(server.serve(sockets=[listening]))
     try:
         while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it

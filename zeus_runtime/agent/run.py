@@ -19,6 +19,7 @@ from zeus_runtime.errors import LimitError
 from zeus_runtime.events import Event, Notice, Text, ToolCallResult, ToolCallStarted, ToolProgress
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.interface import ModelResponse
+from zeus_runtime.models.messages import well_formed
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, too_large
 from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate_arguments
 from zeus_runtime.tools.clock import Clock, all_standing_still
@@ -121,6 +122,7 @@ class Run:
             self._emit_result(call, text_of(kept), is_error=getattr(kept, "status", "") == "error")
             return
         result = await self._run_call(call, seq)
+        content = well_formed(result.content)
         artifact = {
             **({"state": dict(result.state)} if result.state else {}),
             **({"artifact": result.artifact} if result.artifact is not None else {}),
@@ -130,13 +132,13 @@ class Run:
             run_id,
             tool_message(
                 call,
-                result.content,
+                content,
                 is_error=result.is_error,
                 artifact=artifact or None,
                 pictures=self._shown(result),
             ),
         )
-        self._emit_result(call, result.content, is_error=result.is_error)
+        self._emit_result(call, content, is_error=result.is_error)
 
     def _shown(self, result: ToolResult) -> list[Picture]:
         """The pictures that go with a result; who watches is told of those that the model is not shown."""

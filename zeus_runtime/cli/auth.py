@@ -68,8 +68,10 @@ def login(process: Process, name: str, which: ConfigArgs, no_browser: bool) -> N
         complain(f"open this address to authorise {name!r}:\n  {url}")
         if not no_browser:
             import webbrowser
+            from threading import Thread
 
-            webbrowser.open(url)
+            # A browser in the terminal returns when it is left, and until then somebody must answer it.
+            Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
     tools = asyncio.run(toolset.log_in(name, show))
     answer(f"{name} is authorised; it has {tools} tools for this account")

@@ -75,10 +75,10 @@ def _guarded(words: Sequence[str], process: Process) -> int:
 
 
 def _failed(error: Exception, process: Process) -> int:
-    from zeus_runtime.cli.streams import complain
+    from zeus_runtime.cli.streams import complain, printable
     from zeus_runtime.config.diagnostics import ConfigError
 
-    text = process.redact(str(error))
+    text = process.redact(printable(str(error)))
     complain(text if isinstance(error, ConfigError) else f"error: {text}")
     return int(getattr(error, "exit_code", 1))
 

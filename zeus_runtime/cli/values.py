@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zeus_runtime.config.nodes import Mark, Path, show_path
 from zeus_runtime.config.ref import Ref
+from zeus_runtime.config.typeforms import fields
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.components import PlannedComponent
@@ -56,12 +57,12 @@ def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
         "checkpointer": plan.checkpointer,
         **({"counter": plan.counter} if plan.counter else {}),
     }
-    for field in fields(plan.config):
+    for field in fields(type(plan.config)):
         planned = components.get(field.name)
         if field.name == "memory" and plan.memory is not None:
             yield from _memory(document, plan.config.memory, plan.memory)
         elif planned is None:
-            yield from _inside(getattr(plan.config, field.name), (field.name,))
+            yield from _inside(getattr(plan.config, field.name), (field.key,))
         elif isinstance(planned, tuple):
             if not planned:
                 yield (field.name,), [], (field.name,)
@@ -72,8 +73,8 @@ def _leaves(document: Document, plan: Plan) -> Iterator[tuple[Path, Any, Path]]:
 
 
 def _memory(document: Document, memory: Any, planned: PlannedMemory) -> Iterator[tuple[Path, Any, Path]]:
-    for field in fields(memory):
-        path = ("memory", field.name)
+    for field in fields(type(memory)):
+        path = ("memory", field.key)
         component: PlannedComponent | None = getattr(planned, field.name, None)
         if component is None:
             yield from _inside(getattr(memory, field.name), path)
@@ -94,8 +95,8 @@ def _component(document: Document, planned: PlannedComponent, path: Path) -> Ite
 
 def _inside(value: Any, path: Path) -> Iterator[tuple[Path, Any, Path]]:
     if is_dataclass(value) and not isinstance(value, Ref | type):
-        for field in fields(value):
-            yield from _inside(getattr(value, field.name), (*path, field.name))
+        for field in fields(type(value)):
+            yield from _inside(getattr(value, field.name), (*path, field.key))
     elif isinstance(value, Mapping) and value:
         for key, inner in value.items():
             yield from _inside(inner, (*path, str(key)))

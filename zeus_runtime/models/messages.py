@@ -272,7 +272,11 @@ def parse_arguments(text: str) -> dict[str, Any]:
         raise ValueError("the arguments are nested too deeply") from None
     if not isinstance(value, dict):
         raise ValueError(f"the arguments must be a JSON object, not {_JSON_NAMES[type(value)]}")
-    return value
+    if "\\u" not in text:
+        return value
+    # An escape may be half of a character, which no database and no socket accepts.
+    whole: dict[str, Any] = json.loads(well_formed(json.dumps(value, ensure_ascii=False)))
+    return whole
 
 
 def _no_constant(name: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from zeus_runtime import Doc, Minimum, MissingError, RunError, SearchHit
 
@@ -12,14 +12,15 @@ if TYPE_CHECKING:
     from zeus_runtime import Build
 
 
+SafeSearch: TypeAlias = Literal["on", "moderate", "off"]
+
+
 @dataclass(frozen=True)
 class Options:
     """Options of ``duckduckgo``."""
 
     region: Annotated[str, Doc("Country and language, such as us-en, de-de or cn-zh.")] = "us-en"
-    safesearch: Annotated[Literal["on", "moderate", "off"], Doc("Whether adult pages are left out.")] = (
-        "moderate"
-    )
+    safesearch: Annotated[SafeSearch, Doc("Whether adult pages are left out.")] = "moderate"
     timeout_seconds: Annotated[int, Doc("How long one search may take."), Minimum(1)] = 20
 
 
@@ -42,20 +43,15 @@ class DuckDuckGo:
     async def search(self, query: str, *, max_results: int) -> Sequence[SearchHit]:
         import asyncio
 
-        from ddgs import DDGS
-        from ddgs.exceptions import DDGSException, RatelimitException
+        from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
+
+        from zeus_plugins.searches.duckduckgo.engine import Engine
 
         options = self._options
 
-        def ask() -> list[dict[str, str]]:
-            with DDGS(timeout=options.timeout_seconds) as search:
-                return search.text(
-                    query,
-                    region=options.region,
-                    safesearch=options.safesearch,
-                    max_results=max_results,
-                    backend="duckduckgo",
-                )
+        def ask() -> Sequence[Any]:
+            engine = Engine(options.timeout_seconds, options.safesearch)
+            return engine.search(query, region=options.region) or ()
 
         try:
             async with asyncio.timeout(options.timeout_seconds + 1):
@@ -64,15 +60,11 @@ class DuckDuckGo:
             raise DuckDuckGoError(
                 "DuckDuckGo refuses more searches for now", remedy="Wait a minute, or set TAVILY_API_KEY."
             ) from None
-        except TimeoutError:
+        except (TimeoutError, TimeoutException):
             raise DuckDuckGoError(f"the search took longer than {options.timeout_seconds} seconds") from None
         except DDGSException as error:
-            if "No results" in str(error):
-                return []
             raise DuckDuckGoError(f"the search failed: {error}") from None
-        return [
-            SearchHit(each.get("title", ""), each.get("href", ""), each.get("body", "")) for each in found
-        ]
+        return [SearchHit(each.title, each.href, each.body) for each in found[:max_results]]
 
 
 def create(options: Options, build: Build) -> DuckDuckGo:

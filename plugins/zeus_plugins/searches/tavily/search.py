@@ -5,12 +5,30 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from urllib.parse import urlsplit
 
-from zeus_runtime import Doc, Minimum, MissingError, RunError, SearchHit, Secret
+from zeus_runtime import (
+    Doc,
+    Minimum,
+    MissingError,
+    OptionsError,
+    Pattern,
+    RunError,
+    SearchHit,
+    Secret,
+)
 
 if TYPE_CHECKING:
     from zeus_runtime import Build
+
+
+_MAX_BYTES: Final = 5_000_000
+_REFUSALS: Final = {
+    429: ("Tavily refuses more searches for now", "Wait a minute."),
+    432: ("Tavily refuses: the searches of the plan or the key are used up", "Look at its plan."),
+    433: ("Tavily refuses: the limit of what may be paid is reached", "Look at its plan."),
+}
 
 
 @dataclass(frozen=True)
@@ -20,7 +38,7 @@ class Options:
     api_key: Annotated[Secret | None, Doc("The key; null: TAVILY_API_KEY.")] = None
     depth: Annotated[Literal["basic", "advanced"], Doc("advanced costs twice as much.")] = "basic"
     timeout_seconds: Annotated[float, Doc("How long one search may take."), Minimum(0.01)] = 20.0
-    base_url: Annotated[str, Doc("Where the API is.")] = "https://api.tavily.com"
+    base_url: Annotated[str, Pattern("^https?://"), Doc("Where the API is.")] = "https://api.tavily.com"
 
 
 class TavilyError(RunError):
@@ -50,38 +68,86 @@ class Tavily:
         body = {"query": query, "max_results": max_results, "search_depth": options.depth}
         headers = [("Authorization", f"Bearer {self._key}"), ("Content-Type", "application/json")]
         try:
-            async with asyncio.timeout(options.timeout_seconds), httpcore.AsyncConnectionPool() as pool:
-                response = await pool.request(
+            async with (
+                asyncio.timeout(options.timeout_seconds),
+                httpcore.AsyncConnectionPool() as pool,
+                pool.stream(
                     "POST",
                     f"{options.base_url.rstrip('/')}/search",
                     headers=headers,
                     content=json.dumps(body).encode(),
-                )
+                ) as response,
+            ):
+                content = bytearray()
+                async for piece in response.aiter_stream():
+                    content += piece
+                    if len(content) > _MAX_BYTES:
+                        raise TavilyError(f"Tavily answers with more than {_MAX_BYTES:,} bytes")
         except TimeoutError:
             raise TavilyError(f"Tavily did not answer within {options.timeout_seconds:g} seconds") from None
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException) as error:
             raise TavilyError(f"Tavily cannot be reached: {error}") from None
+        answer = _json(bytes(content))
         if response.status in (401, 403):
             raise TavilyError("Tavily refuses the key", remedy="Correct TAVILY_API_KEY.")
+        if response.status in _REFUSALS:
+            message, remedy = _REFUSALS[response.status]
+            raise TavilyError(message, remedy=remedy)
         if response.status != 200:
-            raise TavilyError(f"Tavily answers with status {response.status}")
+            raise TavilyError(f"Tavily answers with status {response.status}{_why(answer)}")
         try:
-            results = json.loads(response.content)["results"]
             return [
-                SearchHit(str(each["title"]), str(each["url"]), str(each.get("content", "")))
-                for each in results
+                SearchHit(str(each["title"] or ""), str(each["url"] or ""), str(each.get("content") or ""))
+                for each in answer["results"]
             ]
-        except (ValueError, KeyError, TypeError):
+        except (KeyError, TypeError, AttributeError):
             raise TavilyError("Tavily's answer has no results in it") from None
+
+
+def _json(content: bytes) -> Any:
+    """What is in an answer; None if nothing can be read."""
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _why(answer: Any) -> str:
+    """What Tavily says of a refusal."""
+    try:
+        return f": {str(answer['detail']['error'])[:300]}"
+    except (KeyError, TypeError):
+        return ""
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0 and url.isascii() and url.isprintable()
+    except ValueError:
+        return False
 
 
 def create(options: Options, build: Build) -> Tavily:
     """The search.
 
     Raises:
-        MissingError: there is no key.
+        MissingError: there is no key, or what no key can be.
+        OptionsError: the API's address is none.
     """
-    key = options.api_key.reveal() if options.api_key is not None else build.environ.get("TAVILY_API_KEY", "")
+    if not _is_address(options.base_url):
+        raise OptionsError(
+            f"the base_url of the web search tavily, {options.base_url!r}, is no address",
+            remedy="Write it as https://api.tavily.com, or remove it.",
+        )
+    given = (
+        options.api_key.reveal() if options.api_key is not None else build.environ.get("TAVILY_API_KEY", "")
+    )
+    key = given.strip()
+    if not (key.isascii() and key.isprintable()):
+        raise MissingError(
+            "the key of the web search tavily has characters that no key has", remedy="Copy it once more."
+        )
     if not key:
         raise MissingError(
             "the web search tavily needs a key, and TAVILY_API_KEY is not set",

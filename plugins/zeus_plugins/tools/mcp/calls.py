@@ -104,5 +104,5 @@ class Calls:
         if failure.connection_lost:
             text = f"stopped or cannot be reached: {failure.message}. {more}"
         else:
-            text = f"refused: {failure.message}"
+            text = f"refused: {self._link.why_of(failure)}"
         return ToolResult(f"The MCP server {self._server.name!r} {text}".strip(), is_error=True)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from zeus_runtime import ZeusError
+
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
@@ -16,6 +18,8 @@ _SESSION_LOST = ("Session terminated", "Session not found")
 """What a remote server that was started anew says of a session it does not know; it has no code of its own."""
 
 
+REFUSED_BY_HTTP = "Server returned an error response"
+"""What the SDK says whichever status a call was answered with."""
 _SDK_UNREADABLE = ("Failed to parse JSON response: ", "Failed to parse SSE message: ")
 _NO_JSON = re.compile(r"Invalid JSON: ([^\[\n]+)")
 
@@ -47,6 +51,7 @@ def explained(error: BaseException) -> Failure:
     """The failure behind an exception."""
     import anyio
     import httpx2
+    from mcp.client.auth import OAuthFlowError
     from mcp.shared.exceptions import MCPError
     from mcp.types import CONNECTION_CLOSED
     from pydantic import ValidationError
@@ -58,6 +63,16 @@ def explained(error: BaseException) -> Failure:
     for cause in causes:
         if isinstance(cause, TalkError):
             return Failure(str(cause), connection_lost=True)
+        if isinstance(cause, ZeusError):
+            return Failure(cause.message)
+        if isinstance(cause, OAuthFlowError):
+            # The SDK's own words have what was answered in them, tokens too.
+            misfit = next(
+                (each for each in (cause.__cause__, cause.__context__) if isinstance(each, ValidationError)),
+                None,
+            )
+            said = "its authorisation server answered what OAuth has no meaning for"
+            return Failure(_short(str(cause)) if misfit is None else f"{said} ({_misfit(misfit)})")
         if isinstance(cause, ValidationError):
             return Failure(f"what it answered is not what the protocol says ({_misfit(cause)})")
         if isinstance(cause, MCPError):

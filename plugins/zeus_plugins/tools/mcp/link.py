@@ -9,7 +9,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.tools.mcp.calls import Calls
-from zeus_plugins.tools.mcp.failures import Failure, UnauthorizedError, explained, is_final, is_too_new
+from zeus_plugins.tools.mcp.failures import (
+    REFUSED_BY_HTTP,
+    Failure,
+    UnauthorizedError,
+    explained,
+    is_final,
+    is_too_new,
+)
 from zeus_plugins.tools.mcp.offer import Offer, read_offer
 from zeus_plugins.tools.mcp.pace import Looks
 from zeus_plugins.tools.mcp.sdk import client_info, quieten
@@ -145,6 +152,17 @@ class Link:
     def _refusal(self) -> UnauthorizedError | None:
         """The right that the server's account lacks, if that is what went wrong."""
         return None if self._auth is None else self._auth.refusal
+
+    def why_of(self, failure: Failure) -> str:
+        """What went wrong, in words; the SDK does not say that a right reaches less far than needed."""
+        lacks = "" if self._auth is None else self._auth.lacks
+        if not lacks or failure.message != REFUSED_BY_HTTP:
+            return failure.message
+        name = self.server.name
+        return (
+            f"its account lacks the right {lacks!r}. Write what it needs under mcpServers.{name}.oauth.scopes and"
+            f" authorise it anew: zeus auth login {name}"
+        )
 
     async def connected(self) -> Client | None:
         """The client, if there is one; while the server is being started, wait as long as a run waits for it."""
@@ -317,7 +335,7 @@ class Link:
         if self._mode == "legacy" and failure is not None and is_too_new(failure):
             self._mode = "auto"
             return True
-        why = "its process ended" if failure is None else explained(failure).message
+        why = "its process ended" if failure is None else self.why_of(explained(failure))
         unauthorized = self._refusal
         if unauthorized is not None:
             self._set("unauthorized", str(unauthorized))

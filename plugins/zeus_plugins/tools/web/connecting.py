@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import httpcore
 
@@ -18,6 +18,9 @@ from zeus_plugins.tools.web.urls import WebError
 
 if TYPE_CHECKING:
     from httpcore import AsyncNetworkStream
+
+_SILENCE_SECONDS: Final = 3.0
+"""How long one address is dialled while there is another."""
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[Sequence[str]]]
 """Host and port to addresses."""
@@ -66,8 +69,10 @@ class CheckedNetwork(httpcore.AsyncNetworkBackend):
                 )
         failure: Exception = WebError(f"there is no host {host}")
         for address in addresses:
+            # Where IPv6 leads nowhere, its silence must not take the time of the address that answers.
+            seconds = timeout if address == addresses[-1] else _SILENCE_SECONDS
             try:
-                return await self._dial.connect_tcp(address, port, timeout, local_address, socket_options)
+                return await self._dial.connect_tcp(address, port, seconds, local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 failure = error
         raise failure

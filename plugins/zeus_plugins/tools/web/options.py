@@ -44,7 +44,7 @@ class Options:
     user_agent: Annotated[str, Doc("What servers are told.")] = "Mozilla/5.0 (compatible; zeus-runtime)"
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
-        """What is allowed among private addresses can be read, and a rule for hosts fits some host."""
+        """What is allowed among private addresses can be read, a rule for hosts fits some host, a header is one."""
         from zeus_plugins.tools.web.addresses import parse_allowed
         from zeus_plugins.tools.web.urls import pattern_problem
 
@@ -58,6 +58,11 @@ class Options:
                         "write docs.python.org, or *.python.org for all below it",
                         "wrong-host",
                     )
+
+        if not (self.user_agent.isascii() and self.user_agent.isprintable()):
+            yield Misfit(
+                ("user_agent",), "this cannot stand in a header", "write one line of ASCII", "wrong-header"
+            )
 
         for index, text in enumerate(self.allow_private):
             try:

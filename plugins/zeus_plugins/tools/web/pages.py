@@ -21,6 +21,12 @@ _MARKS: Final = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _SAID: Final = re.compile(rb"""charset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.IGNORECASE)
+_IN_PAGE: Final = re.compile(
+    rb"""<meta\b[^>]*?\bcharset\s*=\s*["']?\s*([A-Za-z0-9_.:-]{2,40})"""
+    rb"""|<\?xml\b[^>]*?\bencoding\s*=\s*["']([A-Za-z0-9_.:-]{2,40})""",
+    re.IGNORECASE,
+)
+"""Where a page itself says it; a script or a link that names a charset speaks of itself."""
 _TEXTS: Final = re.compile(r"text/|application/(json|xml|javascript|x-yaml|yaml|toml|.*\+(json|xml))")
 _HTML: Final = ("text/html", "application/xhtml+xml")
 _LOOKED_AT: Final = 4_096
@@ -29,6 +35,26 @@ _NOT_ON_THE_WEB: Final = ("idna", "punycode", "raw_unicode_escape", "undefined",
 _ON_THE_WEB: Final = ("cp1252", "cp1251", "gb18030", "big5", "shift_jis", "euc_jp", "euc_kr")
 """What pages are written in that are not UTF-8 and do not say so; among all encodings there is always a wrong one that
 fits too."""
+_LABELS: Final = {
+    "x-sjis": "cp932",
+    "x-gbk": "gbk",
+    "x-euc-jp": "euc_jp",
+    "windows-949": "cp949",
+    "x-x-big5": "big5",
+}
+"""Names of encodings on the web that Python does not know."""
+_MEANT: Final = {
+    "ascii": "cp1252",
+    "iso8859-1": "cp1252",
+    "iso8859-9": "cp1254",
+    "tis-620": "cp874",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "shift_jis": "cp932",
+    "euc_kr": "cp949",
+}
+"""What pages are written in that say the first: browsers read the larger encoding (https://encoding.spec.whatwg.org)."""
 _DROPPED: Final = (
     "script",
     "style",
@@ -82,10 +108,12 @@ def decoded(data: bytes, content_type: str, *, html: bool) -> str:
         if data.startswith(mark):
             return data.decode(encoding, "replace")
     said = _SAID.search(content_type.encode("latin-1", "replace"))
-    inside = _SAID.search(data[:_LOOKED_AT]) if html else None
-    for found in (said, inside):
-        if found is not None and (name := _codec(found[1].decode("ascii"))) is not None:
-            return data.decode(name, "replace")
+    if said is not None and (name := _codec(said[1].decode("ascii"))) is not None:
+        return data.decode(name, "replace")
+    inside = _IN_PAGE.search(data[:_LOOKED_AT]) if html else None
+    if inside is not None and (name := _codec((inside[1] or inside[2]).decode("ascii"))) is not None:
+        # Whoever could read that it is UTF-16 has read something else.
+        return data.decode("utf-8" if name.startswith(("utf-16", "utf-32")) else name, "replace")
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -115,11 +143,11 @@ def as_markdown(page: bytes) -> str:
 
 def _codec(name: str) -> str | None:
     try:
-        found = codecs.lookup(name)
+        found = codecs.lookup(_LABELS.get(name.lower(), name))
     except LookupError:
         return None
-    # What browsers do: Latin-1 means Windows-1252. A codec that makes no text of bytes is none.
-    if found.name in ("iso8859-1", "ascii"):
-        return "cp1252"
+    if found.name in _MEANT:
+        return _MEANT[found.name]
+    # A codec that makes no text of bytes is none.
     known = found._is_text_encoding and found.name.replace("-", "_") not in _NOT_ON_THE_WEB
     return found.name if known else None

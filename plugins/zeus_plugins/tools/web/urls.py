@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from ipaddress import IPv6Address
 from typing import NamedTuple
 from urllib.parse import quote, urldefrag, urljoin, urlsplit, urlunsplit
@@ -34,9 +35,11 @@ def target(url: str, *, allow: Sequence[str] | None, deny: Sequence[str]) -> Tar
     """
     try:
         parts = urlsplit(urldefrag(url.strip()).url)
-        port = parts.port or _PORTS.get(parts.scheme, 0)
+        port = _PORTS.get(parts.scheme, 0) if parts.port is None else parts.port
         host = (parts.hostname or "").rstrip(".")
-        ascii_host = host if ":" in host else host.encode("idna").decode("ascii")
+        ascii_host = host if ":" in host else _on_the_wire(host)
+        path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
+        query = quote(parts.query, safe="/%:@!$&'()*+,;=~-._?")
     except ValueError:
         raise WebError(
             "this is no web address", remedy="Write it whole, as in https://example.com/page."
@@ -56,8 +59,6 @@ def target(url: str, *, allow: Sequence[str] | None, deny: Sequence[str]) -> Tar
         raise WebError(f"{ascii_host} is not among the hosts that may be fetched from (allow_hosts)")
     shown = f"[{ascii_host}]" if ":" in ascii_host else ascii_host
     place = shown if port == _PORTS[parts.scheme] else f"{shown}:{port}"
-    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~-._")
-    query = quote(parts.query, safe="/%:@!$&'()*+,;=~-._?")
     return Target(urlunsplit((parts.scheme, place, path, query, "")), ascii_host, port)
 
 
@@ -101,10 +102,31 @@ def _ascii(pattern: str) -> str:
     """A pattern as a host is compared with it: letters of other scripts as the network's names have them."""
     star, _, name = pattern.lower().rstrip(".").rpartition("*.")
     if ":" not in name:
-        name = name.encode("idna").decode("ascii").lower()
+        name = _on_the_wire(name).lower()
     return f"*.{name}" if star or pattern.startswith("*.") else name
 
 
+def _on_the_wire(host: str) -> str:
+    """A host's name in ASCII, as browsers write it: Python's own codec takes faß.de for fass.de, which is another's.
+
+    Raises:
+        UnicodeError: it is no name.
+    """
+    if not host.isascii():
+        from idna import IDNAError, encode
+
+        with suppress(IDNAError):  # such as emoji, which only the older rules have
+            return encode(host, uts46=True).decode("ascii")
+    return host.encode("idna").decode("ascii")
+
+
 def redirected(base: str, location: str) -> str:
-    """Where a redirect from ``base`` leads."""
-    return urljoin(base, location)
+    """Where a redirect from ``base`` leads.
+
+    Raises:
+        WebError: to no address.
+    """
+    try:
+        return urljoin(base, location)
+    except ValueError:
+        raise WebError(f"{base} leads to what is no web address") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,111 @@ def test_a_damaged_key_is_said_whoever_meets_it(tmp_path: Path, content: bytes) 
         with pytest.raises(OptionsError, match="is damaged") as refused:
             use()
         assert "zeus auth login" in str(refused.value)
+
+
+class Keyring:
+    """A keyring of the desktop, which may be locked or have gone.
+
+    Args:
+        trouble: what it raises, if it does not answer.
+    """
+
+    priority = 5
+
+    def __init__(self) -> None:
+        self.kept: dict[str, str] = {}
+        self.trouble: Exception | None = None
+
+    def get_password(self, service: str, _entry: str) -> str | None:
+        if self.trouble is not None:
+            raise self.trouble
+        return self.kept.get(service)
+
+    def set_password(self, service: str, _entry: str, password: str) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+        self.kept[service] = password
+
+
+@pytest.fixture
+def desktop(monkeypatch: pytest.MonkeyPatch) -> Keyring:
+    import keyring
+
+    found = Keyring()
+    monkeypatch.setattr(keyring, "get_keyring", lambda: found)
+    monkeypatch.setattr(keyring, "get_password", found.get_password)
+    monkeypatch.setattr(keyring, "set_password", found.set_password)
+    return found
+
+
+def test_a_keyring_that_does_not_answer_for_a_while_costs_no_account(
+    tmp_path: Path, desktop: Keyring
+) -> None:
+    store(tmp_path).write({"tokens": {}})
+    assert not (tmp_path / "accounts/key").exists()
+    desktop.trouble = RuntimeError("the bus is gone")
+    with pytest.raises(OptionsError, match="does not answer"):
+        store(tmp_path).read()
+    assert not (tmp_path / "accounts/key").exists(), "looking at an account makes no key"
+    store(tmp_path, "other").write({"tokens": {}})
+    desktop.trouble = None
+    assert store(tmp_path).read() is not None
+    assert store(tmp_path, "other").read() is not None
+
+
+def test_something_else_under_the_keyrings_name_is_no_key_and_stays(tmp_path: Path, desktop: Keyring) -> None:
+    desktop.kept["zeus-runtime"] = "a password"
+    store(tmp_path).write({"tokens": {}})
+    assert store(tmp_path).read() is not None
+    assert desktop.kept == {"zeus-runtime": "a password"}
+
+
+async def test_a_place_that_cannot_hold_accounts_is_said_whoever_meets_it(tmp_path: Path) -> None:
+    (tmp_path / "accounts").write_text("no folder")
+
+    async def lock() -> None:
+        async with store(tmp_path).locked():
+            pass
+
+    for use in (
+        store(tmp_path).read,
+        store(tmp_path).check,
+        store(tmp_path).delete,
+        lambda: store(tmp_path).write({}),
+    ):
+        with pytest.raises(OptionsError, match="cannot be read or written: ") as refused:
+            use()
+        assert "XDG_CONFIG_HOME" in str(refused.value)
+    with pytest.raises(OptionsError, match="cannot be read or written"):
+        await lock()
+    assert store(tmp_path).written_at is None
+
+
+async def test_who_waits_for_an_account_and_goes_away_holds_it_never(tmp_path: Path) -> None:
+    async def take() -> None:
+        async with store(tmp_path).locked():
+            raise AssertionError
+
+    async with store(tmp_path).locked():
+        waiting = asyncio.create_task(take())
+        await asyncio.wait([waiting], timeout=0.1)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert waiting.cancelled()
+    async with asyncio.timeout(5), store(tmp_path).locked():
+        pass
+
+
+async def test_a_connection_that_a_browser_opened_in_advance_keeps_nobody_waiting() -> None:
+    async with asyncio.timeout(10):
+        async with browser(None, lambda _url: None) as person:
+            port = int(person.redirect_uri.split(":")[2].partition("/")[0])
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            async with httpx2.AsyncClient() as pages:
+                assert (await pages.get(person.redirect_uri)).status_code == 400
+        with suppress(ConnectionError):
+            assert await reader.read() == b""
+    writer.close()
 
 
 def write(folder: Path, name: str, gate: Any) -> None:

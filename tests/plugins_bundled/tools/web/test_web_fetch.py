@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import socket
 import threading
@@ -50,6 +51,10 @@ class Server:
                 except OSError:
                     return
 
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.do_GET()
+
             def log_message(self, *_: Any) -> None:
                 return
 
@@ -82,6 +87,7 @@ PAGES: dict[str, tuple[int, Mapping[str, str], bytes]] = {
     "/to-denied": (302, {"Location": "http://denied.example/"}, b""),
     "/to-letters": (302, {"Location": "/b\u00c3\u00bccher"}, b""),  # UTF-8, as it stands on the wire
     "/b%C3%BCcher": (200, {"Content-Type": "text/plain"}, b"books"),
+    "/to-nowhere": (302, {"Location": "http://[::1"}, b""),
     "/loop": (301, {"Location": "/loop"}, b""),
     "/slow": (200, {"Content-Type": "text/plain", "Content-Length": "100"}, b"start"),
     "/late": (200, {"Content-Type": "text/plain"}, b"at last"),
@@ -151,6 +157,7 @@ async def test_what_is_allowed_is_that_port_and_no_other(server: Server) -> None
 async def test_every_redirect_is_looked_at(server: Server) -> None:
     assert "link-local" in await said(f"{server.url}/to-metadata", server.options)
     assert "only http and https" in await said(f"{server.url}/to-file", server.options)
+    assert "leads to what is no web address" in await said(f"{server.url}/to-nowhere", server.options)
     denying = Options(allow_private=server.options.allow_private, deny_hosts=("denied.example",))
     assert "deny_hosts" in await said(f"{server.url}/to-denied", denying)
     assert "more than 5 redirects" in await said(f"{server.url}/loop", server.options)
@@ -198,6 +205,27 @@ async def test_the_name_reaches_the_server_though_the_address_is_dialled(server:
 
     await fetch(f"http://docs.example:{server.port}/page", server.options, resolve=local)
     assert server.asked[-1][0] == f"docs.example:{server.port}"
+
+
+async def test_an_address_that_is_silent_does_not_take_the_time_of_one_that_answers(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dial = httpcore.AnyIOBackend.connect_tcp
+
+    async def silent_over_ipv6(self: Any, host: str, port: int, timeout: float | None, *more: Any) -> Any:  # noqa: ASYNC109
+        if ":" not in host:
+            return await dial(self, host, port, timeout, *more)
+        if timeout is None:
+            await asyncio.Event().wait()
+        raise httpcore.ConnectTimeout
+
+    async def both(host: str, port: int) -> Sequence[str]:
+        return ["::1", "127.0.0.1"]
+
+    monkeypatch.setattr(httpcore.AnyIOBackend, "connect_tcp", silent_over_ipv6)
+    options = Options(allow_private=("::1", *server.options.allow_private), timeout_seconds=5)
+    page = await fetch(f"http://docs.example:{server.port}/page", options, resolve=both)
+    assert page.status == 200
 
 
 async def test_hosts_can_be_allowed_and_denied(server: Server) -> None:
@@ -300,6 +328,9 @@ def test_what_may_be_private_is_a_network_or_an_address_with_a_port() -> None:
         "http://example.com:99999/",
         "http://[::1/",
         "http://exa mple.com:x/",
+        "http://example.com/\ud800",
+        "http://example.com/?q=\udc00",
+        "http://\ud800.example.com/",
         "",
     ],
 )
@@ -317,6 +348,14 @@ def test_addresses_are_written_as_servers_want_them() -> None:
     assert (
         target("http://[2606:4700::1]:8080/%41", allow=None, deny=()).url == "http://[2606:4700::1]:8080/%41"
     )
+
+
+def test_a_name_with_letters_is_the_host_that_browsers_go_to() -> None:
+    assert target("https://faß.example/", allow=("faß.example",), deny=()).host == "xn--fa-hia.example"
+    assert target("https://１２７.０.０.１/", allow=None, deny=()).host == "127.0.0.1"
+    assert target("https://☕.example/", allow=None, deny=()).host == "xn--53h.example"
+    with pytest.raises(WebError, match="deny_hosts"):
+        target("https://FASS.example/", allow=None, deny=("fass.example",))
 
 
 def test_a_pattern_of_subdomains_means_a_whole_name() -> None:
@@ -346,6 +385,11 @@ def page(data: bytes, content_type: str) -> str:
         ),
         ("今天天气很好，我们去公园散步。你好，世界。".encode("gb18030"), "text/plain"),
         ("<meta charset=utf8><p>你好</p>".encode(), "text/html; charset=nonsense"),
+        ("<script charset=gbk src=x></script><meta charset=utf-8><p>äöü".encode(), "text/html"),
+        ("<a href='?charset=gbk'>x</a><p>äöü 你好 und mehr".encode(), "text/html"),
+        ("<meta http-equiv=Content-Type content='text/html; charset=UTF-16'><p>äöü".encode(), "text/html"),
+        ("<?xml version='1.0' encoding='gb2312'?><p>你好</p>".encode("gb2312"), "application/xhtml+xml"),
+        ("<p>你好，朱镕基 囧".encode("gbk"), "text/html; charset=gb2312"),
         ("äöü".encode(), "text/plain; charset=hex"),
         ("äöü".encode(), "text/plain; charset=idna"),
         ("äöü".encode(), "text/plain; charset=punycode"),
@@ -356,6 +400,22 @@ def page(data: bytes, content_type: str) -> str:
 def test_the_charset_is_found(data: bytes, content_type: str) -> None:
     text = page(data, content_type)
     assert "äöü" in text or "你好" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "named"),
+    [
+        ("朱镕基", "gbk", "gb2312"),
+        ("①Ⅱ㈱", "cp932", "Shift_JIS"),
+        ("①", "cp932", "x-sjis"),
+        ("똠방각하", "cp949", "EUC-KR"),
+        ("“x”", "cp1254", "ISO-8859-9"),
+        ("€", "cp1252", "us-ascii"),
+        ("彽啫", "big5hkscs", "Big5"),
+    ],
+)
+def test_a_charset_is_read_as_browsers_read_it(text: str, written: str, named: str) -> None:
+    assert page(text.encode(written), f"text/plain; charset={named}") == text
 
 
 def test_what_is_no_text_is_refused() -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
+import socket
 import threading
-import types
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -20,7 +19,7 @@ from zeus_plugins.searches.tavily.search import Tavily, TavilyError
 
 from tests.plugins_bundled.tools.web.test_web_fetch import PAGES, Server
 from tests.support.reading_apart import given_up_while_it_reads
-from zeus_runtime import Agent, MissingError, SearchHit
+from zeus_runtime import Agent, MissingError, SearchHit, ZeusError
 from zeus_runtime.events import ToolCallResult
 from zeus_runtime.testing import ScriptedModel, calling
 
@@ -122,6 +121,74 @@ async def test_what_tavily_refuses_is_said_without_the_key(tavily: str) -> None:
         assert key not in str(failed.value)
 
 
+ANSWERS: dict[str, tuple[int, bytes, str]] = {
+    "429": (429, b'{"detail": {"error": "slow down"}}', "refuses more searches for now"),
+    "432": (432, b"{}", "are used up"),
+    "400": (400, b'{"detail": {"error": "Query is missing."}}', "status 400: Query is missing."),
+    "500": (500, b"<html>", "Tavily answers with status 500"),
+    "page": (200, b"<html>", "has no results in it"),
+    "list": (200, b"[]", "has no results in it"),
+    "texts": (200, b'{"results": ["a"]}', "has no results in it"),
+    "nothing": (200, b'{"results": null}', "has no results in it"),
+    "deep": (200, b"[" * 200_000, "has no results in it"),
+    "flood": (200, b" " * 6_000_000, "more than 5,000,000 bytes"),
+    "half": (200, b'{"results": [{"title": "half \\ud83d", "url": "https://a.example/"}]}', "half \ufffd"),
+    "null": (
+        200,
+        b'{"results": [{"title": null, "url": "https://a.example/", "content": null}]}',
+        "a.example",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ANSWERS)
+async def test_whatever_tavily_answers_is_told_and_ends_no_run(tmp_path: Path, case: str) -> None:
+    status, body, said = ANSWERS[case]
+    with Server({"/search": (status, {}, body)}).running() as server:
+        options = {"search": {"tavily": {"base_url": server.url}}}
+        result = await called(tmp_path, options, "web_search", {"TAVILY_API_KEY": "tvly-x"}, query="tea")
+    assert said in result.content
+    assert "None" not in result.content
+    assert "failed:" not in result.content
+    assert result.is_error == (case not in ("half", "null"))
+
+
+async def test_a_key_is_used_without_the_line_break_that_a_file_added(tmp_path: Path, tavily: str) -> None:
+    options = {"search": {"tavily": {"base_url": tavily}}}
+    result = await called(tmp_path, options, "web_search", {"TAVILY_API_KEY": "tvly-good\n"}, query="tea")
+    assert not result.is_error, result.content
+
+
+def test_what_is_no_key_is_missing_and_not_shown(tmp_path: Path) -> None:
+    config = {"version": 1, "model": "gpt-4o", "tools": [{"web": {"search": "tavily"}}]}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    with pytest.raises(MissingError, match="characters that no key has") as missing:
+        Agent.from_config(directory=tmp_path, environ={"TAVILY_API_KEY": "tvly-“x”"})
+    assert "“x”" not in str(missing.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["api.tavily.com", "https://", "http://host:bad", "http://[::1", "https://ö.example"]
+)
+def test_an_api_that_is_nowhere_is_said_before_a_run(tmp_path: Path, url: str) -> None:
+    tools = [{"web": {"search": {"tavily": {"base_url": url}}}}]
+    (tmp_path / "zeus.yaml").write_text(json.dumps({"version": 1, "model": "gpt-4o", "tools": tools}))
+    with pytest.raises(ZeusError, match="base_url") as refused:
+        Agent.from_config(directory=tmp_path, environ={"TAVILY_API_KEY": "tvly-x"})
+    assert refused.value.exit_code == 3
+
+
+@pytest.mark.parametrize("agent", ["Zeüs", "Zeus\n", "a\r\nX-Evil: 1"])
+def test_a_user_agent_that_is_no_header_is_said_with_its_place(tmp_path: Path, agent: str) -> None:
+    from zeus_runtime import ConfigError
+
+    config = {"version": 1, "model": "gpt-4o", "tools": [{"web": {"user_agent": agent}}]}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config, indent=1))
+    with pytest.raises(ConfigError) as refused:
+        Agent.from_config(directory=tmp_path, environ={})
+    assert [each.code for each in refused.value.diagnostics] == ["wrong-header"]
+
+
 def test_tavily_without_a_key_is_missing_a_credential(tmp_path: Path) -> None:
     config = {"version": 1, "model": "gpt-4o", "tools": [{"web": {"search": "tavily"}}]}
     (tmp_path / "zeus.yaml").write_text(json.dumps(config))
@@ -155,48 +222,90 @@ def test_a_web_that_nobody_configured_is_off(tmp_path: Path) -> None:
     assert [each.tool.name for each in plan.tools] == []
 
 
-async def test_duckduckgos_answers_and_failures_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against the library's interface; its own pages are on the network, where no test goes."""
-    from ddgs.exceptions import DDGSException, RatelimitException
+HIT = """<div class="result__body"><h2><a href="https://tea.example/">Tea</a></h2>
+<a href="https://tea.example/">leaves &amp; water</a></div>"""
 
-    answers: list[Any] = [
-        [{"title": "Tea", "href": "https://tea.example/", "body": "leaves"}],
-        DDGSException("No results found."),
-        RatelimitException("202"),
-        DDGSException("broken"),
-    ]
-    asked: list[Mapping[str, Any]] = []
 
-    class Fake:
-        def __init__(self, **named: Any) -> None:
-            asked.append(named)
+@pytest.fixture
+def duck(monkeypatch: pytest.MonkeyPatch) -> Iterator[Duck]:
+    """DuckDuckGo's page of results, on this machine; the library reads it."""
+    from zeus_plugins.searches.duckduckgo.engine import Engine
 
-        def __enter__(self) -> Fake:
-            return self
+    with HTTPServer(("127.0.0.1", 0), Duck) as http:
+        monkeypatch.setattr(Engine, "search_url", f"http://127.0.0.1:{http.server_port}/html/")
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield Duck  # type: ignore[misc]
+        http.shutdown()
+        thread.join()
 
-        def __exit__(self, *_: object) -> None:
-            return
 
-        def text(self, query: str, **named: Any) -> Any:
-            asked.append({"query": query, **named})
-            answer = answers.pop(0)
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
+class Duck(BaseHTTPRequestHandler):
+    """A server of one page."""
 
-    fake = types.ModuleType("ddgs")
-    fake.DDGS = Fake  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "ddgs", fake)
-    search = DuckDuckGo(DuckDuckGoOptions(region="de-de", safesearch="off", timeout_seconds=7))
-    assert await search.search("tea", max_results=3) == [SearchHit("Tea", "https://tea.example/", "leaves")]
-    assert asked == [
-        {"timeout": 7},
-        {"query": "tea", "region": "de-de", "safesearch": "off", "max_results": 3, "backend": "duckduckgo"},
-    ]
-    assert await search.search("tea", max_results=3) == []
-    for said in ("for now", "broken"):
-        with pytest.raises(DuckDuckGoError, match=said):
-            await search.search("tea", max_results=3)
+    status: int = 200
+    page: str = ""
+    asked: str = ""
+
+    def do_POST(self) -> None:
+        Duck.asked = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        self.send_response(self.status)
+        self.end_headers()
+        self.wfile.write(self.page.encode())
+
+    def log_message(self, *_: Any) -> None:
+        return
+
+
+async def test_duckduckgos_results_are_those_of_its_page(duck: Duck) -> None:
+    duck.status, duck.page = 200, HIT * 3
+    search = DuckDuckGo(DuckDuckGoOptions(region="de-de", timeout_seconds=7))
+    assert (
+        await search.search("tea", max_results=2)
+        == [SearchHit("Tea", "https://tea.example/", "leaves & water")] * 2
+    )
+    duck.page = "<p>No results."
+    assert await search.search("tea", max_results=2) == []
+
+
+@pytest.mark.parametrize(("given", "sent"), [("on", "kp=1"), ("moderate", "kp=-1"), ("off", "kp=-2")])
+async def test_duckduckgo_is_told_what_to_leave_out_and_for_where(duck: Duck, given: Any, sent: str) -> None:
+    duck.status, duck.page = 200, HIT
+    await DuckDuckGo(DuckDuckGoOptions(region="de-de", safesearch=given)).search("tea", max_results=1)
+    assert sent in duck.asked.split("&")
+    assert "l=de-de" in duck.asked.split("&")
+    assert "q=tea" in duck.asked.split("&")
+
+
+@pytest.mark.parametrize(
+    ("status", "page", "said"),
+    [
+        (202, "<p>bots use it too", "refuses more searches for now"),
+        (403, "", "refuses more searches for now"),
+        (429, HIT, "refuses more searches for now"),
+        (200, "<div class='anomaly-modal__title'>", "refuses more searches for now"),
+        (500, "<p>oh", "HTTP 500"),
+        (301, "", "HTTP 301"),
+        (200, " ", "without a page"),
+    ],
+)
+async def test_a_search_that_duckduckgo_refuses_is_no_search_without_results(
+    duck: Duck, status: int, page: str, said: str
+) -> None:
+    duck.status, duck.page = status, page
+    with pytest.raises(DuckDuckGoError, match=said):
+        await DuckDuckGo(DuckDuckGoOptions()).search("tea", max_results=3)
+
+
+async def test_a_duckduckgo_that_is_not_there_or_silent_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    from zeus_plugins.searches.duckduckgo.engine import Engine
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        monkeypatch.setattr(Engine, "search_url", f"http://127.0.0.1:{silent.getsockname()[1]}/")
+        with pytest.raises(DuckDuckGoError, match="took longer than 1 seconds"):
+            await DuckDuckGo(DuckDuckGoOptions(timeout_seconds=1)).search("tea", max_results=3)
+    with pytest.raises(DuckDuckGoError, match="the search failed"):
+        await DuckDuckGo(DuckDuckGoOptions(timeout_seconds=5)).search("tea", max_results=3)
 
 
 def test_wrong_private_addresses_are_said_with_their_place(tmp_path: Path) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import AuthorizationCodeResult
 
-_PATIENCE_SECONDS: Final = 300
+PATIENCE_SECONDS: Final = 300
 _MAX_LINE_BYTES: Final = 16_384
 
 
@@ -28,6 +28,7 @@ class Browser:
         self._show = show
         self._state: str | None = None
         self._answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+        self._waiting: set[asyncio.Task[object]] = set()
 
     async def show(self, url: str) -> None:
         self._state = _query(url).get("state")
@@ -35,19 +36,27 @@ class Browser:
 
     async def answer(self) -> AuthorizationCodeResult:
         try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
+            async with asyncio.timeout(PATIENCE_SECONDS):
                 return await self._answer
         except TimeoutError:
-            raise OAuthFlowError(f"nobody authorised it within {_PATIENCE_SECONDS} seconds") from None
+            raise OAuthFlowError(f"nobody authorised it within {PATIENCE_SECONDS} seconds") from None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request of the browser."""
+        """One request of the browser, or a connection that it opened in case there will be one."""
+        waiting = asyncio.current_task()
+        assert waiting is not None
+        self._waiting.add(waiting)
         try:
             line = (await reader.readline()).decode("latin-1", "replace")
             target = line.split(" ")[1] if line.count(" ") >= 2 else ""
             is_answer = urlsplit(target).path == "/callback"
         except ValueError:  # a line without end, or no address
             is_answer = False
+        except (OSError, asyncio.CancelledError):  # nothing came
+            writer.transport.abort()
+            return
+        finally:
+            self._waiting.discard(waiting)
         if is_answer:
             status, text = self._take(_query(target))
         else:
@@ -60,8 +69,14 @@ class Browser:
             "Connection: close",
         ]
         writer.write("\r\n".join([*head, "", ""]).encode() + body)
-        await writer.drain()
+        with suppress(OSError):
+            await writer.drain()
         writer.close()
+
+    def leave(self) -> None:
+        """Close the connections on which nothing has come: browsers open some in advance and keep them."""
+        for each in self._waiting:
+            each.cancel()
 
     def _take(self, query: dict[str, str]) -> tuple[str, str]:
         """The answer, if it is one to what was asked: any page that the user has open can come to this port."""
@@ -101,4 +116,7 @@ async def browser(port: int | None, show: Callable[[str], None]) -> AsyncIterato
     server = await asyncio.start_server(serve, "127.0.0.1", port or 0, limit=_MAX_LINE_BYTES)
     async with server:
         made.append(Browser(server.sockets[0].getsockname()[1], show))
-        yield made[0]
+        try:
+            yield made[0]
+        finally:
+            made[0].leave()

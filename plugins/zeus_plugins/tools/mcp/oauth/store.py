@@ -6,21 +6,22 @@ import asyncio
 import hashlib
 import json
 import os
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime import OptionsError
 
 if TYPE_CHECKING:
-    from cryptography.fernet import Fernet
-
     from zeus_plugins.tools.mcp.servers import Server
 
 _SERVICE: Final = "zeus-runtime"
 _ENTRY: Final = "accounts"
-_LOCK_SECONDS: Final = 60
+_LOCK_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.05
+_ROOM_BYTES: Final = 16_384
+"""More than an account takes on the disk."""
 
 
 def account_store(server: Server, environ: Mapping[str, str]) -> AccountStore:
@@ -52,7 +53,7 @@ class AccountStore:
         """When it was last written, in seconds since the epoch; None if there is none."""
         try:
             return self._path.stat().st_mtime
-        except FileNotFoundError:
+        except OSError:
             return None
 
     def read(self) -> Mapping[str, Any] | None:
@@ -61,43 +62,60 @@ class AccountStore:
         Raises:
             OptionsError: it cannot be decrypted or read.
         """
-        from cryptography.fernet import InvalidToken
+        from cryptography.fernet import Fernet, InvalidToken
 
-        try:
-            content = self._path.read_bytes()
-        except FileNotFoundError:
-            return None
-        fernet = self._fernet()
-        try:
-            kept: Mapping[str, Any] = json.loads(fernet.decrypt(content))
-        except (InvalidToken, ValueError):
-            raise OptionsError(
-                f"the account of {self.name!r} cannot be decrypted: its key has changed",
-                remedy=f"Authorise it again: zeus auth login {self.name}.",
-            ) from None
-        return kept
+        with self._readable():
+            try:
+                content = self._path.read_bytes()
+            except FileNotFoundError:
+                return None
+            for key in self._keys():
+                with suppress(InvalidToken):
+                    kept: Mapping[str, Any] = json.loads(Fernet(key).decrypt(content))
+                    return kept
+        raise OptionsError(
+            f"the account of {self.name!r} cannot be decrypted: its key has changed, or the keyring that has it does"
+            " not answer",
+            remedy=f"Unlock the keyring, or authorise the account again: zeus auth login {self.name}.",
+        )
 
     def check(self) -> None:
-        """That an account can be kept, before anybody is asked for one.
+        """That an account can be kept, before anybody is asked for one or a token that is good for one use is used.
 
         Raises:
-            OptionsError: the key is damaged, or others can read it.
+            OptionsError: the key is damaged, or others can read it, or nothing can be written there.
         """
-        self._fernet()
+        with self._readable():
+            self._make_folder()
+            self._key()
+            with self._new() as made:
+                made.write_bytes(bytes(_ROOM_BYTES))
 
     def write(self, account: Mapping[str, Any]) -> None:
-        """Keep an account, in one step: a reader sees the former or this one."""
-        self._make_folder()
-        temporary = self._path.with_suffix(f".{os.getpid()}.new")
+        """Keep an account, in one step: a reader sees the former or this one.
+
+        Raises:
+            OptionsError: the key is damaged, or others can read it, or nothing can be written there.
+        """
+        from cryptography.fernet import Fernet
+
         text = json.dumps({"name": self.name, "address": self._address, **account})
-        temporary.touch(mode=0o600)
-        temporary.write_bytes(self._fernet().encrypt(text.encode()))
-        temporary.replace(self._path)
+        with self._readable():
+            self._make_folder()
+            packed = Fernet(self._key()).encrypt(text.encode())
+            with self._new() as made:
+                descriptor = os.open(made, os.O_WRONLY)
+                with os.fdopen(descriptor, "wb") as writer:
+                    writer.write(packed)
+                    writer.flush()
+                    os.fsync(descriptor)
+                made.replace(self._path)
 
     def delete(self) -> bool:
         """Forget the account; False if there was none."""
-        existed = self._path.exists()
-        self._path.unlink(missing_ok=True)
+        with self._readable():
+            existed = self._path.exists()
+            self._path.unlink(missing_ok=True)
         return existed
 
     @asynccontextmanager
@@ -109,40 +127,86 @@ class AccountStore:
         """
         from filelock import FileLock, Timeout
 
-        self._make_folder()
-        lock = FileLock(self._path.with_suffix(".lock"), thread_local=False)
-        try:
-            await asyncio.to_thread(lock.acquire, timeout=_LOCK_SECONDS)
-        except Timeout:
-            raise OptionsError(
-                f"the account of {self.name!r} is being renewed by another process",
-                remedy="Try again when it has ended.",
-            ) from None
+        with self._readable():
+            self._make_folder()
+        lock = FileLock(self._path.with_suffix(".lock"), mode=0o600, thread_local=False)
+        clock = asyncio.get_running_loop().time
+        until = clock() + _LOCK_SECONDS
+        with self._readable():
+            while not lock.is_locked:
+                try:
+                    lock.acquire(timeout=0)
+                except Timeout:
+                    if clock() > until:
+                        raise OptionsError(
+                            f"the account of {self.name!r} is being renewed by another process",
+                            remedy="Try again when it has ended.",
+                        ) from None
+                    await asyncio.sleep(_LOOK_SECONDS)
         try:
             yield
         finally:
             lock.release()
 
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        """What the file system refuses, as an error with what to do."""
+        try:
+            yield
+        except OSError as error:
+            raise OptionsError(
+                f"the accounts in {self._folder} cannot be read or written: {error.strerror or error}",
+                remedy="Make that folder yours and writable, or name another place with XDG_CONFIG_HOME.",
+            ) from None
+
+    @contextmanager
+    def _new(self) -> Iterator[Path]:
+        """An empty file beside the account that only the user can read, gone afterwards unless it was moved."""
+        made = self._path.with_suffix(f".{os.getpid()}.{os.urandom(4).hex()}.new")
+        os.close(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        try:
+            yield made
+        finally:
+            made.unlink(missing_ok=True)
+
     def _make_folder(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
 
-    def _fernet(self) -> Fernet:
-        from cryptography.fernet import Fernet
+    def _keys(self) -> Iterator[bytes]:
+        """What an account may be encrypted with: the file's key, then the keyring's. Reading makes neither."""
+        kept = self._key_of_file()
+        if kept is not None:
+            yield kept
+        found = _from_keyring()
+        if found is not None:
+            yield found
 
-        file = self._folder / "key"
+    def _key(self) -> bytes:
+        """What accounts are encrypted with from now on, made if there is none."""
+        found = self._key_of_file() or _from_keyring() or _made_in_keyring()
+        if found is None:
+            self._make_key(self._key_file)
+            found = self._key_of_file()
+        assert found is not None
+        return found
+
+    @property
+    def _key_file(self) -> Path:
+        return self._folder / "key"
+
+    def _key_of_file(self) -> bytes | None:
+        """The key in the file; None if there is no such file."""
+        file = self._key_file
         if not file.exists():
-            key = _from_keyring()
-            if key is not None:
-                return Fernet(key)
-            self._make_key(file)
+            return None
         _refuse_open(file)
-        try:
-            return Fernet(file.read_bytes())
-        except ValueError:
+        key = file.read_bytes()
+        if not _is_key(key):
             raise OptionsError(
                 f"the key of the accounts, {file}, is damaged",
                 remedy="Put it back from a backup, or remove it and authorise again: zeus auth login NAME.",
-            ) from None
+            )
+        return key
 
     def _make_key(self, file: Path) -> None:
         """A new key, there at once and whole: another process may want it in the same moment."""
@@ -171,23 +235,34 @@ def _refuse_open(file: Path) -> None:
         )
 
 
-def _from_keyring() -> str | None:
-    """The key in the system's keyring, made there if it is new; None where no keyring works."""
-    try:
-        import keyring
-        from keyring.errors import KeyringError
-    except ImportError:
-        return None
+def _is_key(key: bytes) -> bool:
     from cryptography.fernet import Fernet
 
-    backend = keyring.get_keyring()
-    if backend.priority <= 0:
-        return None
     try:
-        key = keyring.get_password(_SERVICE, _ENTRY)
-        if key is None:
+        Fernet(key)
+    except ValueError:
+        return False
+    return True
+
+
+def _from_keyring() -> bytes | None:
+    """The key in the system's keyring; None where no keyring works, or it has none."""
+    with suppress(Exception):  # a backend fails in whatever way its desktop does
+        import keyring
+
+        if keyring.get_keyring().priority > 0:
+            key = (keyring.get_password(_SERVICE, _ENTRY) or "").encode()
+            return key if _is_key(key) else None
+    return None
+
+
+def _made_in_keyring() -> bytes | None:
+    """A new key in the system's keyring; None where it keeps none."""
+    from cryptography.fernet import Fernet
+
+    with suppress(Exception):
+        import keyring
+
+        if keyring.get_keyring().priority > 0 and not keyring.get_password(_SERVICE, _ENTRY):
             keyring.set_password(_SERVICE, _ENTRY, Fernet.generate_key().decode())
-            key = keyring.get_password(_SERVICE, _ENTRY)
-    except KeyringError:
-        return None
-    return key
+    return _from_keyring()
