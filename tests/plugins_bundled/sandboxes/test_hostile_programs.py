@@ -133,23 +133,89 @@ time.sleep(60)
     assert outcome.killed_by == "memory"
 
 
-async def test_shared_memory_that_no_process_seems_to_have_is_limited_too(box: Sandbox) -> None:
+async def test_memory_of_processes_whose_first_thread_has_ended_is_limited_too(box: Sandbox) -> None:
     outcome, _ = await ran(
         box,
         """
-import mmap, time
-held = []
-for _ in range(64):
-    area = mmap.mmap(-1, 16 * 2**20)
-    area.write(b'x' * 16 * 2**20)
-    area.madvise(mmap.MADV_DONTNEED)
-    held.append(area)
-    time.sleep(0.02)
-time.sleep(60)
+import ctypes, os, threading, time
+def hold():
+    time.sleep(0.1)
+    held = bytearray(60 * 2**20)
+    held[::4096] = b'x' * len(held[::4096])
+    time.sleep(60)
+for _ in range(5):
+    if os.fork() == 0: break
+threading.Thread(target=hold).start()
+ctypes.CDLL(None).pthread_exit(None)
 """,
         memory_bytes=128 * MEGABYTE,
     )
     assert outcome.killed_by == "memory"
+
+
+async def test_memory_that_forked_processes_share_is_counted_once(box: Sandbox) -> None:
+    outcome, text = await ran(
+        box,
+        """
+import os, time
+held = bytearray(100 * 2**20)
+held[::4096] = b'x' * len(held[::4096])
+for _ in range(4):
+    if os.fork() == 0: time.sleep(0.3); os._exit(0)
+for _ in range(4): os.wait()
+print('all waited for')
+""",
+        memory_bytes=256 * MEGABYTE,
+    )
+    assert (outcome.killed_by, text) == (None, "all waited for\n")
+
+
+MAPPING = """
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+def area(size, flags, descriptor=-1):
+    ctypes.set_errno(0)
+    found = libc.mmap(None, ctypes.c_size_t(size), 3, flags, descriptor, ctypes.c_long(0))
+    return errno.errorcode.get(ctypes.get_errno(), found)
+SHARED, PRIVATE, NAMELESS, HUGE = 1, 2, 0x20, 0x40000
+"""
+
+
+async def test_memory_that_is_shared_without_a_file_cannot_be_had(box: Sandbox) -> None:
+    """It stays whole while a page of it is mapped, so that no look at the processes shows how much there is."""
+    _, text = await ran(
+        box,
+        MAPPING
+        + """
+zero = os.open('/dev/zero', os.O_RDWR)
+print(area(4096, SHARED | NAMELESS), area(4096, 3 | NAMELESS), area(4096, SHARED, zero))
+print(area(2**21, PRIVATE | NAMELESS | HUGE), area(2**21, SHARED | NAMELESS | HUGE))
+print(type(area(4096, PRIVATE | NAMELESS)).__name__, os.read(zero, 3))
+""",
+        memory_bytes=128 * MEGABYTE,
+    )
+    assert text.splitlines() == ["EPERM EPERM ENODEV", "ENOMEM ENOMEM", "int b'\\x00\\x00\\x00'"]
+
+
+async def test_memory_that_is_shared_by_a_file_can_be_had(box: Sandbox) -> None:
+    _, text = await ran(
+        box,
+        """
+import multiprocessing as mp, multiprocessing.shared_memory as named
+def add(value, area):
+    with value.get_lock(): value.value += 1
+    area.buf[0] += 1
+fork = mp.get_context('fork')
+value, area = fork.Value('i', 0), named.SharedMemory(create=True, size=2**20)
+workers = [fork.Process(target=add, args=(value, area)) for _ in range(3)]
+for each in workers: each.start()
+for each in workers: each.join()
+print(value.value, area.buf[0])
+area.unlink()
+""",
+    )
+    assert text.split() == ["3", "3"]
 
 
 @native

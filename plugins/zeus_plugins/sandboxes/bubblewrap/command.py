@@ -139,6 +139,8 @@ def _file_systems(root: Root, limits: SandboxLimits) -> Iterator[str]:
             for name in ("python", "python3"):
                 yield from ("--symlink", str(root.python), f"{_NAMES}/{name}")
     yield from ("--proc", "/proc", "--dev", "/dev")
+    # It reads as zeros too, and cannot be mapped: mapped and shared, zeros are memory that nothing counts.
+    yield from ("--dev-bind", "/dev/full", "/dev/zero")
     for folder in FOLDERS:
         size = max(limits.disk_bytes if folder != "/dev/shm" else limits.disk_bytes // 4, 4096)
         yield from ("--perms", "1777", "--size", str(size), "--tmpfs", folder)

@@ -85,7 +85,7 @@ class Standing:
         try:
             while not watch.ended.done():
                 await asyncio.wait([watch.ended], timeout=INTERVAL_SECONDS)
-                if not watch.ended.done() and (limit := exceeded(self._first, self.folders, limits)):
+                if not watch.ended.done() and (limit := await exceeded(self._first, self.folders, limits)):
                     watch.stop(limit)
             seconds = monotonic() - started
             watch.collect_rest()
