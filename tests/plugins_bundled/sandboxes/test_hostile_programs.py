@@ -315,6 +315,31 @@ async def test_a_flood_of_empty_files_is_ended(box: Sandbox) -> None:
     assert outcome.killed_by == "files"
 
 
+async def test_floods_of_files_that_are_ended_one_after_the_other_do_not_add_up(
+    box: Sandbox, tmp_path: Path
+) -> None:
+    await ran(box, "open('kept', 'w').write('x')", files=500)
+    for each in range(3):
+        outcome, _ = await ran(
+            box,
+            f"""
+import os
+for number in range(10**7):
+    os.makedirs(f'{each}/{{number}}'); os.symlink('x', f'{each}/{{number}}/y'); open(f'{each}-{{number}}', 'w').close()
+""",
+            files=500,
+        )
+        assert outcome.killed_by == "files"
+        assert "too many files" in "".join(outcome.lost)
+    assert len(list((tmp_path / "kept/.zeus/sandboxes/s1").rglob("*"))) == 500
+    with pytest.raises(SandboxError, match="more than 499 files"):
+        await ran(box, "", files=499)
+    _, text = await ran(
+        box, "import os, shutil; shutil.rmtree('0'); print(os.path.exists('kept'))", files=500
+    )
+    assert text == "True\n", "the session goes on with what fits"
+
+
 async def test_a_file_of_a_terabyte_is_refused(box: Sandbox) -> None:
     _, text = await ran(
         box,

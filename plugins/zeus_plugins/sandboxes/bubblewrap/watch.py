@@ -16,6 +16,7 @@ from typing import Final
 from zeus_runtime import SandboxLimit, SandboxLimits
 
 INTERVAL_SECONDS: Final = 0.05
+_ROOT_ITSELF: Final = 1
 _TABLES: Final = (b"VmPTE:",)
 _OWN: Final = (b"RssAnon:", b"VmSwap:", *_TABLES)
 _SHARE: Final = (b"Pss_Anon:", b"SwapPss:")
@@ -44,7 +45,7 @@ async def take_more(firsts: Sequence[int], memory_bytes: int) -> bool:
 
 def _files(folder: int) -> int:
     status = os.fstatvfs(folder)
-    return status.f_files - status.f_ffree
+    return status.f_files - status.f_ffree - _ROOT_ITSELF
 
 
 def _memory(first: int) -> int:
