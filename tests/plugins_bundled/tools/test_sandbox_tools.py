@@ -256,3 +256,33 @@ def test_files_of_a_sandbox_that_is_off_here_are_no_error(tmp_path: Path) -> Non
     }
     (tmp_path / "zeus.yaml").write_text(json.dumps(config))
     assert Agent.from_config(directory=tmp_path, environ={}).plan.off
+
+
+@pytest.mark.parametrize(
+    ("options", "last"), [({"max_files": 5}, "... and more"), ({"max_files": 60}, "/workspace/59")]
+)
+async def test_what_is_not_shown_of_the_sandboxs_files_is_said(
+    options: dict[str, int], last: str, tmp_path: Path
+) -> None:
+    bubblewrap(tmp_path)
+    config = {
+        "version": 1,
+        "model": "gpt-4o",
+        "tools": ["sandbox"],
+        "middlewares": [{"sandbox_files": {"max_tokens": 2_000, **options}}],
+    }
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    code = "for number in range(60): open(f'{number:02}', 'w')"
+    model = ScriptedModel(
+        [calling(("execute_code", {"code": code})), calling(("create_sandbox", {})), "done", "done"]
+    )
+    async with Agent.from_config(directory=tmp_path, model=model, environ={}) as running:
+        told = [event async for event in running.stream("go")]
+        session = told[-1].session  # type: ignore[union-attr]
+        async for _ in running.stream("again", session=session):
+            pass
+    listed = [each.content for each in told if isinstance(each, ToolCallResult)][1].splitlines()
+    assert (len(listed), listed[-1].strip()) == (1 + 50 + 1, "... and more")
+    section = model.requests[-1].system.split("# Files in the sandbox\n")[1].splitlines()
+    assert section[options["max_files"] - 1].startswith("/workspace/")
+    assert section[min(options["max_files"], 59)].startswith(last)

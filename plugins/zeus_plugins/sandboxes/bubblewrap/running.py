@@ -38,7 +38,7 @@ async def run(
         ) as stands:
             work, scratch = stands.folders[:2]
             staged = await finished(asyncio.to_thread(_staged_in, kept, work, owner, limits))
-            put_files(scratch, program.files, owner)
+            _put_own(scratch, program, owner)
             try:
                 ended = await stands.run(limits, on_output)
             finally:
@@ -47,6 +47,16 @@ async def run(
     finally:
         os.close(kept)
     return Outcome(ended.exit_code, ended.killed_by, ended.output, ended.seconds, lost)
+
+
+def _put_own(scratch: int, program: Program, owner: int | None) -> None:
+    try:
+        put_files(scratch, program.files, owner)
+    except OSError as error:
+        raise SandboxError(
+            f"the program's own files cannot be put into the sandbox: {error.strerror}",
+            remedy="Raise disk_mb.",
+        ) from None
 
 
 def _staged_in(kept: int, work: int, owner: int | None, limits: SandboxLimits) -> Staged:

@@ -84,6 +84,7 @@ class _Out:
     Args:
         left: bytes that changed files may take.
         places: how many files, folders and links there may be besides those that did not change.
+        spared: folders that could not be looked into, so that what is in them stays as it was.
     """
 
     staged: Staged
@@ -91,6 +92,7 @@ class _Out:
     places: int
     found: Staged = field(default_factory=Staged)
     lost: list[str] = field(default_factory=list)
+    spared: list[str] = field(default_factory=list)
 
 
 def copy_out(source: int, target: int, staged: Staged, limits: SandboxLimits) -> tuple[str, ...]:
@@ -111,7 +113,8 @@ def copy_out(source: int, target: int, staged: Staged, limits: SandboxLimits) ->
     gone = [path for path in staged.files if path not in found.files and path not in found.folders]
     gone += sorted(staged.folders - found.folders - found.files.keys(), key=len, reverse=True)
     for path in gone:
-        _remove(target, path)
+        if not path.startswith(tuple(out.spared)):
+            _remove(target, path)
     if len(lost) > _MAX_LOST:
         lost = [*lost[:_MAX_LOST], f"and {len(lost) - _MAX_LOST} more"]
     return tuple(lost)
@@ -152,6 +155,7 @@ def _out(source: int, target: int, prefix: str, out: _Out) -> None:
                 with _opened(source, name, _FOLDER) as inner, _opened(target, name, _FOLDER) as outer:
                     _out(inner, outer, f"{path}/", out)
             except OSError as error:
+                out.spared.append(f"{path}/")
                 lost.append(f"{path}: {error.strerror}")
             continue
         mark = _mark(status)
