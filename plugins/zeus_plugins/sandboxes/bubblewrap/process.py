@@ -279,7 +279,9 @@ def _die(handle: int) -> None:
 
 
 def _reap(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
+    # A child that it made only now does not know yet that it dies with it; it is still of its group.
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
