@@ -697,6 +697,31 @@ async def test_a_program_that_closes_its_output_and_goes_on_is_waited_for_and_en
     assert outcome.killed_by == "seconds"
 
 
+async def test_a_crash_is_handed_to_nobody_on_the_host(box: Sandbox) -> None:
+    """A core_pattern that is a command runs as the host's root, whatever the limit, unless that is 1 byte."""
+    outcome, text = await ran(
+        box,
+        "import os; print(next(each for each in open('/proc/self/limits') if 'core' in each)); os.abort()",
+    )
+    assert text.split()[:6] == ["Max", "core", "file", "size", "1", "1"]
+    assert outcome.exit_code == 128 + 6
+
+
+async def test_limits_cannot_be_raised(box: Sandbox) -> None:
+    _, text = await ran(
+        box,
+        """
+import resource
+for name in ('CORE', 'DATA', 'FSIZE', 'NOFILE', 'NPROC'):
+    which = getattr(resource, f'RLIMIT_{name}')
+    soft, hard = resource.getrlimit(which)
+    try: resource.setrlimit(which, (soft, hard + 1)); print('raised', name)
+    except (OSError, ValueError): print('refused', soft == hard != resource.RLIM_INFINITY)
+""",
+    )
+    assert text.split() == ["refused", "True"] * 5
+
+
 async def test_no_process_of_the_host_can_be_signalled(box: Sandbox) -> None:
     with subprocess.Popen(["sleep", "60"]) as target:
         _, text = await ran(

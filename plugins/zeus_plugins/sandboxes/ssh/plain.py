@@ -61,7 +61,7 @@ async def _run(
 ) -> Outcome:
     def limited() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        for which, most in ((resource.RLIMIT_FSIZE, limits.file_bytes), (resource.RLIMIT_CORE, 0)):
+        for which, most in ((resource.RLIMIT_FSIZE, limits.file_bytes), (resource.RLIMIT_CORE, 1)):
             hard = resource.getrlimit(which)[1]
             least = most if hard == resource.RLIM_INFINITY else min(most, hard)
             resource.setrlimit(which, (least, least))
