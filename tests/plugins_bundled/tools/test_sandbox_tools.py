@@ -30,7 +30,11 @@ def agent(folder: Path, *steps: Any, mode: Any = None, **options: Any) -> Agent:
 
 async def events(running: Agent) -> list[Event]:
     async with running:
-        return [event async for event in running.stream("go")]
+        return await events_of(running)
+
+
+async def events_of(running: Agent) -> list[Event]:
+    return [event async for event in running.stream("go")]
 
 
 async def results(folder: Path, *steps: Any, **options: Any) -> list[ToolCallResult]:
@@ -151,6 +155,33 @@ async def test_the_sandbox_is_emptied_on_request_and_goes_with_its_session(tmp_p
         await running.delete_session(end.session)
         assert not folder.exists()
     assert "The sandbox is ready and has no files." in [getattr(each, "content", "") for each in told]
+
+
+@pytest.mark.parametrize("by", ["python", "command"])
+async def test_a_sub_agents_sandbox_goes_with_the_session_that_it_worked_for(
+    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bubblewrap(tmp_path)
+    coder = {"description": "Runs code.", "overrides": {"tools": ["sandbox"]}}
+    config = {"version": 1, "model": "gpt-4o", "tools": ["subagents"], "agents": {"coder": coder}}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    steps = [
+        calling(("task", {"description": "work", "prompt": "work", "agent": "coder"})),
+        calling(("execute_code", {"code": "open('a', 'w')"})),
+        "the child is done",
+        "done",
+    ]
+    async with Agent.from_config(directory=tmp_path, model=ScriptedModel(steps), environ={}) as running:
+        end = (await events_of(running))[-1]
+        assert isinstance(end, RunCompleted)
+        (folder,) = (tmp_path / ".zeus/sandboxes").iterdir()
+        assert folder.name != end.session
+        if by == "python":
+            await running.delete_session(end.session)
+    if by == "command":
+        monkeypatch.chdir(tmp_path)
+        assert await asyncio.to_thread(main, ["sessions", "delete", end.session, "--yes"]) == 0
+    assert not folder.exists()
 
 
 @pytest.mark.parametrize("mode", ["ask", "plan"])
