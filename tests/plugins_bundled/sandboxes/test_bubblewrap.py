@@ -152,6 +152,35 @@ def test_a_rootfs_or_python_that_is_not_there_is_an_error_of_the_yaml(
     assert refused.value.exit_code == 3
 
 
+@pytest.fixture
+def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's home folder with Pythons in it, the working directory below it."""
+    home = tmp_path / "home"
+    for folder in ("bin", ".local/bin", "work/bin", "work/here", ".pyenv/3.13/bin", "loose"):
+        (home / folder).mkdir(parents=True, exist_ok=True)
+        (home / folder / "python3").touch(0o755)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(home / "work/here")
+    monkeypatch.setattr("zeus_plugins.sandboxes.bubblewrap.host.FOLDERS", ("/workspace",))
+    return home
+
+
+@pytest.mark.parametrize("folder", ["bin", ".local/bin", "work/bin", "loose"])
+def test_a_python_that_is_shown_with_files_of_others_only_is_not_shown(folder: str, homes: Path) -> None:
+    python = homes / folder / "python3"
+    assert host_root(str(python)).prefix is None
+    config = {"bubblewrap": {"python": str(python)}}
+    (homes / "zeus.yaml").write_text(
+        json.dumps({"version": 1, "model": "gpt-4o", "tools": [{"sandbox": {"backend": config}}]})
+    )
+    with pytest.raises(ConfigError, match="cannot be shown to programs without other files"):
+        Agent.from_config(directory=homes, environ={})
+
+
+def test_a_python_of_its_own_prefix_is_shown_with_it(homes: Path) -> None:
+    assert host_root(str(homes / ".pyenv/3.13/bin/python3")).prefix == homes / ".pyenv/3.13"
+
+
 def test_an_ordinary_users_programs_are_in_a_user_namespace_that_makes_no_others(tmp_path: Path) -> None:
     """Root runs this as nobody; an ordinary user as themselves."""
     bubblewrap(tmp_path)
