@@ -68,6 +68,40 @@ async def test_a_session_that_is_opened_beside_another_does_not_lose_that_ones_f
     assert await box.read("kept", max_bytes=1) == b"x"
 
 
+async def test_a_session_whose_programs_change_nothing_is_not_old(tmp_path: Path) -> None:
+    box = await folder_sandboxes(Counting(), tmp_path, keep_days=1).create("s1")
+    await box.write("kept", b"x")
+    os.utime(tmp_path / "s1", (time.time() - 5 * 86_400,) * 2)
+    await box.exec(SAY, SandboxLimits())
+    await folder_sandboxes(Counting(), tmp_path, keep_days=1).create("s2")
+    assert (tmp_path / "s1/kept").exists()
+
+
+@pytest.mark.parametrize("is_open", [True, False])
+async def test_who_waits_while_a_session_is_removed_finds_it_empty_and_alone(
+    is_open: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counting = Counting()
+    backend = folder_sandboxes(counting, tmp_path, keep_days=None)
+    (tmp_path / "s1").mkdir()
+    (tmp_path / "s1/old").write_text("x")
+    seen: list[list[str]] = []
+
+    async def run(folder: Path, *given: object) -> Outcome:
+        seen.append(os.listdir(folder))  # noqa: PTH208
+        (folder / "new").touch()
+        return await Counting.run(counting, folder, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(counting, "run", run)
+    box = await backend.create("s1") if is_open else None
+    removing = asyncio.ensure_future(backend.remove("s1"))
+    await asyncio.sleep(0)
+    boxes = [box or await backend.create("s1"), await backend.create("s1"), await backend.create("s1")]
+    await asyncio.gather(removing, *(each.exec(SAY, SandboxLimits()) for each in boxes))
+    assert seen == [[], ["new"], ["new"]]
+    assert counting.most == 1
+
+
 def test_a_sandbox_of_an_event_loop_that_ended_holds_nobody_up(tmp_path: Path) -> None:
     backend = folder_sandboxes(Counting(), tmp_path, keep_days=None)
 

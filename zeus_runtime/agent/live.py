@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from langgraph.graph.state import CompiledStateGraph
 
     from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.agent.sandboxes import Sandboxes
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
@@ -100,10 +101,10 @@ async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> Live:
     for each in plans(plan):
         if each.build.memory is not None:
             stack.push_async_callback(each.build.memory.aclose)
-        if each.build.sandboxes is not None:
-            stack.push_async_callback(each.build.sandboxes.aclose)
         if each.build.knowledge is not None:
             stack.push_async_callback(each.build.knowledge.aclose)
+    for sandboxes in sandboxes_of(plan):
+        stack.push_async_callback(sandboxes.aclose)
     log = ThreadLog(database)
     await log.create_tables()
     saver = await stack.enter_async_context(plan.checkpointer.create(plan.build))
@@ -111,6 +112,11 @@ async def _open(plan: Plan, model: Model | None, stack: AsyncExitStack) -> Live:
     live.model_of(plan)
     stack.push_async_callback(live.close_toolsets)
     return live
+
+
+def sandboxes_of(plan: Plan) -> Sequence[Sandboxes]:
+    """The sandboxes of a plan and of its sub-agents."""
+    return [each.build.sandboxes for each in plans(plan) if each.build.sandboxes is not None]
 
 
 def plans(plan: Plan) -> Iterator[Plan]:

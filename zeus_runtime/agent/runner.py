@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.delegating import Delegating, Ground
 from zeus_runtime.agent.keeping import Keeper
-from zeus_runtime.agent.live import HeldOpen, Live
+from zeus_runtime.agent.live import HeldOpen, Live, sandboxes_of
 from zeus_runtime.agent.outfitting import fresh_outfit
 from zeus_runtime.agent.pruning import prune_daily
 from zeus_runtime.agent.redaction import redacted
@@ -167,7 +167,7 @@ class Runner:
 
     def _keeper_of(self, live: Live) -> Keeper:
         plan = self._plan.build
-        forget = (plan.sandboxes.remove,) if plan.sandboxes is not None else ()
+        forget = [each.remove for each in sandboxes_of(self._plan)]
         return Keeper(live.log, live.saver, self.running.__contains__, plan.workspace, forget, plan.memory)
 
     def _heard(self, model: Model) -> Model:

@@ -185,6 +185,20 @@ class SandboxConformance:
 
         self._with_box(work)
 
+    def test_files_are_listed_whatever_their_names(self) -> None:
+        async def work(box: Sandbox) -> None:
+            script = r"""
+                mkdir 'c\d' ...; printf x > 'a\b'; printf x > 'c\d/e'; printf x > "$(printf '\377')"
+                printf x > 'line
+break'; printf x > '~'; printf x > C:; printf x > last
+            """
+            await _shell(box, script)
+            names = {each.path.removeprefix(f"{WORKING_FOLDER}/") for each in await box.list()}
+            assert names >= {"c\\d", "...", "a\\b", "\udcff", "line\nbreak", "~", "C:", "last"}
+            assert await box.read("line\nbreak", max_bytes=1) == await box.read("\udcff", max_bytes=1) == b"x"
+
+        self._with_box(work)
+
     def test_what_cannot_be_read_or_written_is_an_error(self) -> None:
         async def work(box: Sandbox) -> None:
             await box.write("a.txt", b"12345")

@@ -60,13 +60,12 @@ class SandboxFiles:
             return []
         found: list[SandboxFile] = []
         try:
-            for entry in self._files.walk(inner, on_error=lambda _error: None):
+            for entry in self._files.walk(inner, sizes=True, on_error=lambda _error: None):
                 if len(found) >= max_files:
                     break
                 if entry.kind == "other":
                     continue
-                size = self._files.entry(entry.path).size if entry.kind == "file" else None
-                found.append(SandboxFile(f"{WORKING_FOLDER}{entry.path}", entry.kind, size))
+                found.append(SandboxFile(f"{WORKING_FOLDER}{entry.path}", entry.kind, entry.size))
         except (WorkspaceError, FileNotFoundError) as error:
             raise _explained(path, error) from None
         return found

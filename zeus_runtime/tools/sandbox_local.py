@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ParamSpec, Protocol, TypeVar
@@ -75,7 +76,10 @@ class _LocalFolder:
     async def run(
         self, program: Program, limits: SandboxLimits, on_output: Callable[[bytes], None] | None
     ) -> Outcome:
-        return await self._containment.run(self._files.make(), program, limits, on_output)
+        folder = self._files.make()
+        # What tells how old a session's files are: a program need not change any.
+        os.utime(folder)
+        return await self._containment.run(folder, program, limits, on_output)
 
     async def read(self, path: str, *, max_bytes: int) -> bytes:
         return await _in_thread(self._files.read, path, max_bytes=max_bytes)

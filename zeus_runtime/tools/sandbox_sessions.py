@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
+from weakref import WeakValueDictionary
 
 from zeus_runtime.tools.sandbox import (
     WORKING_FOLDER,
@@ -96,15 +97,15 @@ class SandboxSessions:
             if session not in opened:
                 if not opened:
                     await self._folders.remove_older(spare=session)
-                folder = self._folders.at(session)
-                opened[session] = _TakingTurns(folder, lambda box: _forget(opened, session, box))
+                folder, turn = self._folders.at(session), self._turn(session)
+                opened[session] = _TakingTurns(folder, turn, lambda box: _forget(opened, session, box))
             return opened[session]
 
     async def remove(self, session: str) -> None:
-        box = self._opened().get(session)
-        if box is not None:
-            await box.close()
-        await self._folders.remove(session)
+        opened = self._opened()
+        async with self._turn(session):
+            opened.pop(session, None)
+            await self._folders.remove(session)
 
     async def aclose(self) -> None:
         for box in list(self._opened().values()):
@@ -118,7 +119,14 @@ class SandboxSessions:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._opening, self._open = loop, asyncio.Lock(), {}
+            self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         return self._open
+
+    def _turn(self, session: str) -> asyncio.Lock:
+        """Who holds it has the session's files for itself; of the event loop that runs."""
+        import asyncio
+
+        return self._turns.setdefault(session, asyncio.Lock())
 
 
 def _forget(opened: dict[str, _TakingTurns], session: str, box: _TakingTurns) -> None:
@@ -132,15 +140,16 @@ class _TakingTurns:
 
     Args:
         folder: the session's files.
+        turn: held while something is done with them.
         forget: called when it is closed.
     """
 
-    def __init__(self, folder: SessionFolder, forget: Callable[[_TakingTurns], object]) -> None:
-        import asyncio
-
+    def __init__(
+        self, folder: SessionFolder, turn: asyncio.Lock, forget: Callable[[_TakingTurns], object]
+    ) -> None:
         self._folder = folder
         self._forget = forget
-        self._turn = asyncio.Lock()
+        self._turn = turn
 
     async def exec(
         self,

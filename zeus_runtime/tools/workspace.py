@@ -131,16 +131,18 @@ class WorkspaceFiles:
         self,
         path: str = "/",
         *,
+        sizes: bool = False,
         skip: Callable[[FileEntry], bool] | None = None,
         on_error: Callable[[WorkspaceError], None] | None = None,
     ) -> Iterator[FileEntry]:
         """Everything below ``path``, a folder before its content, sorted by path parts; links are not followed.
 
         Args:
+            sizes: whether those of files are wanted.
             skip: leaves an entry and all below it out.
             on_error: is told of folders below ``path`` that cannot be read; without it the first one raises.
         """
-        pending = [iter(self.entries(path))]
+        pending = [iter(self.entries(path, sizes=sizes))]
         while pending:
             entry = next(pending[-1], None)
             if entry is None:
@@ -151,7 +153,7 @@ class WorkspaceFiles:
             yield entry
             if entry.kind == "directory":
                 try:
-                    pending.append(iter(self.entries(entry.path)))
+                    pending.append(iter(self.entries(entry.path, sizes=sizes)))
                 except WorkspaceError as error:
                     if on_error is None:
                         raise

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import json
 import os
+import resource
+import secrets
 import shutil
 import socket
 import subprocess
@@ -23,7 +26,7 @@ from zeus_plugins.sandboxes.bubblewrap.options import Options
 from zeus_plugins.sandboxes.bubblewrap.seccomp import filter_program
 from zeus_plugins.sandboxes.bubblewrap.syscalls import ABSENT, FORBIDDEN, LOOKED_INTO, MACHINES, NEWEST
 
-from tests.support.sandboxes import bubblewrap, ran, small_rootfs
+from tests.support.sandboxes import bubblewrap, processes_with, ran, small_rootfs
 from zeus_runtime import (
     Agent,
     ConfigError,
@@ -149,6 +152,35 @@ def test_a_rootfs_or_python_that_is_not_there_is_an_error_of_the_yaml(
     assert refused.value.exit_code == 3
 
 
+@pytest.fixture
+def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's home folder with Pythons in it, the working directory below it."""
+    home = tmp_path / "home"
+    for folder in ("bin", ".local/bin", "work/bin", "work/here", ".pyenv/3.13/bin", "loose"):
+        (home / folder).mkdir(parents=True, exist_ok=True)
+        (home / folder / "python3").touch(0o755)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(home / "work/here")
+    monkeypatch.setattr("zeus_plugins.sandboxes.bubblewrap.host.FOLDERS", ("/workspace",))
+    return home
+
+
+@pytest.mark.parametrize("folder", ["bin", ".local/bin", "work/bin", "loose"])
+def test_a_python_that_is_shown_with_files_of_others_only_is_not_shown(folder: str, homes: Path) -> None:
+    python = homes / folder / "python3"
+    assert host_root(str(python)).prefix is None
+    config = {"bubblewrap": {"python": str(python)}}
+    (homes / "zeus.yaml").write_text(
+        json.dumps({"version": 1, "model": "gpt-4o", "tools": [{"sandbox": {"backend": config}}]})
+    )
+    with pytest.raises(ConfigError, match="cannot be shown to programs without other files"):
+        Agent.from_config(directory=homes, environ={})
+
+
+def test_a_python_of_its_own_prefix_is_shown_with_it(homes: Path) -> None:
+    assert host_root(str(homes / ".pyenv/3.13/bin/python3")).prefix == homes / ".pyenv/3.13"
+
+
 def test_an_ordinary_users_programs_are_in_a_user_namespace_that_makes_no_others(tmp_path: Path) -> None:
     """Root runs this as nobody; an ordinary user as themselves."""
     bubblewrap(tmp_path)
@@ -200,3 +232,55 @@ async def test_a_session_with_more_files_than_fit_is_told_so(tmp_path: Path) -> 
     with pytest.raises(SandboxError, match="cannot be put into the sandbox: No space left"):
         await box.exec(Program(("true",)), SandboxLimits(disk_bytes=2**20))
     assert await box.read("big", max_bytes=3_000_000) == b"x" * 3_000_000
+
+
+async def test_a_program_that_does_not_fit_is_an_error_that_says_so(tmp_path: Path) -> None:
+    box = await bubblewrap(tmp_path).create("s1")
+    program = Program(("python3", "/tmp/code.py"), {"code.py": b"#" * 3_000_000})
+    with pytest.raises(SandboxError, match="own files cannot be put into the sandbox: No space left"):
+        await box.exec(program, SandboxLimits(disk_bytes=2**20))
+
+
+async def test_files_in_a_folder_that_cannot_be_looked_into_stay_as_they_were(tmp_path: Path) -> None:
+    box = await bubblewrap(tmp_path).create("s1")
+    inner = "/".join(["d"] * 30)
+    await box.write(f"{inner}/deep", b"x")
+    await box.write("top", b"x")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+
+    def leave_few_descriptors(_data: bytes) -> None:
+        taken = {int(each.name) for each in Path("/proc/self/fd").iterdir()}
+        free = [each for each in range(len(taken) + 21) if each not in taken]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free[20], before[1]))
+
+    shell = Program(("/bin/sh", "-c", "echo; sleep 0.2; rm top; echo y > new"))
+    try:
+        outcome = await box.exec(shell, SandboxLimits(), leave_few_descriptors)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert "Too many open files" in outcome.lost[0]
+    assert (await box.read(f"{inner}/deep", max_bytes=1), await box.read("new", max_bytes=2)) == (
+        b"x",
+        b"y\n",
+    )
+    with pytest.raises(SandboxError, match="does not exist"):
+        await box.read("top", max_bytes=1)
+
+
+async def test_a_sandbox_that_is_cancelled_while_it_is_made_leaves_no_process(tmp_path: Path) -> None:
+    """A child of bubblewrap that does not know yet that it is to die with it waits for its word for ever."""
+    program = tmp_path / "program"
+    program.symlink_to(str(shutil.which("bwrap")))
+    box = await bubblewrap(tmp_path, command=str(program)).create("s1")
+    word = f"left{secrets.token_hex(4)}"
+    program.unlink()
+    program.write_text(f"#!/bin/sh\nsh -c ': {word}; sleep 60; true' &\ntouch {tmp_path}/started\nwait\n")
+    program.chmod(0o755)
+    running = asyncio.ensure_future(box.exec(Program(("true",)), SandboxLimits()))
+    while not (tmp_path / "started").exists():
+        await asyncio.sleep(0.01)
+    running.cancel()
+    await asyncio.wait([running])
+    async with asyncio.timeout(30):
+        while processes_with(word):
+            await asyncio.sleep(0.01)

@@ -154,3 +154,53 @@ def test_an_archive_that_a_program_made_is_believed_in_nothing(tmp_path: Path) -
     assert len(lost) >= 6
     assert sorted(each.name for each in tmp_path.iterdir()) == ["boxes"]
     assert [each.name for each in (tmp_path / "boxes").iterdir()] == ["s1"]
+
+
+async def test_files_with_holes_do_not_fill_the_hosts_disk_on_their_way_out(tmp_path: Path) -> None:
+    box = await faked(tmp_path).create("s1")
+    limits = SandboxLimits(disk_bytes=2**20, files=10)
+    await box.exec(Program(("/bin/sh", "-c", "echo old > kept")), limits)
+    outcome = await box.exec(
+        Program(("/bin/sh", "-c", "truncate -s 60M a b c; echo new > kept; echo ran")), limits
+    )
+    assert outcome.output == b"ran\n"
+    assert outcome.lost == ("its files of this run: too many bytes (holes in files count)",)
+    assert await box.read("kept", max_bytes=10) == b"old\n"
+
+
+async def test_files_that_cannot_be_read_are_told_and_the_others_kept(tmp_path: Path) -> None:
+    box = await faked(tmp_path).create("s1")
+    harm = "echo x > fine; echo ran"
+    client = (tmp_path / "docker").read_text()
+    (tmp_path / "docker").write_text(
+        client.replace("verb=$1\n", 'verb=$1\ncase "$*" in *"tar -cf"*) tell=1 ;; esac\n').replace(
+            "  wait $!\n",
+            '  wait $!\n  [ -z "$tell" ] || { echo "tar: shut: Permission denied" >&2; exit 2; }\n',
+        )
+    )
+    outcome = await box.exec(Program(("/bin/sh", "-c", harm)), SandboxLimits())
+    assert (outcome.output, outcome.lost) == (b"ran\n", ("tar: shut: Permission denied",))
+    assert await box.read("fine", max_bytes=10) == b"x\n"
+
+
+def test_a_further_name_of_a_file_that_is_too_large_takes_no_others_along(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        for name, kind, link, size in (
+            ("large", tarfile.REGTYPE, "", 2_000),
+            ("again", tarfile.LNKTYPE, "large", 0),
+            ("/".join(["d"] * 80), tarfile.DIRTYPE, "", 0),
+            ("fine", tarfile.REGTYPE, "", 1),
+        ):
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname, entry.size = kind, link, size
+            archive.addfile(entry, io.BytesIO(b"x" * size))
+    data.seek(0)
+    folder = tmp_path / "s1"
+    folder.mkdir()
+    lost = unpack(data, folder, max_bytes=1_000, max_files=100)
+    assert [each.rpartition(": ")[2] for each in lost] == [
+        "too many bytes",
+        "a further name of a file that is not kept",
+        "deeper than 64 folders",
+    ]

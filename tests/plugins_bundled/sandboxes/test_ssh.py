@@ -299,6 +299,15 @@ async def test_processes_that_flee_their_session_are_ended_with_the_program(
     await made.aclose()
 
 
+SHARED_IN_PARTS = b"""
+import mmap, time
+held = mmap.mmap(-1, 200 * 2**20)
+for offset in range(0, len(held), 2**20): held.madvise(mmap.MADV_DONTFORK, offset, 4096)
+held[::4096] = b'x' * len(held[::4096])
+time.sleep(60)
+"""
+
+
 async def test_without_walls_memory_and_file_size_are_limited_all_the_same(
     server: Server, tmp_path: Path
 ) -> None:
@@ -307,6 +316,11 @@ async def test_without_walls_memory_and_file_size_are_limited_all_the_same(
     code = b"held = bytearray(b'x') * 300_000_000\nimport time\ntime.sleep(60)"
     program = Program(("python3", "/tmp/code.py"), {"code.py": code})
     outcome = await box.exec(program, SandboxLimits(memory_bytes=100 * 2**20))
+    assert outcome.killed_by == "memory"
+    outcome = await box.exec(
+        Program(("python3", "/tmp/code.py"), {"code.py": SHARED_IN_PARTS}),
+        SandboxLimits(memory_bytes=100 * 2**20),
+    )
     assert outcome.killed_by == "memory"
     outcome = await box.exec(shell("exec head -c 3000000 /dev/zero > big"), SandboxLimits(file_bytes=2**20))
     assert outcome.killed_by == "file_size"

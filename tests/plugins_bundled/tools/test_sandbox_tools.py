@@ -30,7 +30,11 @@ def agent(folder: Path, *steps: Any, mode: Any = None, **options: Any) -> Agent:
 
 async def events(running: Agent) -> list[Event]:
     async with running:
-        return [event async for event in running.stream("go")]
+        return await events_of(running)
+
+
+async def events_of(running: Agent) -> list[Event]:
+    return [event async for event in running.stream("go")]
 
 
 async def results(folder: Path, *steps: Any, **options: Any) -> list[ToolCallResult]:
@@ -153,6 +157,33 @@ async def test_the_sandbox_is_emptied_on_request_and_goes_with_its_session(tmp_p
     assert "The sandbox is ready and has no files." in [getattr(each, "content", "") for each in told]
 
 
+@pytest.mark.parametrize("by", ["python", "command"])
+async def test_a_sub_agents_sandbox_goes_with_the_session_that_it_worked_for(
+    by: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bubblewrap(tmp_path)
+    coder = {"description": "Runs code.", "overrides": {"tools": ["sandbox"]}}
+    config = {"version": 1, "model": "gpt-4o", "tools": ["subagents"], "agents": {"coder": coder}}
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    steps = [
+        calling(("task", {"description": "work", "prompt": "work", "agent": "coder"})),
+        calling(("execute_code", {"code": "open('a', 'w')"})),
+        "the child is done",
+        "done",
+    ]
+    async with Agent.from_config(directory=tmp_path, model=ScriptedModel(steps), environ={}) as running:
+        end = (await events_of(running))[-1]
+        assert isinstance(end, RunCompleted)
+        (folder,) = (tmp_path / ".zeus/sandboxes").iterdir()
+        assert folder.name != end.session
+        if by == "python":
+            await running.delete_session(end.session)
+    if by == "command":
+        monkeypatch.chdir(tmp_path)
+        assert await asyncio.to_thread(main, ["sessions", "delete", end.session, "--yes"]) == 0
+    assert not folder.exists()
+
+
 @pytest.mark.parametrize("mode", ["ask", "plan"])
 async def test_only_agent_mode_has_them(mode: str, tmp_path: Path) -> None:
     bubblewrap(tmp_path)
@@ -256,3 +287,33 @@ def test_files_of_a_sandbox_that_is_off_here_are_no_error(tmp_path: Path) -> Non
     }
     (tmp_path / "zeus.yaml").write_text(json.dumps(config))
     assert Agent.from_config(directory=tmp_path, environ={}).plan.off
+
+
+@pytest.mark.parametrize(
+    ("options", "last"), [({"max_files": 5}, "... and more"), ({"max_files": 60}, "/workspace/59")]
+)
+async def test_what_is_not_shown_of_the_sandboxs_files_is_said(
+    options: dict[str, int], last: str, tmp_path: Path
+) -> None:
+    bubblewrap(tmp_path)
+    config = {
+        "version": 1,
+        "model": "gpt-4o",
+        "tools": ["sandbox"],
+        "middlewares": [{"sandbox_files": {"max_tokens": 2_000, **options}}],
+    }
+    (tmp_path / "zeus.yaml").write_text(json.dumps(config))
+    code = "for number in range(60): open(f'{number:02}', 'w')"
+    model = ScriptedModel(
+        [calling(("execute_code", {"code": code})), calling(("create_sandbox", {})), "done", "done"]
+    )
+    async with Agent.from_config(directory=tmp_path, model=model, environ={}) as running:
+        told = [event async for event in running.stream("go")]
+        session = told[-1].session  # type: ignore[union-attr]
+        async for _ in running.stream("again", session=session):
+            pass
+    listed = [each.content for each in told if isinstance(each, ToolCallResult)][1].splitlines()
+    assert (len(listed), listed[-1].strip()) == (1 + 50 + 1, "... and more")
+    section = model.requests[-1].system.split("# Files in the sandbox\n")[1].splitlines()
+    assert section[options["max_files"] - 1].startswith("/workspace/")
+    assert section[min(options["max_files"], 59)].startswith(last)

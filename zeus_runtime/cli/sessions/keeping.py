@@ -227,6 +227,7 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[Keeper], Aw
     import asyncio
 
     from zeus_runtime.agent.keeping import Keeper
+    from zeus_runtime.agent.live import sandboxes_of
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.errors import UsageError
@@ -244,15 +245,14 @@ def _with_keeper(process: Process, checked: Checked, work: Callable[[Keeper], Aw
             log = ThreadLog(database)
             await log.create_tables()
             async with plan.checkpointer.create(plan.build) as saver:
-                sandboxes = plan.build.sandboxes
-                forget = (sandboxes.remove,) if sandboxes is not None else ()
+                forget = [each.remove for each in sandboxes_of(plan)]
                 build = plan.build
                 keeper = Keeper(log, saver, files=build.workspace, forget=forget, memory=build.memory)
                 return await work(keeper)
         finally:
             await database.close()
-            if plan.build.sandboxes is not None:
-                await plan.build.sandboxes.aclose()
+            for each in sandboxes_of(plan):
+                await each.aclose()
             if plan.build.memory is not None:
                 await plan.build.memory.aclose()
 

@@ -55,7 +55,8 @@ class SandboxFilesSection(Middleware):
         for backend in self._build.sandboxes.opened if self._build.sandboxes is not None else ():
             try:
                 box = await backend.create(session)
-                found += await box.list(max_files=self._options.max_files)
+                # One more than is looked at tells that there are more.
+                found += await box.list(max_files=self._options.max_files + 1)
             except (SandboxError, SandboxUnavailableError):
                 # The tools will say it, with the reason, when they are called.
                 continue
@@ -68,10 +69,11 @@ class SandboxFilesSection(Middleware):
         count = self._build.counter.text
         kept = ["# Files in the sandbox"]
         left = self._options.max_tokens - count(kept[0]) - 8
+        most = self._options.max_files
         for shown, each in enumerate(_lines(files)):
             left -= count(each) + 1
-            if left < 0:
-                kept.append(f"... and {len(files) - shown} more")
+            if left < 0 or shown == most:
+                kept.append("... and more" if len(files) > most else f"... and {len(files) - shown} more")
                 break
             kept.append(each)
         return "\n".join(kept)

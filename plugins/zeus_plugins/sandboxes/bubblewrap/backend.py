@@ -109,13 +109,24 @@ def create(options: Options, build: Build) -> SandboxSessions:
                 remedy="A relative path starts at the working directory.",
                 where="rootfs",
             )
-    elif options.python is not None and not Path(options.python).is_file():
+    elif options.python is not None:
+        _need_python(options.python)
+    return sandboxes(options, build.directory, build.environ)
+
+
+def _need_python(wanted: str) -> None:
+    if not Path(wanted).is_file():
         raise OptionsError(
-            f"bubblewrap: the Python {options.python} does not exist",
+            f"bubblewrap: the Python {wanted} does not exist",
             remedy="Write the path of an interpreter, such as /usr/bin/python3.",
             where="python",
         )
-    return sandboxes(options, build.directory, build.environ)
+    if host_root(wanted).python != str(Path(wanted).resolve()):
+        raise OptionsError(
+            f"bubblewrap: the Python {wanted} cannot be shown to programs without other files",
+            remedy="Name one below /usr, or one in the folder bin of a prefix that holds nothing else.",
+            where="python",
+        )
 
 
 def _has(rootfs: Path, path: str) -> bool:

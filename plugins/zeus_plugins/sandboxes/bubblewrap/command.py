@@ -29,10 +29,10 @@ _ENVIRON: Final[Mapping[str, str]] = {
     "USER": "sandbox",
 }
 _ETC: Final = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl", "/etc/mime.types", "/etc/localtime")
-_SHELL: Final = """\
-printf + >&0 && read -r _ <&0 || exit 125
+_GATE: Final = "printf + >&0 && read -r _ <&0 || exit 125\n"
+_LIMITS: Final = """\
 ulimit -u {processes} 2>/dev/null || ulimit -p {processes} || exit 125
-ulimit -c 0 && ulimit -d {kilobytes} && ulimit -f {blocks} && ulimit -n {descriptors} || exit 125
+ulimit -d {kilobytes} && ulimit -f {blocks} && ulimit -n {descriptors} || exit 125
 exec "$@" </dev/null 2>&1
 """
 _DESCRIPTORS: Final = 256
@@ -80,13 +80,20 @@ def arguments_of(
 
 def waiting(identity: Identity, limits: SandboxLimits, arguments: Sequence[str]) -> list[str]:
     """The shell that becomes the program ``arguments`` once its standard input gives it a line."""
-    shell = _SHELL.format(
+    limited = _LIMITS.format(
         processes=limits.processes + 2,
         kilobytes=limits.memory_bytes // 1024,
         blocks=-(-limits.file_bytes // 512),
         descriptors=_DESCRIPTORS,
     )
-    return [*_dropping(identity), "/bin/sh", "-c", shell, "sh", *arguments]
+    if not identity.changed:
+        return [*_shell(_GATE + limited), *arguments]
+    # Who waits is still this process's own user, who alone may set a limit from outside.
+    return [*_shell(_GATE + 'exec "$@"'), *_dropping(identity), *_shell(limited), *arguments]
+
+
+def _shell(script: str) -> Sequence[str]:
+    return "/bin/sh", "-c", script, "sh"
 
 
 def _namespaces(identity: Identity) -> Sequence[str]:
@@ -103,8 +110,6 @@ def _namespaces(identity: Identity) -> Sequence[str]:
 
 def _dropping(identity: Identity) -> Sequence[str]:
     """The command that root's programs start with: it gives up being root."""
-    if not identity.changed:
-        return ()
     user = str(identity.uid)
     return (
         *("/usr/bin/setpriv", "--reuid", user, "--regid", user, "--clear-groups"),
@@ -139,6 +144,8 @@ def _file_systems(root: Root, limits: SandboxLimits) -> Iterator[str]:
             for name in ("python", "python3"):
                 yield from ("--symlink", str(root.python), f"{_NAMES}/{name}")
     yield from ("--proc", "/proc", "--dev", "/dev")
+    # It reads as zeros too, and cannot be mapped: mapped and shared, zeros are memory that nothing counts.
+    yield from ("--dev-bind", "/dev/full", "/dev/zero")
     for folder in FOLDERS:
         size = max(limits.disk_bytes if folder != "/dev/shm" else limits.disk_bytes // 4, 4096)
         yield from ("--perms", "1777", "--size", str(size), "--tmpfs", folder)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from zeus_plugins.sandboxes.bubblewrap.command import Root
+from zeus_plugins.sandboxes.bubblewrap.command import FOLDERS, Root
 from zeus_plugins.sandboxes.bubblewrap.identity import fresh_identity
 from zeus_plugins.sandboxes.bubblewrap.syscalls import MACHINES
 from zeus_runtime import SandboxUnavailableError
@@ -36,7 +36,8 @@ def check_system() -> None:
 def host_root(wanted: str | None) -> Root:
     """The host's ``/usr`` as programs see it, with a Python if there is one that can be shown.
 
-    A Python outside of ``/usr`` is shown by its prefix, read-only; nothing else of the folders above it is.
+    A Python outside of ``/usr`` is shown by its prefix, read-only; nothing else of the folders above it is. One whose
+    prefix holds more than a Python, such as a home folder, is not shown.
 
     Args:
         wanted: an interpreter on the host; None for the one this runs on.
@@ -46,9 +47,16 @@ def host_root(wanted: str | None) -> Root:
         if own.is_relative_to("/usr"):
             return Root(None, str(own))
         prefix = own.parent.parent
-        if own.parent.name == "bin" and prefix != Path("/"):
+        if own.parent.name == "bin" and _can_be_shown(prefix):
             return Root(None, str(own), prefix)
     return Root(None, "/usr/bin/python3" if Path("/usr/bin/python3").exists() else None)
+
+
+def _can_be_shown(prefix: Path) -> bool:
+    home = Path.home()
+    if prefix == home / ".local" or any(each.is_relative_to(prefix) for each in (home, Path.cwd())):
+        return False
+    return not any(prefix.is_relative_to(each) for each in (*FOLDERS, "/dev", "/proc"))
 
 
 def probe(bwrap: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -12,6 +13,7 @@ import subprocess
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from time import monotonic
 from typing import IO, Final
 
@@ -85,7 +87,7 @@ class Standing:
         try:
             while not watch.ended.done():
                 await asyncio.wait([watch.ended], timeout=INTERVAL_SECONDS)
-                if not watch.ended.done() and (limit := exceeded(self._first, self.folders, limits)):
+                if not watch.ended.done() and (limit := await exceeded(self._first, self.folders, limits)):
                     watch.stop(limit)
             seconds = monotonic() - started
             watch.collect_rest()
@@ -215,6 +217,7 @@ async def standing(
         for each in (gate_end, output_end, status_end):
             each.close()
         first = await _first_process(gate, output, status)
+        _dump_nothing(first)
         handle = os.pidfd_open(first)
         stack.callback(os.close, handle)
         stack.callback(_die, handle)
@@ -270,6 +273,22 @@ async def _first_process(gate: socket.socket, output: IO[bytes], status: IO[byte
     return int(json.loads(written[: written.index("}") + 1])["child-pid"])
 
 
+def _dump_nothing(first: int) -> None:
+    """Let no crash of the program be handed to the host's core_pattern, which runs as the host's root.
+
+    The shell that waits gets the limit, and what it becomes has it. Of all limits only 1 byte stops a core_pattern that
+    is a command (fs/coredump.c).
+
+    Raises:
+        SandboxError: the limit cannot be set.
+    """
+    try:
+        for child in Path(f"/proc/{first}/task/{first}/children").read_bytes().split():
+            resource.prlimit(int(child), resource.RLIMIT_CORE, (1, 1))
+    except OSError as error:
+        raise SandboxError(f"the program's crashes cannot be kept from the host: {error.strerror}") from None
+
+
 def _die(handle: int) -> None:
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(handle, signal.SIGKILL)
@@ -279,7 +298,9 @@ def _die(handle: int) -> None:
 
 
 def _reap(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
+    # A child that it made only now does not know yet that it dies with it; it is still of its group.
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 

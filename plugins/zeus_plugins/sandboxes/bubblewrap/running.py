@@ -37,23 +37,39 @@ async def run(
             bwrap, root, identity, limits, program, filter_program=filter_program(platform.machine())
         ) as stands:
             work, scratch = stands.folders[:2]
-            staged = await finished(asyncio.to_thread(_staged_in, kept, work, owner))
-            put_files(scratch, program.files, owner)
+            staged = await finished(asyncio.to_thread(_staged_in, kept, work, owner, limits))
+            _put_own(scratch, program, owner)
             try:
                 ended = await stands.run(limits, on_output)
             finally:
                 stands.kill()
-                lost = await finished(asyncio.to_thread(copy_out, work, kept, staged, limits.disk_bytes))
+                lost = await finished(asyncio.to_thread(copy_out, work, kept, staged, limits))
     finally:
         os.close(kept)
     return Outcome(ended.exit_code, ended.killed_by, ended.output, ended.seconds, lost)
 
 
-def _staged_in(kept: int, work: int, owner: int | None) -> Staged:
+def _put_own(scratch: int, program: Program, owner: int | None) -> None:
     try:
-        return copy_in(kept, work, owner)
+        put_files(scratch, program.files, owner)
+    except OSError as error:
+        raise SandboxError(
+            f"the program's own files cannot be put into the sandbox: {error.strerror}",
+            remedy="Raise disk_mb.",
+        ) from None
+
+
+def _staged_in(kept: int, work: int, owner: int | None, limits: SandboxLimits) -> Staged:
+    try:
+        staged = copy_in(kept, work, owner)
     except OSError as error:
         raise SandboxError(
             f"the session's files cannot be put into the sandbox: {error.strerror}",
             remedy="Remove some of them, or raise disk_mb.",
         ) from None
+    if len(staged.files) + len(staged.folders) > limits.files:
+        raise SandboxError(
+            f"the session's files cannot be put into the sandbox: it has more than {limits.files:,} files",
+            remedy="Remove some of them, or raise max_files.",
+        )
+    return staged

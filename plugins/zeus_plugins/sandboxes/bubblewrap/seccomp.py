@@ -1,7 +1,7 @@
 """The system call filter as a classic BPF program, the form that the kernel and ``bwrap --seccomp`` take.
 
 An assembler of one page instead of libseccomp, whose Python bindings need a native library that is not everywhere: the
-filter is a list of numbers and five calls whose arguments matter. Sources: seccomp(2), <linux/filter.h>,
+filter is a list of numbers and six calls whose arguments matter. Sources: seccomp(2), <linux/filter.h>,
 <linux/seccomp.h>.
 """
 
@@ -38,6 +38,9 @@ _NEW_NAMESPACES: Final = 0x7E020000  # CLONE_NEWUSER, NEWNS, NEWPID, NEWNET, NEW
 _FAMILIES: Final = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6
 _TERMINAL_INPUT: Final = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _PERSONALITIES: Final = (0, 0xFFFFFFFF)
+_MAP_SHARED: Final = 0x01
+_MAP_ANONYMOUS: Final = 0x20
+_MAP_HUGETLB: Final = 0x40000
 
 Instruction = tuple[int, int, int, int]
 
@@ -70,6 +73,7 @@ def _instructions(machine: Machine) -> Iterator[Instruction]:
     yield from _with_argument("socketpair", machine, 0, _only(_FAMILIES, errno.EAFNOSUPPORT))
     yield from _with_argument("ioctl", machine, 1, _none_of(_TERMINAL_INPUT, errno.EPERM))
     yield from _with_argument("personality", machine, 0, _only(_PERSONALITIES, errno.EPERM))
+    yield from _with_argument("mmap", machine, 3, _only_memory_that_is_counted())
     yield _RETURN, 0, 0, _ALLOW
 
 
@@ -94,6 +98,15 @@ def _only(values: Sequence[int], error: int) -> Sequence[Instruction]:
 def _none_of(values: Sequence[int], error: int) -> Sequence[Instruction]:
     tests = [(_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
     return *tests, (_RETURN, 0, 0, _ALLOW), _refusal(error)
+
+
+def _only_memory_that_is_counted() -> Sequence[Instruction]:
+    """Not shared without a file, where it stays whole while a page is mapped; no pages that were put by for others."""
+    return (
+        *((_BITS, 0, 1, _MAP_HUGETLB), _refusal(errno.ENOMEM)),
+        *((_BITS, 0, 2, _MAP_ANONYMOUS), (_BITS, 0, 1, _MAP_SHARED), _refusal(errno.EPERM)),
+        (_RETURN, 0, 0, _ALLOW),
+    )
 
 
 def _refusal(error: int) -> Instruction:

@@ -14,6 +14,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from zeus_runtime import SandboxLimits
+
 _FOLDER: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -21,6 +23,7 @@ _CHUNK: Final = 2**20
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _MAX_DEPTH: Final = 64
 _MAX_LOST: Final = 20
+_TOO_MANY: Final = "too many files"
 
 Mark: TypeAlias = tuple[int, ...]
 """What tells that a file is still the one that was put there; the change time cannot be set by a program."""
@@ -80,50 +83,57 @@ class _Out:
 
     Args:
         left: bytes that changed files may take.
+        places: how many files, folders and links there may be besides those that did not change.
+        spared: folders that could not be looked into, so that what is in them stays as it was.
     """
 
     staged: Staged
     left: int
+    places: int
     found: Staged = field(default_factory=Staged)
     lost: list[str] = field(default_factory=list)
+    spared: list[str] = field(default_factory=list)
 
 
-def copy_out(source: int, target: int, staged: Staged, max_bytes: int) -> tuple[str, ...]:
+def copy_out(source: int, target: int, staged: Staged, limits: SandboxLimits) -> tuple[str, ...]:
     """Make the folder ``target`` what ``source`` has become since ``staged``; what did not change is not touched.
 
     Args:
-        max_bytes: what all files together may take, each as large as it says it is and under each of its names: a
-            program's file with holes, or with many names, takes little in memory and all of a disk.
+        limits: of the bytes, files are counted as large as they say they are and under each of their names: a program's
+            file with holes, or with many names, takes little in memory and all of a disk. Of the files, those too that
+            a program made before anybody looked.
 
     Returns:
         what could not be kept, each path with the reason.
     """
-    out = _Out(staged, max_bytes - _unchanged(source, "", staged))
+    out = _Out(staged, limits.disk_bytes, limits.files)
+    _take_unchanged(source, "", out)
     _out(source, target, "", out)
     found, lost = out.found, out.lost
     gone = [path for path in staged.files if path not in found.files and path not in found.folders]
     gone += sorted(staged.folders - found.folders - found.files.keys(), key=len, reverse=True)
     for path in gone:
-        _remove(target, path)
+        if not path.startswith(tuple(out.spared)):
+            _remove(target, path)
     if len(lost) > _MAX_LOST:
         lost = [*lost[:_MAX_LOST], f"and {len(lost) - _MAX_LOST} more"]
     return tuple(lost)
 
 
-def _unchanged(source: int, prefix: str, staged: Staged) -> int:
-    """What the files take that are still the ones that were put there."""
-    taken = 0
+def _take_unchanged(source: int, prefix: str, out: _Out) -> None:
+    """Take off what is needed by all that is still what was put there."""
     for name, status in _entries(source):
         path = f"{prefix}{name}"
-        if stat.S_ISREG(status.st_mode) and staged.files.get(path) == _mark(status):
-            taken += _room(status.st_size)
-        elif stat.S_ISDIR(status.st_mode) and path in staged.folders:
+        if out.staged.files.get(path) == _mark(status):
+            out.places -= 1
+            out.left -= _room(status.st_size) if stat.S_ISREG(status.st_mode) else 0
+        elif stat.S_ISDIR(status.st_mode) and path in out.staged.folders:
+            out.places -= 1
             with suppress(OSError):
                 os.chmod(name, 0o700, dir_fd=source, follow_symlinks=True)
                 with _opened(source, name, _FOLDER) as inner:
-                    taken += _unchanged(inner, f"{path}/", staged)
+                    _take_unchanged(inner, f"{path}/", out)
                 os.chmod(name, stat.S_IMODE(status.st_mode), dir_fd=source, follow_symlinks=True)
-    return taken
 
 
 def _out(source: int, target: int, prefix: str, out: _Out) -> None:
@@ -135,6 +145,9 @@ def _out(source: int, target: int, prefix: str, out: _Out) -> None:
             if path.count("/") >= _MAX_DEPTH:
                 lost.append(f"{path}: deeper than {_MAX_DEPTH} folders")
                 continue
+            if path not in out.staged.folders and not _has_place(out):
+                lost.append(f"{path}: {_TOO_MANY}")
+                continue
             found.folders.add(path)
             try:
                 os.chmod(name, 0o700, dir_fd=source, follow_symlinks=True)
@@ -142,6 +155,7 @@ def _out(source: int, target: int, prefix: str, out: _Out) -> None:
                 with _opened(source, name, _FOLDER) as inner, _opened(target, name, _FOLDER) as outer:
                     _out(inner, outer, f"{path}/", out)
             except OSError as error:
+                out.spared.append(f"{path}/")
                 lost.append(f"{path}: {error.strerror}")
             continue
         mark = _mark(status)
@@ -151,11 +165,12 @@ def _out(source: int, target: int, prefix: str, out: _Out) -> None:
                 found.files[path] = mark
                 continue
             try:
-                reason = (
-                    _keep_link(source, target, name, path)
-                    if kind == stat.S_IFLNK
-                    else _keep_file(source, target, name, status, out)
-                )
+                if not _has_place(out):
+                    reason = _TOO_MANY
+                elif kind == stat.S_IFLNK:
+                    reason = _keep_link(source, target, name, path)
+                else:
+                    reason = _keep_file(source, target, name, status, out)
             except OSError as error:
                 reason = error.strerror
         else:
@@ -164,6 +179,11 @@ def _out(source: int, target: int, prefix: str, out: _Out) -> None:
             found.files[path] = mark
         else:
             lost.append(f"{path}: {reason}")
+
+
+def _has_place(out: _Out) -> bool:
+    out.places -= 1
+    return out.places >= 0
 
 
 def _keep_file(source: int, target: int, name: str, status: os.stat_result, out: _Out) -> str | None:

@@ -119,6 +119,8 @@ ABSENT: Final[Mapping[str, tuple[int, int | None]]] = {
     "msgget": (68, 186),
     "semget": (64, 190),
     "mq_open": (240, 180),
+    # Requests of all the machine's programs together, which one of them could use up.
+    "io_setup": (206, 0),
 }
 """Answered with ENOSYS, as by a kernel that does not have them."""
 
@@ -127,6 +129,7 @@ LOOKED_INTO: Final[Mapping[str, tuple[int, int]]] = {
     "socket": (41, 198),
     "socketpair": (53, 199),
     "ioctl": (16, 29),
+    "mmap": (9, 222),
     "personality": (135, 92),
 }
 """Allowed or not by their arguments."""

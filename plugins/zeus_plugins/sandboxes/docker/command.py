@@ -50,7 +50,7 @@ def made(options: Options, name: str, limits: SandboxLimits, *, podman: bool = F
         *("--user", USER, "--cap-drop", "ALL", "--security-opt", "no-new-privileges"),
         *("--memory", memory, "--memory-swap", memory, "--cpus", f"{options.cpus:g}"),
         *("--pids-limit", str(limits.processes + 4)),
-        *("--ulimit", f"fsize={limits.file_bytes}", "--ulimit", "nofile=256", "--ulimit", "core=0"),
+        *("--ulimit", f"fsize={limits.file_bytes}", "--ulimit", "nofile=256", "--ulimit", "core=1"),
         *("--tmpfs", f"{WORKING_FOLDER}:{mount}", "--tmpfs", f"{TEMPORARY}:{mount}"),
         *(() if options.runtime is None else ("--runtime", options.runtime)),
         *("--entrypoint", "sleep", options.image, str(int(limits.seconds) + _SPARE_SECONDS)),

@@ -27,6 +27,8 @@ from zeus_runtime import (
 _ENGINE_SECONDS: Final = 120.0
 _CHUNK: Final = 2**16
 _REASON_BYTES: Final = 2_000
+_ENTRY_BYTES: Final = 4_096
+"""What a file takes of an archive besides its content: headers, its name, what fills its last block."""
 
 
 class Engine:
@@ -143,29 +145,55 @@ class Engine:
 
     async def _fetch(self, name: str, folder: Path, limits: SandboxLimits) -> tuple[str, ...]:
         with tempfile.TemporaryFile() as archive:
-            await self._ask(commands.emptied(name), output=archive)
+            fits, said = await self._archived(name, archive, limits.disk_bytes + limits.files * _ENTRY_BYTES)
+            if not fits:
+                return ("its files of this run: too many bytes (holes in files count)",)
             archive.seek(0)
             try:
-                return await asyncio.to_thread(
+                lost = await asyncio.to_thread(
                     unpack, archive, folder, max_bytes=limits.disk_bytes, max_files=limits.files
                 )
             except (tarfile.TarError, OSError) as error:
-                raise SandboxError(f"the program's files cannot be kept: {error}") from None
+                raise SandboxError(f"the program's files cannot be kept: {said or error}") from None
+        return (*lost, said) if said else lost
 
-    async def _started(
-        self,
-        arguments: Sequence[str],
-        *,
-        output: int | IO[bytes] = asyncio.subprocess.PIPE,
-        given: bool = False,
-    ) -> asyncio.subprocess.Process:
+    async def _archived(self, name: str, archive: IO[bytes], most: int) -> tuple[bool, str]:
+        """Write the working folder as a tar archive, which a program's files with holes can make larger than any disk.
+
+        Returns:
+            whether it took at most ``most`` bytes, and what was said of files that cannot be read.
+        """
+        process = await self._started(commands.emptied(name))
+        assert process.stdout is not None
+        assert process.stderr is not None
+        telling = asyncio.ensure_future(_end_of(process.stderr))
+        try:
+            async with asyncio.timeout(_ENGINE_SECONDS):
+                while data := await process.stdout.read(_CHUNK):
+                    most -= len(data)
+                    if most < 0:
+                        return False, ""
+                    archive.write(data)
+                code = await process.wait()
+                return True, (await telling).decode(errors="replace").strip() if code else ""
+        except TimeoutError:
+            raise SandboxError(
+                f"the container engine did not answer within {_ENGINE_SECONDS:g} seconds"
+            ) from None
+        finally:
+            telling.cancel()
+            if process.returncode is None:
+                process.kill()
+                await process.communicate()
+
+    async def _started(self, arguments: Sequence[str], *, given: bool = False) -> asyncio.subprocess.Process:
         try:
             return await asyncio.create_subprocess_exec(
                 self._client,
                 *arguments,
                 env=self._environ,
                 stdin=asyncio.subprocess.PIPE if given else asyncio.subprocess.DEVNULL,
-                stdout=output,
+                stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 limit=_CHUNK,
             )
@@ -177,7 +205,6 @@ class Engine:
         arguments: Sequence[str],
         data: bytes | None = None,
         *,
-        output: int | IO[bytes] = asyncio.subprocess.PIPE,
         must: bool = True,
     ) -> bytes:
         """What the client prints.
@@ -185,7 +212,7 @@ class Engine:
         Raises:
             SandboxError: it failed where it ``must`` not, or takes too long.
         """
-        process = await self._started(arguments, output=output, given=data is not None)
+        process = await self._started(arguments, given=data is not None)
         try:
             async with asyncio.timeout(_ENGINE_SECONDS):
                 out, error = await process.communicate(data)
@@ -201,3 +228,10 @@ class Engine:
             said = error[-_REASON_BYTES:].decode(errors="replace").strip()
             raise SandboxError(f"{self._options.command} {arguments[0]} failed: {said or process.returncode}")
         return out or b""
+
+
+async def _end_of(source: asyncio.StreamReader) -> bytes:
+    end = b""
+    while data := await source.read(_CHUNK):
+        end = (end + data)[-_REASON_BYTES:]
+    return end

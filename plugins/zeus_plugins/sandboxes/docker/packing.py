@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Final
 
 _MAX_LOST: Final = 20
+_MAX_DEPTH: Final = 64
 
 
 def packed(folder: Path) -> bytes:
@@ -57,13 +58,17 @@ def unpack(source: IO[bytes], folder: Path, *, max_bytes: int, max_files: int) -
                 if entry.name in (".", "./"):
                     continue
                 count += 1
-                left -= entry.size if entry.isfile() else 0
-                reason = _refusal(entry, left, count <= max_files)
+                size = entry.size if entry.isfile() else 0
+                reason = _refusal(entry, size <= left, count <= max_files)
+                if reason is None and entry.islnk() and not (fresh / entry.linkname).exists():
+                    reason = "a further name of a file that is not kept"
                 if reason is None:
                     try:
                         archive.extract(entry, fresh, set_attrs=True, filter="data")
                     except (tarfile.FilterError, OSError) as error:
                         reason = str(error)
+                    else:
+                        left -= size
                 if reason is not None:
                     lost.append(f"{entry.name.removeprefix('./')}: {reason}")
         old = Path(tempfile.mkdtemp(prefix=".old-", dir=folder.parent))
@@ -77,11 +82,13 @@ def unpack(source: IO[bytes], folder: Path, *, max_bytes: int, max_files: int) -
     return tuple(lost)
 
 
-def _refusal(entry: tarfile.TarInfo, left: int, fits: bool) -> str | None:
-    if not fits:
+def _refusal(entry: tarfile.TarInfo, has_room: bool, has_place: bool) -> str | None:
+    if not has_place:
         return "too many files"
-    if left < 0:
+    if not has_room:
         return "too many bytes"
+    if entry.name.count("/") > _MAX_DEPTH:
+        return f"deeper than {_MAX_DEPTH} folders"
     if entry.issym() and entry.linkname.startswith("/"):
         return "a link to an absolute path"
     if not (entry.isfile() or entry.isdir() or entry.issym() or entry.islnk()):

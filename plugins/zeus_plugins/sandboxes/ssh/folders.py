@@ -40,7 +40,6 @@ class FarFolders:
     async def remove(self, session: str) -> None:
         far, _ = self._machine.reached()
         await far.ask({"do": "remove", "session": session})
-        self._used.discard(session)
 
     async def remove_older(self, *, spare: str) -> None:
         if self._keep_days:

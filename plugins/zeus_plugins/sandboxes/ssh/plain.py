@@ -16,7 +16,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Final
 
-from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, memory
+from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, processes, take_more
 from zeus_runtime import Outcome, Program, SandboxLimit, SandboxLimits
 
 _CHUNK: Final = 2**16
@@ -24,6 +24,7 @@ _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin"
 _TEMPORARY: Final = "/tmp/"
+_NAMELESS: Final = (b"/dev/zero (deleted)", b"/memfd:", b"/SYSV")
 _NOT_FOUND: Final = 127
 _NOT_RUN: Final = 126
 
@@ -60,7 +61,7 @@ async def _run(
 ) -> Outcome:
     def limited() -> None:
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        for which, most in ((resource.RLIMIT_FSIZE, limits.file_bytes), (resource.RLIMIT_CORE, 0)):
+        for which, most in ((resource.RLIMIT_FSIZE, limits.file_bytes), (resource.RLIMIT_CORE, 1)):
             hard = resource.getrlimit(which)[1]
             least = most if hard == resource.RLIM_INFINITY else min(most, hard)
             resource.setrlimit(which, (least, least))
@@ -118,7 +119,8 @@ class _Watched:
                 return "seconds"
             if self._over.is_set():
                 return "output"
-            if sum(memory(each) for each in _children(os.getpid())) > self._limits.memory_bytes:
+            below = [*_children(os.getpid())]
+            if await take_more(below, self._limits.memory_bytes - sum(map(_shared, below))):
                 return "memory"
             with suppress(TimeoutError):
                 async with asyncio.timeout(min(INTERVAL_SECONDS, max(last - self._loop.time(), 0.001))):
@@ -185,6 +187,19 @@ def _children(pid: int) -> Iterator[int]:
         for thread in Path(f"/proc/{pid}/task").iterdir():
             with suppress(OSError):
                 yield from map(int, (thread / "children").read_bytes().split())
+
+
+def _shared(first: int) -> int:
+    """Bytes of memory that belongs to no process, as far as those below ``first`` have it in sight."""
+    ends: dict[bytes, int] = {}
+    for threads in processes(first):
+        with suppress(OSError, ValueError):
+            for line in Path(threads[0], "maps").read_bytes().splitlines():
+                if any(each in line for each in _NAMELESS):
+                    span, _, offset, _, inode, *_ = line.split(maxsplit=5)
+                    start, end = (int(each, 16) for each in span.split(b"-"))
+                    ends[inode] = max(ends.get(inode, 0), int(offset, 16) + end - start)
+    return sum(ends.values())
 
 
 def _placed(argument: str, program: Program, scratch: Path) -> str:

@@ -26,13 +26,15 @@ def cut(text: str, max_characters: int) -> str:
     return f"{text[:head]}\n[... {left_out:,} characters left out ...]\n{text[-tail:]}"
 
 
-def listed(files: Sequence[SandboxFile]) -> Iterator[str]:
-    """A line for each file."""
+def listed(files: Sequence[SandboxFile], *, most: int) -> Iterator[str]:
+    """A line for each of the first ``most`` files, and one if there are more."""
     if not files:
         yield "The sandbox is ready and has no files."
         return
     yield "In the sandbox:"
-    yield from (f"  {line(each)}" for each in files)
+    yield from (f"  {line(each)}" for each in files[:most])
+    if len(files) > most:
+        yield "  ... and more"
 
 
 def line(file: SandboxFile) -> str:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zeus_runtime import Build, SandboxBackend, SandboxCapabilities, WorkspaceFiles
 
 _COMMANDS = {"python": ("python3", "/tmp/code.py"), "shell": ("/bin/sh", "/tmp/code.sh")}
+_MOST_LISTED = 50
 _PROTECTED = (".git", ".zeus")
 
 
@@ -70,9 +71,9 @@ def _create_sandbox(options: Options, backend: SandboxBackend, workspace: Worksp
             data = workspace.read(inner, max_bytes=options.max_copy_mb * 2**20)
             await box.write(f"{WORKING_FOLDER}{inner}", data)
             copied.append(f"{WORKING_FOLDER}{inner} ({len(data):,} bytes)")
-        held = await box.list(max_files=50)
+        held = await box.list(max_files=_MOST_LISTED + 1)
         lines = [f"Copied {', '.join(copied)}."] if copied else []
-        return ToolResult("\n".join([*lines, *listed(held)]))
+        return ToolResult("\n".join([*lines, *listed(held, most=_MOST_LISTED)]))
 
     return create_sandbox
 
