@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -95,3 +96,13 @@ def test_an_attachment_that_is_none_is_an_error_before_anything_runs(
 ) -> None:
     with pytest.raises(UsageError, match="cannot be attached"):
         gather("see", [tmp_path / name], workspace)
+
+
+def test_an_attachment_whose_name_is_no_text_is_kept_under_one_that_is(
+    tmp_path: Path, workspace: WorkspaceFiles
+) -> None:
+    odd = tmp_path / os.fsdecode(b"odd\xff.txt")
+    odd.write_text("odd")
+    (found,) = gather("", [odd], workspace)
+    assert found.path == "odd\ufffd.txt"
+    assert workspace.read(found.handle, max_bytes=10) == b"odd"

@@ -197,7 +197,8 @@ def _attached(path: Path, workspace: WorkspaceFiles) -> Reference:
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path} cannot be attached: {error.strerror}") from None
-    return _kept("attachment", path.name, "", data, workspace)
+    name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return _kept("attachment", name, "", data, workspace)
 
 
 def _kept(

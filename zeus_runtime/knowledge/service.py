@@ -135,11 +135,18 @@ class KnowledgeService:
             MissingError: a format needs the extra ``kb``.
         """
         from zeus_runtime.knowledge import records
+        from zeus_runtime.knowledge.files import is_utf8
         from zeus_runtime.knowledge.ingest import ingest
 
         missing = [str(path) for path in paths if not path.exists()]
         if missing:
             raise UsageError(f"there is no {missing[0]}", remedy="Name files or folders that are there.")
+        unnamed = [path for path in paths if not is_utf8(str(path.resolve()))]
+        if unnamed:
+            raise UsageError(
+                f"{str(unnamed[0].resolve())!r} has a name that is not UTF-8",
+                remedy="Rename it, or what it is in.",
+            )
         if not paths and await self.base(name) is None:
             raise _unknown(name)
         database = await self._open()
