@@ -34,6 +34,22 @@ def test_a_plugin_file_is_a_file_and_not_a_module(tmp_path: Path, name: str) -> 
     assert problem.value.exit_code == 4
 
 
+def test_a_home_that_is_not_there_is_shown_where_it_is_named(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\nhomes:\n  - .\n  - nowhere\n")
+    with pytest.raises(MissingError, match="a Home that is not a folder") as raised:
+        Agent.from_config(config, directory=tmp_path)
+    assert raised.value.where == "zeus.yaml:5:5"
+
+
+def test_what_a_component_needs_is_missing_where_it_is_named(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\ntools:\n  - web: {search: tavily}\n")
+    with pytest.raises(MissingError, match="TAVILY_API_KEY is not set") as raised:
+        _ = Agent.from_config(config, directory=tmp_path, environ={}).plan
+    assert raised.value.where == "zeus.yaml:4:5"
+
+
 RIVAL = """
 from zeus_runtime import Component, hookimpl
 

@@ -87,7 +87,13 @@ def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, s
     folder = document.path.parent if document.path is not None else directory
     registry = discover(early.plugins, environ=document.environ, directory=folder, homes=near)
     registry.require_plugins(document.position)
-    homes = search_path(directory=directory, environ=environ, homes=early.homes, plugin_homes=registry.homes)
+    homes = search_path(
+        directory=directory,
+        environ=environ,
+        homes=early.homes,
+        plugin_homes=registry.homes,
+        position=document.position,
+    )
     installed = installed_schema(registry)
     model_table = cache(litellm_table)
     try:

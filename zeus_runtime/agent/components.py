@@ -60,6 +60,9 @@ class PlannedComponent:
         try:
             with self.blamed("create"):
                 return self._as_kind(create(self.value, build))
+        except MissingError as error:
+            error.where = error.where or self._where()
+            raise
         except OptionsError as error:
             if self.diagnostic is None:
                 raise
@@ -85,12 +88,15 @@ class PlannedComponent:
             raise
         except FAILURES as error:
             said = f"gave {error}" if isinstance(error, _OtherKindError) else f"raised {brief(error)}"
-            place = None if self.diagnostic is None else self.diagnostic("plugin", "", self.path).position
             raise MissingError(
                 f"the {self.kind.replace('_', ' ')} {self.name!r} of plugin {self.plugin}: {what} {said}",
                 remedy=self.plugin.remedy,
-                where=None if place is None else str(place),
+                where=self._where(),
             ) from error
+
+    def _where(self) -> str | None:
+        place = None if self.diagnostic is None else self.diagnostic("plugin", "", self.path).position
+        return None if place is None else str(place)
 
     def _as_kind(self, made: Any) -> Any:
         """What ``create`` gave, where it is what a run will call it."""
@@ -117,7 +123,8 @@ class PlannedComponent:
         if error.where is None:
             return tuple(inner), error.message
         if error.where.partition(".")[0] in options:
-            return (*inner, *error.where.split(".")), error.message
+            steps = (int(step) if step.isdigit() else step for step in error.where.split("."))
+            return (*inner, *steps), error.message
         return tuple(inner), f"{error.where}: {error.message}"
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from zeus_runtime.errors import MissingError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.plugins.component import Component, Kind
+from zeus_runtime.plugins.home import Position
 from zeus_runtime.plugins.plugin import HookFunction, Plugin, PluginProblem
 from zeus_runtime.plugins.suggestion import did_you_mean
-
-Position: TypeAlias = Callable[[tuple[str | int, ...]], object]
 
 
 class Registered(NamedTuple):
