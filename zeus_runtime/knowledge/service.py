@@ -141,6 +141,11 @@ class KnowledgeService:
         missing = [str(path) for path in paths if not path.exists()]
         if missing:
             raise UsageError(f"there is no {missing[0]}", remedy="Name files or folders that are there.")
+        other = [path for path in paths if not (path.is_file() or path.is_dir())]
+        if other:
+            raise UsageError(
+                f"{other[0]} is neither a file nor a folder", remedy="Name files or folders that can be read."
+            )
         unnamed = [path for path in paths if not is_utf8(str(path.resolve()))]
         if unnamed:
             raise UsageError(
