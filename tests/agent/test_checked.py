@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from zeus_runtime import Agent, ConfigError, ZeusError
+from zeus_runtime import Agent, ConfigError, MissingError, ZeusError
 
 PYTHON_NAMES = ["os.system", "os:system", "zeus_plugins.tools.todos.tools:create", "builtins/eval"]
 
@@ -32,3 +32,52 @@ def test_a_plugin_file_is_a_file_and_not_a_module(tmp_path: Path, name: str) -> 
     with pytest.raises(ZeusError, match="is not there") as problem:
         Agent.from_config(config, directory=tmp_path)
     assert problem.value.exit_code == 4
+
+
+def test_a_home_that_is_not_there_is_shown_where_it_is_named(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\nhomes:\n  - .\n  - nowhere\n")
+    with pytest.raises(MissingError, match="a Home that is not a folder") as raised:
+        Agent.from_config(config, directory=tmp_path)
+    assert raised.value.where == "zeus.yaml:5:5"
+
+
+def test_what_a_component_needs_is_missing_where_it_is_named(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\ntools:\n  - web: {search: tavily}\n")
+    with pytest.raises(MissingError, match="TAVILY_API_KEY is not set") as raised:
+        _ = Agent.from_config(config, directory=tmp_path, environ={}).plan
+    assert raised.value.where == "zeus.yaml:4:5"
+
+
+RIVAL = """
+from zeus_runtime import Component, hookimpl
+
+@hookimpl
+def register_tools():
+    return [Component("todos", create=lambda options, build: [])]
+"""
+
+
+def test_a_component_that_two_plugins_register_is_refused_with_both_names(tmp_path: Path) -> None:
+    (tmp_path / "rival.py").write_text(RIVAL)
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\nplugins: {files: [rival.py]}\ntools: [todos]\n")
+    with pytest.raises(MissingError, match="the tool 'todos' is registered by plugins todos") as raised:
+        Agent.from_config(config, directory=tmp_path)
+    assert raised.value.where == "zeus.yaml:4:9"
+    assert raised.value.remedy is not None
+    assert "add 'todos' or 'rival' to plugins.disable" in raised.value.remedy
+    config.write_text(config.read_text() + "limit: 1\n")
+    with pytest.raises(ConfigError, match="unknown-key: 'limit'") as both:
+        Agent.from_config(config, directory=tmp_path)
+    assert "is registered by plugins todos" in str(both.value)
+
+
+def test_a_component_whose_plugin_does_not_load_says_so(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\nplugins: {disable: [todos]}\ntools: [todos]\n")
+    with pytest.raises(
+        ConfigError, match=r"note: plugin todos \(zeus-runtime .*\) is blocked: .*plugins.disable"
+    ):
+        Agent.from_config(config, directory=tmp_path)

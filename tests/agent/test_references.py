@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -89,9 +90,23 @@ def test_an_attachment_comes_from_anywhere(workspace: WorkspaceFiles, tmp_path: 
     assert read(workspace, found) == b"secret"
 
 
-@pytest.mark.parametrize("name", ["none.txt", "work"])
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("none.txt", "no such file"), ("work", "a folder"), ("pipe", "no regular file")],
+)
 def test_an_attachment_that_is_none_is_an_error_before_anything_runs(
-    workspace: WorkspaceFiles, tmp_path: Path, name: str
+    workspace: WorkspaceFiles, tmp_path: Path, name: str, why: str
 ) -> None:
-    with pytest.raises(UsageError, match="cannot be attached"):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match=f"cannot be attached: .*{why}"):
         gather("see", [tmp_path / name], workspace)
+
+
+def test_an_attachment_whose_name_is_no_text_is_kept_under_one_that_is(
+    tmp_path: Path, workspace: WorkspaceFiles
+) -> None:
+    odd = tmp_path / os.fsdecode(b"odd\xff.txt")
+    odd.write_text("odd")
+    (found,) = gather("", [odd], workspace)
+    assert found.path == "odd\ufffd.txt"
+    assert workspace.read(found.handle, max_bytes=10) == b"odd"

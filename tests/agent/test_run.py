@@ -43,6 +43,20 @@ def register_tools():
 """
 
 
+HALF = """
+from zeus_runtime import Component, hookimpl, tool
+
+@tool(access="read")
+async def half(text: str) -> str:
+    'Cuts an emoji.'
+    return text + " c\\ud83d"
+
+@hookimpl
+def register_tools():
+    return [Component("probe", create=lambda options, build: [half])]
+"""
+
+
 async def test_an_answer_comes_back_and_is_stored(tmp_path: Path, database_url: str) -> None:
     async with Agent.from_config(
         write_agent(tmp_path, storage(database_url)), directory=tmp_path, model=script("Hello.")
@@ -130,6 +144,17 @@ async def test_an_unknown_tool_wrong_arguments_and_a_failing_tool_are_results_th
     assert "text" in results["b"].content
     assert "the disk is on fire" in results["c"].content
     assert "not valid JSON" in results["d"].content
+
+
+async def test_halves_of_emojis_stop_neither_a_run_nor_the_log(tmp_path: Path, database_url: str) -> None:
+    model = script(calling(call("half", "c1", text="a\ud83d")), "b\ud83d")
+    config = write_agent(tmp_path, storage(database_url), plugin=HALF)
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        result = await agent.run("Hi")
+        history = await agent.history(result.session)
+    assert history[1].tool_calls[0]["args"] == {"text": "a\ufffd"}  # type: ignore[attr-defined]
+    assert [history[2].content, history[3].content] == ["a\ufffd c\ufffd", "b\ufffd"]
+    assert model.requests[1].messages[-1].content == "a\ufffd c\ufffd"
 
 
 async def test_a_conversation_goes_on_in_its_session(tmp_path: Path, database_url: str) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import queue
+import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -18,6 +20,7 @@ from tests.cli.conftest import Project, Zeus
 from tests.support import mcp_server
 from tests.support.agents import write_agent
 from tests.support.mcp_http import Authority, Served, serving
+from tests.support.provider import Provider, Reply
 
 SMALL = {"command": sys.executable, "args": [str(Path(mcp_server.__file__))], "start_timeout_seconds": 60}
 
@@ -153,6 +156,25 @@ def test_a_browser_that_returns_only_when_it_is_left_is_answered_meanwhile(
     write_agent(project.folder, f"mcpServers: {{far: {{url: '{served.url}', auth: oauth}}}}")
     assert zeus("auth", "login", "far").out == "far is authorised; it has 3 tools for this account\n"
     assert "Zeus is authorised" in pages.get(timeout=10)
+
+
+def test_a_server_that_speaks_something_else_fails_the_login_without_a_traceback(
+    project: Project, tmp_path: Path
+) -> None:
+    with Provider(answer=lambda request: Reply("I am a model.")) as provider:
+        url = f"{provider.openai}/chat"
+        write_agent(project.folder, f"mcpServers: {{far: {{url: '{url}', auth: oauth}}}}")
+        done = subprocess.run(
+            [sys.executable, "-m", "zeus_runtime", "auth", "login", "far", "--no-browser"],
+            cwd=project.folder,
+            env={**os.environ, "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert done.returncode == 1
+    assert "the account of 'far' was not authorised: Protected resource metadata request failed" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_tools_list_says_what_is_connected_and_what_it_costs(zeus: Zeus, project: Project) -> None:

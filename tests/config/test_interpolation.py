@@ -51,6 +51,13 @@ def test_a_variable_without_a_value_is_an_error_and_never_empty(text: str) -> No
     assert "?" not in text or raised.value.hint == "say it"
 
 
+@pytest.mark.parametrize("text", ["${RAW}", "${RAW:-x}", "${RAW:?say it}"])
+def test_a_variable_of_bytes_that_are_no_text_is_an_error(text: str) -> None:
+    with pytest.raises(InterpolationError, match="the variable RAW holds bytes that are not UTF-8") as raised:
+        interpolate(text, {"RAW": "a\udcff"})
+    assert raised.value.code == "not-utf8"
+
+
 @pytest.mark.parametrize(
     "text", ["${", "${}", "${NAME", "${1A}", "${NAME-x}", "${NAME:=x}", "${NAME:}", "${ NAME }"]
 )

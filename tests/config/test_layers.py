@@ -218,6 +218,21 @@ def test_a_file_without_permission_is_a_diagnostic(write, tmp_path) -> None:  # 
     assert "cannot be read" in str(failing(directory=tmp_path))
 
 
+def test_a_pipe_that_nobody_writes_to_is_an_empty_config_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "zeus.yaml")
+    assert failing(directory=tmp_path).diagnostics[0].code == "empty-file"
+
+
+def test_a_pipe_that_somebody_writes_to_is_read(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, WHOLE.encode())
+    os.close(writing)
+    try:
+        assert load(f"/dev/fd/{reading}", directory=tmp_path).value["version"] == 1
+    finally:
+        os.close(reading)
+
+
 def test_a_folder_named_as_a_config_is_a_diagnostic(write, tmp_path) -> None:  # type: ignore[no-untyped-def]
     write("zeus.yaml/inner", "x")
     error = failing(directory=tmp_path)

@@ -294,6 +294,28 @@ async def test_a_file_that_cannot_be_read_is_named_and_stops_nothing(
         assert (done.added, [path for path, _ in done.failed]) == (4, ["docs/broken.pdf"])
 
 
+async def test_what_is_neither_a_file_nor_a_folder_is_not_added(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    os.mkfifo(docs / "pipe.md")
+    async with knowledge(database_url, tmp_path) as service:
+        with pytest.raises(UsageError, match=r"pipe\.md is neither a file nor a folder"):
+            await service.add("handbook", [docs / "pipe.md"])
+        assert await service.bases() == []
+
+
+async def test_a_file_whose_name_is_no_text_is_named_and_stops_nothing(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    odd = docs / os.fsdecode(b"odd\xff.md")
+    odd.write_text("# Odd\n\nNobody can write this name down.\n")
+    async with knowledge(database_url, tmp_path) as service:
+        done = await service.add("handbook", [docs])
+        assert (done.added, done.failed) == (4, [(str(odd), "its name is not UTF-8")])
+        with pytest.raises(UsageError, match="a name that is not UTF-8"):
+            await service.add("handbook", [odd])
+
+
 async def test_what_came_from_a_folder_that_may_be_listed_and_not_entered_stays(
     tmp_path: Path, docs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any, get_args
@@ -115,8 +116,11 @@ def test_every_unreadable_file_is_reported_at_once(home: Path) -> None:
     (home / "prompts/CORE.md").write_bytes(b"fine\ncaf\xe9\n")
     (home / "prompts/SOUL.md").unlink()
     (home / "prompts/SOUL.md").mkdir()
+    (home / "prompts/TOOLS.md").unlink()
+    os.mkfifo(home / "prompts/TOOLS.md")
     found = problems(home, Prompt())
-    assert len(found) == 2
+    assert len(found) == 3
+    assert "is no regular file" in found[2]
     assert "not-utf8" in found[0]
     assert "not UTF-8 in line 2" in found[0]
     assert "unreadable-file" in found[1]

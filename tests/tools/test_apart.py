@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -90,6 +91,24 @@ def test_what_a_library_prints_is_no_answer(apart: Apart) -> None:
 def test_a_process_whose_user_was_killed_ends_by_its_processor_time(apart: Apart) -> None:
     limit = apart(EVAL, b"__import__('resource').getrlimit(__import__('resource').RLIMIT_CPU)[0]", seconds=30)
     assert 30 < int(str(limit)) < 60
+
+
+USER = """
+import sys
+from zeus_runtime import Apart
+program = f"open({sys.argv[1]!r}, 'wb').write(str(__import__('os').getpid()).encode()) and sum(iter(lambda: 1, 2))"
+Apart()("builtins:eval", program.encode(), seconds=600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no descriptors of processes")
+def test_a_process_ends_when_its_user_is_killed_whatever_it_is_doing(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "begun")
+    user = subprocess.Popen([sys.executable, "-c", USER, str(tmp_path / "begun")])
+    working = os.pidfd_open(int((tmp_path / "begun").read_bytes()))
+    user.kill()
+    user.wait()
+    assert select.select([working], [], [], 30)[0]
 
 
 def test_what_closes_it_ends_a_call_in_another_thread() -> None:

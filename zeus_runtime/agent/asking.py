@@ -95,7 +95,7 @@ class Asking:
             anchor=_anchor(conversation.last_step, outfit.model.name),
             learned_limit_tokens=_learned_limit(conversation.last_step, outfit),
         )
-        self._call = chain(outfit.middlewares, "wrap_model_call", self._stream)
+        self._call = chain(outfit.middlewares, "wrap_model_call", self._stream, ModelResponse)
 
     async def ask(self, cursor: int, run_id: str, steps: int) -> Asked:
         """The model's answer to the messages up to ``cursor``, planned again when the request did not fit.
@@ -218,7 +218,10 @@ class Asking:
             sections.update((Section(name), text) for name, text in toolset.sections().items() if text)
         for name, middleware in self._sectioned:
             try:
-                added = await middleware.sections(turn)
+                added = {
+                    Section(section): _as_text(text)
+                    for section, text in (await middleware.sections(turn)).items()
+                }
             except ZeusError:
                 raise
             except Exception as error:
@@ -292,6 +295,12 @@ def _anchor(step: Step | None, model: str) -> Reported | None:
     if 2 * step.usage.input_tokens <= step.estimate_tokens:
         return None
     return Reported(step.usage.input_tokens, step.estimate_tokens)
+
+
+def _as_text(text: object) -> str:
+    if not isinstance(text, str):
+        raise TypeError(f"a section's text is a {type(text).__name__}")
+    return text
 
 
 def _event_of(piece: TextDelta | ReasoningDelta | ToolCallDelta | Retrying) -> Event:

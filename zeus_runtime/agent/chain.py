@@ -19,7 +19,10 @@ class MiddlewareError(RunError):
 
 
 def chain(
-    middlewares: Sequence[tuple[str, Middleware]], method: str, core: Callable[[Q], Awaitable[A]]
+    middlewares: Sequence[tuple[str, Middleware]],
+    method: str,
+    core: Callable[[Q], Awaitable[A]],
+    gives: type[A] | None = None,
 ) -> Callable[[Q], Awaitable[A]]:
     """``core`` wrapped by ``method`` of each (name, middleware) that overrides it.
 
@@ -27,11 +30,12 @@ def chain(
         middlewares: in YAML order; the first is outermost.
         method: one of ``wrap_run``, ``wrap_model_call``, ``wrap_tool_call``.
         core: what the innermost ``call_next`` calls.
+        gives: what each must return; None where nobody reads it.
     """
     call = core
     for name, middleware in reversed(middlewares):
         if overrides(middleware, method):
-            call = _wrapped(name, getattr(middleware, method), call)
+            call = _wrapped(name, getattr(middleware, method), call, gives)
     return call
 
 
@@ -46,11 +50,14 @@ def _wrapped(
     name: str,
     method: Callable[[Q, Callable[[Q], Awaitable[A]]], Awaitable[A]],
     call_next: Callable[[Q], Awaitable[A]],
+    gives: type[A] | None,
 ) -> Callable[[Q], Awaitable[A]]:
     async def call(request: Q) -> A:
         inner: list[BaseException] = []
 
         async def next_call(changed: Q) -> A:
+            if not isinstance(changed, type(request)):
+                raise TypeError(f"call_next takes a {type(request).__name__}, not {type(changed).__name__}")
             try:
                 return await call_next(changed)
             except Exception as error:
@@ -58,7 +65,10 @@ def _wrapped(
                 raise
 
         try:
-            return await method(request, next_call)
+            given = await method(request, next_call)
+            if gives is not None and not isinstance(given, gives):
+                raise TypeError(f"{method.__name__} returned {type(given).__name__}, not a {gives.__name__}")
+            return given
         except ZeusError:
             raise
         except Exception as error:

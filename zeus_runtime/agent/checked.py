@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Final
 
+from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
-from zeus_runtime.config import load
+from zeus_runtime.errors import MissingError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plugins import discover, installed_schema, search_path
@@ -72,7 +73,7 @@ def check(
 
     Raises:
         ConfigError: every problem, with positions.
-        MissingError: a plugin the config asks for is not there.
+        MissingError: a plugin the config asks for is not there, or two register what it names.
     """
     near = search_path(directory=directory, environ=environ)
     document = load(config, env=env, sets=sets, environ=environ, homes=near, stdin=stdin, directory=directory)
@@ -86,14 +87,23 @@ def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, s
     folder = document.path.parent if document.path is not None else directory
     registry = discover(early.plugins, environ=document.environ, directory=folder, homes=near)
     registry.require_plugins(document.position)
-    homes = search_path(directory=directory, environ=environ, homes=early.homes, plugin_homes=registry.homes)
+    homes = search_path(
+        directory=directory,
+        environ=environ,
+        homes=early.homes,
+        plugin_homes=registry.homes,
+        position=document.position,
+    )
     installed = installed_schema(registry)
     model_table = cache(litellm_table)
-    document = check_document(
-        document,
-        installed.schema,
-        known_model=lambda name: _suggestions(name, homes, registry, model_table()),
-    )
+    try:
+        document = check_document(
+            document,
+            installed.schema,
+            known_model=lambda name: _suggestions(name, homes, registry, model_table()),
+        )
+    except ConfigError as error:
+        raise _with_plugins(error, document, registry) from None
     return Checked(
         document=document,
         registry=registry,
@@ -104,6 +114,34 @@ def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, s
         notices=tuple(_notices(document, (*registry.problems, *installed.problems))),
         model_table=model_table,
     )
+
+
+def _with_plugins(error: ConfigError, document: Document, registry: Registry) -> ConfigError | MissingError:
+    """``error``, saying of each component that is not there which plugins may have it, or cannot agree on it."""
+    told: list[Diagnostic] = []
+    collided: list[MissingError] = []
+    for each in error.diagnostics:
+        if each.code != "unknown-component":
+            told.append(each)
+            continue
+        value = document.get(each.path)
+        name = value if isinstance(value, str) else str(each.path[-1])
+        for problem in registry.collisions(name):
+            where = None if each.position is None else str(each.position)
+            collided.append(MissingError(problem.message, remedy=problem.remedy, where=where))
+            each = replace(each, message=problem.message, hint=problem.remedy)
+        suspects = registry.suspects(name)
+        if len(suspects) <= _FEW:
+            why = tuple((f"plugin {plugin} is {plugin.status}: {plugin.reason}", None) for plugin in suspects)
+            each = replace(each, related=(*each.related, *why))
+        told.append(each)
+    if len(collided) == sum(each.severity == "error" for each in told):
+        return MissingError("\n".join(map(str, collided))) if len(collided) > 1 else collided[0]
+    return ConfigError(told)
+
+
+_FEW: Final = 3
+"""More plugins than these that do not load were kept from it together, which says nothing of one component."""
 
 
 def _notices(document: Document, problems: Sequence[PluginProblem]) -> list[Notice]:

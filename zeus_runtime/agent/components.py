@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.config import ConfigError
-from zeus_runtime.errors import OptionsError
+from zeus_runtime.errors import MissingError, OptionsError, ZeusError
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Diagnostic, Ref
     from zeus_runtime.config.nodes import Path
     from zeus_runtime.plugins import Kind, Plugin, Registered
+    from zeus_runtime.tools import Tool
 
 
 @dataclass(frozen=True)
@@ -50,17 +52,64 @@ class PlannedComponent:
         Raises:
             ConfigError: its options do not fit, with the place of the option, or of the Ref where none is named.
             OptionsError: the same, of a component that does not stand in the YAML.
+            MissingError: its code fails, or gives something else than its kind.
         """
         from zeus_runtime.plugins import load_create
 
+        create = load_create(self.registered)
         try:
-            return load_create(self.registered)(self.value, build)
+            with self.blamed("create"):
+                return self._as_kind(create(self.value, build))
+        except MissingError as error:
+            error.where = error.where or self._where()
+            raise
         except OptionsError as error:
             if self.diagnostic is None:
                 raise
             inner, said = self._place(error)
             place = (*self.path, self.name, *inner)
             raise ConfigError([self.diagnostic(error.code, said, place, hint=error.remedy)]) from error
+
+    @contextmanager
+    def blamed(self, what: str) -> Iterator[None]:
+        """What the component's own code raises inside is told as its plugin's fault, with its place in the YAML.
+
+        Args:
+            what: of its code is called.
+
+        Raises:
+            MissingError: it raised; what is said to the user (``ZeusError``) and the system's errors go through.
+        """
+        from zeus_runtime.plugins.importing import FAILURES, brief
+
+        try:
+            yield
+        except (ZeusError, OSError):
+            raise
+        except FAILURES as error:
+            said = f"gave {error}" if isinstance(error, _OtherKindError) else f"raised {brief(error)}"
+            raise MissingError(
+                f"the {self.kind.replace('_', ' ')} {self.name!r} of plugin {self.plugin}: {what} {said}",
+                remedy=self.plugin.remedy,
+                where=self._where(),
+            ) from error
+
+    def _where(self) -> str | None:
+        place = None if self.diagnostic is None else self.diagnostic("plugin", "", self.path).position
+        return None if place is None else str(place)
+
+    def _as_kind(self, made: Any) -> Any:
+        """What ``create`` gave, where it is what a run will call it."""
+        if self.kind == "tool":
+            from zeus_runtime.tools import Toolset
+
+            return made if isinstance(made, Toolset) else tools_of(made)
+        if self.kind == "middleware":
+            from zeus_runtime.agent.middleware import Middleware
+
+            if not isinstance(made, Middleware):
+                raise _OtherKindError(f"{type(made).__name__}, not a Middleware")
+        return made
 
     def _place(self, error: OptionsError) -> tuple[Path, str]:
         """Where in the options the error is, and its message with any place that is not in them."""
@@ -74,8 +123,30 @@ class PlannedComponent:
         if error.where is None:
             return tuple(inner), error.message
         if error.where.partition(".")[0] in options:
-            return (*inner, *error.where.split(".")), error.message
+            steps = (int(step) if step.isdigit() else step for step in error.where.split("."))
+            return (*inner, *steps), error.message
         return tuple(inner), f"{error.where}: {error.message}"
+
+
+def tools_of(given: Any) -> tuple[Tool, ...]:
+    """What a component gives as tools.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    from zeus_runtime.tools import Tool
+
+    if not isinstance(given, Iterable):
+        raise _OtherKindError(f"{type(given).__name__}, not a list of Tool")
+    found = tuple(given)
+    for each in found:
+        if not isinstance(each, Tool):
+            raise _OtherKindError(f"{type(each).__name__} among its tools, not a Tool")
+    return found
+
+
+class _OtherKindError(TypeError):
+    """A component gives something else than its kind; the message names the two."""
 
 
 class InnerOptionsError(OptionsError):

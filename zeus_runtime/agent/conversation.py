@@ -12,7 +12,7 @@ from zeus_runtime.agent.stored_thread import StoredThread
 from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.models.content import calls_of, text_of
-from zeus_runtime.models.messages import from_payload, to_payload
+from zeus_runtime.models.messages import from_payload, to_payload, well_formed
 from zeus_runtime.models.pictures import Picture, kept_with, pictures_of
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ class Conversation:
         texts: Mapping[str, str] | None = None,
         begins_turn: bool = False,
     ) -> None:
-        """Write ``message`` at ``seq``: first to the log, then here.
+        """Write ``message`` at ``seq``: first to the log, then here, with U+FFFD for what no UTF-8 can hold.
 
         Args:
             begins_turn: whether a turn of the user's begins with it.
@@ -236,7 +236,10 @@ class Conversation:
             texts: digest to text of what the entry refers to.
         """
         message_id = self._id(seq, run_id)
-        payload = json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
+        written = json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
+        payload = well_formed(written)
+        if payload != written:
+            message = from_payload(json.loads(payload))
         entry = None if step is None else self._entry(step, texts or {})
         written_ms = await self._log.append(
             self._thread,

@@ -161,7 +161,9 @@ def misfits(
             may_have=given.may_have,
             may_have_like=given.may_have_like,
         )
-        for each in find(around):
+        with planned.blamed("misfits"):
+            found = list(find(around))
+        for each in found:
             where = (*planned.path, planned.name, *each.path)
             yield checked.diagnostic(each.code, f"{planned.name}: {each.message}", where, hint=each.hint)
 

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from zeus_runtime.agent.components import tools_of
 from zeus_runtime.errors import UnavailableError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools import Tool, Toolset
-from zeus_runtime.tools.modes import showing
+from zeus_runtime.tools.modes import MODE_TABLE, showing
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.build import Build
@@ -88,7 +89,8 @@ def planned_tools(
     def add(owner: PlannedComponent, given: Iterable[Tool]) -> None:
         for tool in given:
             known.setdefault(tool.name, tool)
-            shown = showing(tool, build.config.mode)
+            # A category that is none is a conflict, found when all parts are there.
+            shown = showing(tool, build.config.mode) if tool.category in MODE_TABLE else "hidden"
             tools.append(PlannedTool(tool, shown, owner.name, owner.plugin, owner.kind))
 
     for planned in toolsets:
@@ -105,5 +107,7 @@ def planned_tools(
     for planned in middlewares:
         middleware: Middleware = planned.create(replace(build, tools=known))
         made.append((planned, middleware))
-        add(planned, middleware.tools())
+        with planned.blamed("tools"):
+            given = tools_of(middleware.tools())
+        add(planned, given)
     return PlannedTools(tuple(tools), tuple(opens), tuple(off), tuple(made))

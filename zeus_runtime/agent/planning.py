@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 from zeus_runtime.agent.chain import blamed, overrides
 from zeus_runtime.agent.conversation import Conversation
@@ -181,6 +181,9 @@ class Planning:
         budget = self._budget(view, fixed, forced=forced)
         try:
             proposed = list(await policy.edits(view, budget))
+            for each in proposed:
+                if not isinstance(each, (*get_args(Edit), Refusal)):
+                    raise TypeError(f"edits returned a {type(each).__name__}, which is no edit")
         except ZeusError:
             raise
         except Exception as error:

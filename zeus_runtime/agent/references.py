@@ -190,14 +190,16 @@ def _matching(pattern: str, workspace: WorkspaceFiles) -> Iterator[Reference]:
 def _attached(path: Path, workspace: WorkspaceFiles) -> Reference:
     try:
         if not path.is_file():
-            reason = "it is a folder" if path.is_dir() else "there is no such file"
+            other = "it is no regular file" if path.exists() else "there is no such file"
+            reason = "it is a folder" if path.is_dir() else other
             raise UsageError(f"{path} cannot be attached: {reason}", remedy="Name a file that is there.")
         if path.stat().st_size > MAX_BYTES:
             raise UsageError(f"{path} cannot be attached: it is larger than {MAX_BYTES:,} bytes")
         data = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path} cannot be attached: {error.strerror}") from None
-    return _kept("attachment", path.name, "", data, workspace)
+    name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return _kept("attachment", name, "", data, workspace)
 
 
 def _kept(

@@ -63,7 +63,7 @@ class Run:
         self._outfit = outfit
         outfit.meter.emit = emit
         self._asking = Asking(turn, outfit, conversation, emit)
-        self._call_tool = chain(outfit.middlewares, "wrap_tool_call", self._dispatch)
+        self._call_tool = chain(outfit.middlewares, "wrap_tool_call", self._dispatch, ToolResult)
         self._absent: dict[str, str] = {}
         self.waiting: list[PendingApproval] = []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.agent.components import planned_component
@@ -11,6 +13,8 @@ from zeus_runtime.config.mcp import Connectors, server_problems
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.components import PlannedComponent
+    from zeus_runtime.config import Diagnostic
+    from zeus_runtime.config.mcp import Connector
 
 IMPLIED: Final = "mcp"
 """The tool component that ``mcpServers`` and ``connectors`` bring along."""
@@ -33,6 +37,30 @@ def implied_component(checked: Checked) -> tuple[PlannedComponent, ...]:
     return (planned_component(checked, "tool", Ref(IMPLIED), ("mcpServers",)),)
 
 
+def _named(connectors: Connectors) -> tuple[tuple[str, Connector | None], ...]:
+    return (("browser", connectors.browser), ("desktop", connectors.desktop))
+
+
+def _unreadable_prompts(checked: Checked) -> Iterator[Diagnostic]:
+    """A problem for each file of a connector's instructions that is none, or no text."""
+    for kind, connector in _named(checked.config.connectors):
+        if connector is None or connector.prompt is None:
+            continue
+        path, place = Path(connector.prompt), ("connectors", kind, "prompt")
+        hint = "write it, or remove the key to use the bundled instructions"
+        if not path.is_file():
+            what = "is no file" if path.exists() else "is not there"
+            yield checked.diagnostic("missing-file", f"{path} {what}", place, hint=hint)
+            continue
+        try:
+            path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            yield checked.diagnostic("not-utf8", f"{path} is not UTF-8", place, hint="save it as UTF-8")
+        except OSError as error:
+            message = f"{path} cannot be read: {error.strerror}"
+            yield checked.diagnostic("unreadable-file", message, place, hint="make it readable")
+
+
 def _refuse_servers(checked: Checked) -> None:
     config = checked.config
     problems = [
@@ -45,7 +73,7 @@ def _refuse_servers(checked: Checked) -> None:
         for name, server in config.mcp_servers.items()
         for each in server_problems(name, server)
     ]
-    for kind, connector in (("browser", config.connectors.browser), ("desktop", config.connectors.desktop)):
+    for kind, connector in _named(config.connectors):
         if connector is None:
             continue
         known = ", ".join(config.mcp_servers) or "there are none"
@@ -56,5 +84,6 @@ def _refuse_servers(checked: Checked) -> None:
         else:
             continue
         problems.append(checked.diagnostic("mcp-server", message, ("connectors", kind, "server"), hint=hint))
+    problems += _unreadable_prompts(checked)
     if problems:
         raise ConfigError(problems)

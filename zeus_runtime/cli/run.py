@@ -296,7 +296,7 @@ async def latest(agent: Agent) -> str:
     if session is None:
         name = agent.plan.config.name
         raise UsageError(
-            f"the agent {name!r} has no session to continue", remedy="Leave --continue out to begin one."
+            f"the agent {name!r} has no session to continue", remedy="`zeus run` with a prompt begins one."
         )
     return session
 

@@ -71,6 +71,9 @@ def _expand(body: str, environ: Mapping[str, str]) -> Interpolated:
         raise _malformed(f"${{{body}}}", "a variable's name begins with a letter or `_`")
     variable, rest = name[0], body[name.end() :]
     value = environ.get(variable)
+    if value is not None and not _is_text(value):
+        message = f"the variable {variable} holds bytes that are not UTF-8"
+        raise InterpolationError("not-utf8", message, f"set {variable} anew, as UTF-8")
     if not rest:
         if value is None:
             hint = (
@@ -86,6 +89,14 @@ def _expand(body: str, environ: Mapping[str, str]) -> Interpolated:
             raise InterpolationError("unset-variable", message, rest[2:] or f"set {variable}")
         return Interpolated(value, (variable,))
     raise _malformed(f"${{{body}}}", "after the name comes `}`, `:-default}` or `:?message}`")
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _closing(text: str, start: int) -> int:

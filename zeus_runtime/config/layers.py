@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -226,12 +227,19 @@ def _is_name(source: str) -> bool:
 
 def _bytes(path: Path, name: str, sources: Sources, position: Mark | None) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_open_written) as file:
             return file.read(MAX_BYTES + 1)
     except OSError as error:
         message = f"{name} cannot be read: {error.strerror}"
         hint = "name a readable YAML file"
         raise ConfigError([sources.diagnostic("unreadable-file", message, position, hint=hint)]) from None
+
+
+def _open_written(path: str, flags: int) -> int:
+    """Opened for reading; of a pipe that nobody writes to there is nothing to wait for."""
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def _siblings(path: Path) -> str:

@@ -140,13 +140,18 @@ def _ref_text(
         return Problem("wrong-value", f"the {kind}'s name is empty", path, hint=f"write a {plain[1]}'s name")
     if plain is not None:
         message = f"a plain {kind} name is run by {plain[0]!r}, which is not installed or is disabled"
-        return Problem("unknown-component", message, path, hint=f"installed {kind}s: {listing(known)}")
+        return Problem("unknown-component", message, path, hint=_installed(kind, known))
     if value in known:
         needed = resolve(known[value], root).get("required", ())
         message = f"{value!r} cannot stand alone: it needs {listing(needed)}"
         options = ", ".join(f"{key}: …" for key in needed)
         return Problem("missing-key", message, path, hint=f"write `{value}: {{{options}}}`")
     return _unknown_component(path, value, kind, known, plain, root, at_key=False)
+
+
+def _installed(kind: str, known: Mapping[str, Any]) -> str:
+    plural = f"{kind}es" if kind.endswith(("x", "ch")) else f"{kind}s"
+    return f"installed {plural}: {listing(known)}"
 
 
 def _unknown_component(
@@ -160,7 +165,7 @@ def _unknown_component(
     at_key: bool,
 ) -> Problem:
     message = f"there is no {kind} {name!r}{suggestion(name, known)}"
-    hint = f"installed {kind}s: {listing(known)}"
+    hint = _installed(kind, known)
     if (
         plain is not None
         and plain[0] in known
@@ -186,9 +191,7 @@ def _ref_shape(
     keys = list(value)
     one = f"{_a(kind)} is one name with its options"
     if not keys:
-        return Problem(
-            "ref-shape", f"{one}, and here is none", path, hint=f"installed {kind}s: {listing(known)}"
-        )
+        return Problem("ref-shape", f"{one}, and here is none", path, hint=_installed(kind, known))
     message = f"{one}, and here are {len(keys)} keys: {listing(keys)}"
     first = keys[0]
     hint = f"write one entry for each {kind}" if all(key in known for key in keys) else None
@@ -196,7 +199,7 @@ def _ref_shape(
         hint = f"indent {listing(keys[1:])} below {first!r}, if they are its options"
     elif hint is None and plain is not None and plain[0] in known:
         hint = f"put them below a component's name: `{kind}: {{{plain[0]}: {{{first}: …}}}}`"
-    return Problem("ref-shape", message, path, hint=hint or f"installed {kind}s: {listing(known)}")
+    return Problem("ref-shape", message, path, hint=hint or _installed(kind, known))
 
 
 def _choice(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem]:

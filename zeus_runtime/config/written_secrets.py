@@ -32,7 +32,7 @@ def secrets_of_file(path: Path, environ: Mapping[str, str]) -> frozenset[str]:
     import json
 
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     except (OSError, ValueError):
         return frozenset()
     named: set[str] = set()

@@ -56,6 +56,15 @@ def files_of(
                 yield found
 
 
+def is_utf8(path: str) -> bool:
+    """Whether a path can be written down; Linux takes any bytes for a name."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 _HANDFUL_BYTES: Final = 256_000
 """Of files that are read and cut in one visit to another thread, which costs as much as cutting a chunk or two."""
 

@@ -20,7 +20,7 @@ from zeus_runtime.errors import ZeusError
 from zeus_runtime.knowledge import records
 from zeus_runtime.knowledge.chunks import Chunk
 from zeus_runtime.knowledge.convert import VERSION
-from zeus_runtime.knowledge.files import files_of, handfuls
+from zeus_runtime.knowledge.files import files_of, handfuls, is_utf8
 from zeus_runtime.knowledge.parts import Part, packed_parts
 from zeus_runtime.knowledge.reading import Looks, Read, Reader, Same, Unread
 from zeus_runtime.knowledge.records import BaseInfo, KnownDocument
@@ -129,7 +129,11 @@ class _Ingest:
         )
         await self._database.write(self._begun)
         unread: dict[str, str] = {}
-        files = await asyncio.to_thread(lambda: list(files_of(list(self._sources), unread.__setitem__)))
+        found = await asyncio.to_thread(lambda: list(files_of(list(self._sources), unread.__setitem__)))
+        files = [each for each in found if is_utf8(each.path)]
+        self._done.failed += [
+            (each.path, "its name is not UTF-8") for each in found if not is_utf8(each.path)
+        ]
         async with Reader(self._base, self._made_with, known, self._now_ns) as reader:
             await self._ingest(files, reader)
         # A folder that is not there may be on a disk that is not there: what came from it stays.

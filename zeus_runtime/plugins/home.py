@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from zeus_runtime.errors import MissingError, UsageError
 
+Position: TypeAlias = Callable[[tuple[str | int, ...]], object]
 Folder: TypeAlias = Literal["configs", "prompts", "plugins", "skills"]
 
 
@@ -17,6 +18,7 @@ def search_path(
     environ: Mapping[str, str],
     homes: Iterable[Path] = (),
     plugin_homes: Iterable[Path] = (),
+    position: Position = lambda path: None,
 ) -> tuple[Path, ...]:
     """The Homes, nearest first: the project's ``.zeus``, the YAML's, ``ZEUS_HOME``, the user's, the plugins',
     the bundled.
@@ -26,12 +28,16 @@ def search_path(
         environ: ``ZEUS_HOME`` adds one Home; ``XDG_CONFIG_HOME`` or ``HOME`` say where the user's is.
         homes: the YAML's ``homes``, in their order.
         plugin_homes: what ``register_homes`` returned.
+        position: where in the YAML a path of keys is written, for errors.
 
     Raises:
         MissingError: a Home that the YAML or ``ZEUS_HOME`` names is not a folder. ``.zeus`` and the user's
             may be absent.
     """
-    named = [_existing(directory / home.expanduser(), "the YAML's 'homes' names") for home in homes]
+    named = [
+        _existing(directory / home.expanduser(), "the YAML's 'homes' names", position(("homes", index)))
+        for index, home in enumerate(homes)
+    ]
     added = environ.get("ZEUS_HOME")
     if added:
         named.append(_existing(directory / Path(added).expanduser(), "ZEUS_HOME names"))
@@ -89,10 +95,12 @@ def _refuse_escape(folder: str, name: str) -> None:
     )
 
 
-def _existing(home: Path, who: str) -> Path:
+def _existing(home: Path, who: str, place: object = None) -> Path:
     if not home.is_dir():
         raise MissingError(
-            f"{who} a Home that is not a folder: {home}", remedy="create the folder, or correct the path"
+            f"{who} a Home that is not a folder: {home}",
+            remedy="create the folder, or correct the path",
+            where=None if place is None else str(place),
         )
     return home
 

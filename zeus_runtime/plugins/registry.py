@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from zeus_runtime.errors import MissingError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.plugins.component import Component, Kind
+from zeus_runtime.plugins.home import Position
 from zeus_runtime.plugins.plugin import HookFunction, Plugin, PluginProblem
 from zeus_runtime.plugins.suggestion import did_you_mean
-
-Position: TypeAlias = Callable[[tuple[str | int, ...]], object]
 
 
 class Registered(NamedTuple):
@@ -91,15 +90,26 @@ class Registry:
         if errors:
             raise MissingError("\n".join(map(str, errors)))
 
-    def _absent(self, kind: Kind, name: str) -> MissingError:
-        label = kind.replace("_", " ")
+    def collisions(self, name: str) -> tuple[PluginProblem, ...]:
+        """What to say of the components of this name that are not used because several plugins register them."""
+        return tuple(
+            collision_problem(found)
+            for (_, each), found in sorted(self.components.items())
+            if each == name and len(found) > 1
+        )
+
+    def suspects(self, name: str) -> tuple[Plugin, ...]:
+        """The blocked and failed plugins that may have registered a component of this name."""
         suspects = sorted(
             (plugin for plugin in self.plugins if plugin.status in ("blocked", "failed")),
             key=lambda plugin: plugin.name != name,
         )
         # A plugin that bears the component's name is almost certainly the one; otherwise any may have been.
-        likely = [plugin for plugin in suspects if plugin.name == name] or suspects
-        remedy = [f"plugin {plugin} is {plugin.status}: {plugin.reason}" for plugin in likely]
+        return tuple(plugin for plugin in suspects if plugin.name == name) or tuple(suspects)
+
+    def _absent(self, kind: Kind, name: str) -> MissingError:
+        label = kind.replace("_", " ")
+        remedy = [f"plugin {plugin} is {plugin.status}: {plugin.reason}" for plugin in self.suspects(name)]
         known = self.names(kind)
         remedy.append(f"known: {', '.join(known)}" if known else f"no plugin registers a {label}")
         return MissingError(

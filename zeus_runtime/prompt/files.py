@@ -98,6 +98,10 @@ def _locate(section: Section, name: str, homes: Sequence[Path], overrides: Mappi
 
 def _read(path: Path) -> str:
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise _UnusableError(
+                "unreadable-file", f"the prompt file {path} is no regular file", "name a readable text file"
+            )
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise _UnusableError(

@@ -497,6 +497,7 @@ async def test_what_was_asked_or_decided_before_going_back_is_asked_anew(folder:
         ({"deny": [{"record": {"txt": "x"}}]}, "record has no argument 'txt'"),
         ({"ask": ["git_*"]}, "no tool of this agent is named like 'git_*'"),
         ({"on_timeout": "approve"}, "without timeout_seconds nothing ever times out"),
+        ({"timeout_seconds": 10**12}, "1000000000000 is more than 3153600000"),
     ],
 )
 def test_rules_that_could_never_fit_are_refused(

@@ -406,6 +406,15 @@ async def test_a_missing_key_is_named_before_any_network(
     assert variable in str(error)
 
 
+async def test_an_empty_key_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    with Provider() as provider:
+        environ = {"OPENAI_API_KEY": ""}
+        error = await failing(model(provider, environ=environ, api_key=None, api_base=None))
+    assert (error.kind, error.exit_code) == ("auth", 4)
+    assert "OPENAI_API_KEY is empty" in str(error)
+
+
 async def test_a_key_only_in_dotenv_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_API_BASE", raising=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
-from zeus_runtime import Doc, Minimum, dataclass
+from zeus_runtime import Doc, Maximum, Minimum, dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime import AskModes, Misfit, Surroundings
@@ -44,8 +44,9 @@ class Options:
     ] = "allow"
     timeout_seconds: Annotated[
         float | None,
-        Doc("How long the user may take, counted from the first asking; null: for ever."),
+        Doc("How long the user may take, counted from the first asking (a century at most); null: for ever."),
         Minimum(0.001),
+        Maximum(3_153_600_000),
     ] = None
     on_timeout: Annotated[Literal["reject", "approve"], Doc("What holds when nobody decided in time.")] = (
         "reject"

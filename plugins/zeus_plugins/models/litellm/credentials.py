@@ -53,13 +53,16 @@ def credentials(litellm: Any, options: Options, environ: Mapping[str, str]) -> d
     checked = litellm.validate_environment(
         options.model, api_key=found.get("api_key"), api_base=found.get("api_base")
     )
-    missing = [name for name in checked["missing_keys"] if name.endswith(_KEYS)]
+    keys = [name for name in _variables(litellm, options.model) if name.endswith(_KEYS)]
+    # litellm takes an empty variable for a key.
+    empty = [name for name in keys if environ.get(name) == ""] if not any(map(environ.get, keys)) else []
+    missing = [name for name in checked["missing_keys"] if name.endswith(_KEYS)] or empty
     if not missing or "api_key" in found or _OTHER_SIGN_INS & set(options.extra):
         return found
     if "api_base" in found:
         return {**found, "api_key": _UNUSED_KEY}
     raise ModelError(
-        f"the model {options.model!r} needs a key, and {' or '.join(missing)} is not set",
+        f"the model {options.model!r} needs a key, and {' or '.join(missing)} is {'empty' if empty else 'not set'}",
         kind="auth",
         remedy=f"Set {missing[0]} in the environment or in .env, or model.litellm.api_key in the YAML",
     )

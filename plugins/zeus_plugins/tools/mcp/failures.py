@@ -6,6 +6,7 @@ import errno
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from zeus_runtime import ZeusError
@@ -80,6 +81,10 @@ def explained(error: BaseException) -> Failure:
                 return Failure(why_unreadable(cause.message))
             lost = cause.code == CONNECTION_CLOSED or cause.message in _SESSION_LOST
             return Failure(_short(cause.message), connection_lost=lost)
+        if isinstance(cause, FileNotFoundError | NotADirectoryError) and isinstance(cause.filename, Path):
+            return Failure(f"its folder (cwd) {str(cause.filename)!r} is not there", connection_lost=True)
+        if isinstance(cause, PermissionError) and cause.filename:
+            return Failure(f"{str(cause.filename)!r} may not be run", connection_lost=True)
         if isinstance(cause, FileNotFoundError):
             return Failure(f"the command {cause.filename or ''!r} is not there", connection_lost=True)
         if isinstance(cause, httpx2.HTTPStatusError):

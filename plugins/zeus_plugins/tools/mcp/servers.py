@@ -12,7 +12,6 @@ from zeus_plugins.tools.mcp.names import prefix_of
 from zeus_runtime import (
     BROWSER_SERVER,
     McpServer,
-    MissingError,
     OptionsError,
     interpolate,
     mcp_server,
@@ -54,15 +53,16 @@ def servers_of(options: Options, build: Build) -> tuple[Sequence[Server], Sequen
 
     Raises:
         OptionsError: a file or an entry in it is wrong, or names a server that the YAML has too.
-        MissingError: a file of connector instructions is nowhere.
     """
     specs = dict(build.config.mcp_servers)
-    for file in options.files:
-        for name, spec in _from_file(Path(file), build.environ).items():
+    for index, file in enumerate(options.files):
+        where = f"files.{index}"
+        for name, spec in _from_file(Path(file), where, build.environ).items():
             if name in specs:
                 raise OptionsError(
                     f"{Path(file).name} has a server {name!r}, and so has the YAML or an earlier file",
                     remedy="Rename one of them, or remove it.",
+                    where=where,
                 )
             specs[name] = spec
     connectors = dict(_connectors(build))
@@ -117,16 +117,20 @@ def _instructions(kind: _Kind, connector: Connector, build: Build) -> str:
     )
 
 
-def _from_file(path: Path, environ: Mapping[str, str]) -> Mapping[str, McpServer]:
-    def wrong(message: str, remedy: str) -> OptionsError:
-        return OptionsError(f"{path.name}: {message}", remedy=remedy, where=str(path))
+def _from_file(path: Path, where: str, environ: Mapping[str, str]) -> Mapping[str, McpServer]:
+    def wrong(message: str, remedy: str, place: str = "") -> OptionsError:
+        return OptionsError(f"{path}{place}: {message}", remedy=remedy, where=where)
 
+    if not path.is_file():
+        what = "is no file" if path.exists() else "is not there"
+        raise OptionsError(
+            f"{path} {what}", remedy="Write it, or remove it from the option files of mcp.", where=where
+        )
     try:
         content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
-    except FileNotFoundError:
-        raise MissingError(
-            f"there is no file {path}", remedy="Write it, or remove it from the option files of mcp."
-        ) from None
+    except json.JSONDecodeError as error:
+        place = f":{error.lineno}:{error.colno}"
+        raise wrong(f"it is not readable JSON: {error.msg}", "Repair it.", place) from None
     except (OSError, ValueError) as error:
         raise wrong(f"it is not readable JSON: {error}", "Repair it.") from None
     entries = content.get("mcpServers", content.get("servers")) if isinstance(content, dict) else None

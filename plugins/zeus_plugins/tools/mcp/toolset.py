@@ -147,7 +147,9 @@ class McpToolset(Toolset):
 
     async def log_in(self, account: str, show: Callable[[str], None]) -> int:
         from zeus_plugins.tools.mcp.oauth.account import log_in
+        from zeus_plugins.tools.mcp.sdk import quieten
 
+        quieten()
         return await log_in(self._with_account(account), self._build.environ, show)
 
     async def log_out(self, account: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -47,6 +48,22 @@ async def test_the_instructions_are_the_users_own_file(tmp_path: Path) -> None:
         await play(running, "go")
     assert "Only look." in model.requests[0].system
     assert "# Desktop" not in model.requests[0].system
+
+
+def test_instructions_that_cannot_be_read_are_shown_where_they_are_named(tmp_path: Path) -> None:
+    (tmp_path / "folder.md").mkdir()
+    os.mkfifo(tmp_path / "pipe.md")
+    (tmp_path / "latin.md").write_bytes(b"caf\xe9")
+    said = {
+        "none.md": "is not there",
+        "folder.md": "is no file",
+        "pipe.md": "is no file",
+        "latin.md": "is not UTF-8",
+    }
+    for name, problem in said.items():
+        config = write_agent(tmp_path, f"connectors:\n  browser:\n    prompt: {name}\n")
+        with pytest.raises(ConfigError, match=rf"zeus\.yaml:8:13: .*{name} {problem}"):
+            Agent.from_config(config, directory=tmp_path, model=script())
 
 
 @pytest.mark.parametrize("mode", ["ask", "plan"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def test_accounts_come_after_the_other_servers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("{", "not readable JSON"),
+        ("{", ".mcp.json:1:2: it is not readable JSON"),
         ("[]", "no object mcpServers"),
         ('{"mcpServers": {"a": {"comand": "x"}}}', "mcpServers.a: unknown key 'comand'"),
         ('{"mcpServers": {"a": {"args": "x"}}}', "mcpServers.a: args: expected a list"),
@@ -96,7 +97,13 @@ def test_a_file_that_windows_wrote_is_read(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_missing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MissingError, match=r"there is no file .*\.mcp\.json"):
+    with pytest.raises(ConfigError, match=r"zeus\.yaml:\d+:\d+: .*\.mcp\.json is not there"):
+        servers(tmp_path, "mcpServers: {fs: {command: x}}")
+
+
+def test_a_pipe_is_no_file_of_servers_and_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / ".mcp.json")
+    with pytest.raises(ConfigError, match=r"\.mcp\.json is no file"):
         servers(tmp_path, "mcpServers: {fs: {command: x}}")
 
 

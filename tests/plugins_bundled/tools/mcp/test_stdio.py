@@ -157,12 +157,15 @@ async def test_a_server_that_hangs_delays_nothing_but_its_own_tools(tmp_path: Pa
 async def test_a_server_that_does_not_start_takes_nothing_along(tmp_path: Path) -> None:
     model = script(calling(call("small__say", "1", text="a")), "done")
     servers = {"dead": server("die_at_start"), "nowhere": {"command": "no-such-command"}, "small": server()}
+    servers |= {"gone": {"command": "true", "cwd": "gone"}, "folder": {"command": str(tmp_path)}}
     async with agent(tmp_path, model, servers) as running:
         events = await play(running, "go")
         by_name = {each.name: each for each in await running.connections()}
     assert results(events) == {"1": "said: a"}
     assert by_name["nowhere"].state == "failed"
     assert "'no-such-command' is not there" in by_name["nowhere"].why
+    assert f"its folder (cwd) '{tmp_path / 'gone'}' is not there" in by_name["gone"].why
+    assert f"'{tmp_path}' may not be run" in by_name["folder"].why
     told = [each.message for each in events if isinstance(each, Notice) and each.code == "mcp_lost"]
     assert "the licence has expired" in told[0]
     assert "restart 1 of 2" in told[0]

@@ -1,0 +1,138 @@
+"""A plugin whose code raises, or gives something else than it should, is named with its place; no traceback."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.support.agents import call, calling, play, script, write_agent
+from zeus_runtime import Agent, ConfigError, MissingError
+from zeus_runtime.events import RunFailed
+
+TOOL = """
+from dataclasses import dataclass
+from zeus_runtime import Component, Tool, hookimpl, tool
+
+@tool(access="read", category="fool")
+async def strange() -> str:
+    'Is of no category.'
+    return ""
+
+@dataclass(frozen=True)
+class Options:
+    def misfits(self, around):
+        raise ValueError("too fast")
+        yield
+
+def raises(options, build):
+    raise ValueError("not today")
+
+def leaves(options, build):
+    raise SystemExit(0)
+
+async def waits(options, build):
+    return []
+
+@hookimpl
+def register_tools():
+    given = {"raises": raises, "leaves": leaves, "waits": waits, "takes_nothing": lambda: []}
+    values = {"nothing": None, "names": ["ls"], "strange": [strange]}
+    made = {name: (lambda options, build, value=value: value) for name, value in values.items()}
+    checking = Component("checks", create=lambda options, build: [], options=Options)
+    return [checking, *(Component(name, create=create) for name, create in {**given, **made}.items())]
+"""
+
+MIDDLEWARE = """
+from zeus_runtime import Component, Middleware, hookimpl
+
+class Faulty(Middleware):
+{body}
+
+@hookimpl
+def register_middlewares():
+    return [
+        Component("faulty", create=lambda options, build: Faulty()),
+        Component("none", create=lambda options, build: object()),
+    ]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("raises", r"create raised ValueError: not today \(probe.py:17\)"),
+        ("leaves", r"create raised SystemExit: 0 \(probe.py:20\)"),
+        ("waits", "create gave coroutine, not a list of Tool"),
+        ("takes_nothing", "create raised TypeError: .*takes 0 positional arguments but 2 were given"),
+        ("nothing", "create gave NoneType, not a list of Tool"),
+        ("names", "create gave str among its tools, not a Tool"),
+        ("checks", r"misfits raised ValueError: too fast \(probe.py:13\)"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited")
+def test_a_component_that_cannot_be_made_names_its_plugin_and_place(
+    tmp_path: Path, name: str, said: str
+) -> None:
+    config = write_agent(tmp_path, plugin=TOOL, tools=f"[{name}]")
+    with pytest.raises(MissingError, match=f"the tool '{name}' of plugin probe .*: {said}") as raised:
+        _ = Agent.from_config(config, directory=tmp_path).plan
+    assert str(raised.value.where) == "zeus.yaml:4:9"
+    assert raised.value.remedy is not None
+    assert "take it out of plugins.files" in raised.value.remedy
+
+
+def test_a_tool_of_no_category_is_a_problem_of_the_config(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, plugin=TOOL, tools="[strange]")
+    with pytest.raises(ConfigError, match="tool-conflict: tool 'strange': 'fool' is no category"):
+        _ = Agent.from_config(config, directory=tmp_path).plan
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "said"),
+    [
+        ("none", "pass", "create gave object, not a Middleware"),
+        ("faulty", "def tools(self):\n    return 5", "tools gave int, not a list of Tool"),
+    ],
+)
+def test_what_is_no_middleware_names_its_plugin(tmp_path: Path, name: str, body: str, said: str) -> None:
+    plugin = MIDDLEWARE.format(body=textwrap.indent(body, "    "))
+    config = write_agent(tmp_path, f"middlewares: [{name}]", plugin=plugin, tools="[todos]")
+    with pytest.raises(MissingError, match=said):
+        _ = Agent.from_config(config, directory=tmp_path).plan
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("async def sections(self, turn):\n    return None", "'NoneType' object has no attribute 'items'"),
+        ("async def sections(self, turn):\n    return {'foo': 'x'}", "'foo' is not a valid Section"),
+        ("async def sections(self, turn):\n    return {'memories': 5}", "a section's text is a int"),
+        ("async def edits(self, view, budget):\n    return ['x']", "edits returned a str, which is no edit"),
+        (
+            "async def wrap_model_call(self, request, call_next):\n    await call_next(request)",
+            "wrap_model_call returned NoneType, not a ModelResponse",
+        ),
+        (
+            "async def wrap_model_call(self, request, call_next):\n    return await call_next(None)",
+            "call_next takes a ModelRequest, not NoneType",
+        ),
+        (
+            "async def wrap_tool_call(self, call, call_next):\n    return 'done'",
+            "wrap_tool_call returned str, not a ToolResult",
+        ),
+    ],
+)
+async def test_a_middleware_that_gives_something_else_ends_the_run_with_its_name(
+    tmp_path: Path, body: str, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugin = MIDDLEWARE.format(body=textwrap.indent(body, "    "))
+    config = write_agent(tmp_path, "middlewares: [faulty]", plugin=plugin, tools="[todos]")
+    model = script(calling(call("read_todos", "c1")), "done")
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        failed = (await play(agent, "Hi"))[-1]
+    assert isinstance(failed, RunFailed)
+    assert failed.message.startswith("the middleware 'faulty' failed: ")
+    assert said in failed.message
+    assert caplog.text == ""
