@@ -173,7 +173,9 @@ def test_a_server_that_speaks_something_else_fails_the_login_without_a_traceback
             timeout=120,
         )
     assert done.returncode == 1
-    assert "the account of 'far' was not authorised: Protected resource metadata request failed" in done.stderr
+    assert (
+        "the account of 'far' was not authorised: Protected resource metadata request failed" in done.stderr
+    )
     assert "Traceback" not in done.stderr
 
 
