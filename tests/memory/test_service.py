@@ -708,6 +708,36 @@ async def test_what_was_stored_without_a_vector_gets_it_by_itself(tmp_path: Path
     await memory.aclose()
 
 
+@pytest.mark.parametrize("outside", [False, True])
+async def test_what_came_without_a_vector_is_decided_about_again_when_it_has_one(
+    tmp_path: Path, database_url: str, outside: bool
+) -> None:
+    if database_url.startswith("postgres"):
+        execute(database_url, "CREATE EXTENSION vector")
+    embedder, store = HashingEmbedder(quick=False), OutsideStore()
+    opened = (lambda: store) if outside else vectors_of(database_url)
+    memory = service(tmp_path, embedder=embedder, url=database_url, open_vectors=opened)
+    first = (await memory.add_explicit_memory("The user plays the grand piano at home")).item
+    await memory.aclose()
+    same = await memory.check_duplicate("The user plays the piano at home")
+    assert isinstance(same, Duplicate)
+    embedder.failing = True
+    again = (await memory.add_explicit_memory("The user plays the piano at home")).item
+    edited = (await memory.add_explicit_memory("The user plays the grand piano, at home always")).item
+    edited = await memory.update_memory(edited.id, confidence=0.9)
+    assert [each.status for each in (again, edited)] == ["active", "active"]
+    await memory.aclose()
+    embedder.failing = False
+    await memory.embeddings.backfill()
+    kept = {item.id: item for item in await memory.list_memories(status=None)}
+    assert kept[first.id].status == "active"
+    assert (kept[again.id].status, kept[again.id].superseded_by) == ("superseded", first.id)
+    assert kept[edited.id].status == "active", "a person edited it since"
+    assert [each.action for each in await memory.memory_history(again.id)][-1] == "superseded"
+    await memory.check()
+    await memory.aclose()
+
+
 async def test_another_model_is_never_compared_and_reindexing_goes_on_where_it_stopped(
     tmp_path: Path,
 ) -> None:

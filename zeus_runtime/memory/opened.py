@@ -186,7 +186,11 @@ class Opened:
             )
             if not items:
                 return done
-            done += await operations.late_vectors.put(await _embedded_items(embedder, items))
+            embedded = await _embedded_items(embedder, items)
+            done += await operations.late_vectors.put(embedded)
+            for item, each in embedded:
+                if item.embedding is None:
+                    await operations.second_look.at(caller, item, each)
             if progress is not None:
                 progress(done, done + max(0, left - len(items)))
 

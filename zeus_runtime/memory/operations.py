@@ -33,6 +33,8 @@ from zeus_runtime.memory.retrieval.ranked_search import ranked_search
 from zeus_runtime.memory.retrieval.ranking import Ranked
 from zeus_runtime.memory.retrieval.search import Measure
 from zeus_runtime.memory.retrieval.search_index import SearchIndex
+from zeus_runtime.memory.second_look import SecondLook
+from zeus_runtime.memory.superseding import supersede
 from zeus_runtime.memory.vectors import Entry, VectorStore
 from zeus_runtime.store.word_entries import prepare_words
 
@@ -87,6 +89,7 @@ class Operations:
         self._vectors = vectors
         self._settings = settings
         self._of_a_kind = of_a_kind
+        self.second_look: Final = SecondLook(self.database, self._index, vectors, settings, of_a_kind)
 
     async def open(self) -> None:
         """Make what is not there yet, and bring vectors kept elsewhere in line with the rows."""
@@ -179,24 +182,14 @@ class Operations:
         """Write ``item``, in the place of those that it supersedes, with histories and vectors."""
         place = records.changed(connection, before)
         replaced = decision.all if isinstance(decision, Superseded) else ()
-        for each in replaced:
-            old = records.new_version(
-                each,
-                item.updated_at,
-                status="superseded",
-                superseded_by=item.id,
-                valid_until=item.updated_at,
-            )
-            records.rewrite(connection, old, place)
-            records.record(connection, "superseded", caller.user_id, item.updated_at, old)
-        removed = tuple(each.id for each in replaced)
+        removed = supersede(
+            connection, self._vectors, caller, replaced, by=item.id, at=item.updated_at, place=place
+        )
         stored = replace(item, embedding=self._at_once(embedded))
         key = records.write(connection, stored, place)
         records.record(connection, "stored", caller.user_id, item.updated_at, stored)
-        if self._vectors.transactional:
-            self._vectors.remove(connection, removed)
-            if embedded is not None:
-                self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
+        if self._vectors.transactional and embedded is not None:
+            self._vectors.put(connection, [Entry(stored, embedded.embedding, embedded.vector)])
         if key is not None and stored.is_searchable:
             whose, known = caller.user_id, (before.key, before.changes)
             self._index.lexicon.follow(whose, known, removed, key, stored)

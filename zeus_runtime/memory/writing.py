@@ -12,7 +12,7 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.decisions import Decision, Passed, Rejected
 from zeus_runtime.memory.admission.gate import validate
 from zeus_runtime.memory.drafts import Draft, draft_of, is_active
-from zeus_runtime.memory.embedding import Embedded
+from zeus_runtime.memory.embedding import Embedded, EmbeddingUnavailableError
 from zeus_runtime.memory.items import VISIBILITIES, Caller, MemoryItem, MemoryType, Scope
 from zeus_runtime.memory.opened import embedded_texts
 from zeus_runtime.memory.outcomes import Imported, Outcome, Saved, known, rejected, saved
@@ -61,7 +61,7 @@ class Writing:
         if isinstance(passed, Rejected):
             return passed
         operations = await self._shared.operations()
-        embedded = await self._quickly(passed)
+        embedded = await self._if_it_answers(passed)
         return await operations.decide(self._caller, passed, cast(Scope, draft.scope), embedded)
 
     async def change(self, memory_id: str, content: str | None, changes: Mapping[str, Any]) -> MemoryItem:
@@ -141,6 +141,18 @@ class Writing:
         if embedder is None or not embedder.quick or passed.trust == "quarantined":
             return None
         (found,) = await embedded_texts(embedder, [passed.content], "memory")
+        return found
+
+    async def _if_it_answers(self, passed: Passed) -> Embedded | None:
+        """The vector of a text that is only asked about; None where no model answers, and words alone are compared."""
+        embedder = await self._shared.embedder(self._caller.user_id)
+        if embedder is None or passed.trust == "quarantined":
+            return None
+        try:
+            (found,) = await embedded_texts(embedder, [passed.content], "memory")
+        except EmbeddingUnavailableError as error:
+            _log.warning("a text is compared by words alone: %s", error.message)
+            return None
         return found
 
     def validated(self, draft: Draft) -> Passed | Rejected:

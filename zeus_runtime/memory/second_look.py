@@ -1,0 +1,107 @@
+"""The gate's decision taken again when a memory's vector comes: it was stored by its words alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zeus_runtime.memory import records
+from zeus_runtime.memory.admission import gate
+from zeus_runtime.memory.admission.decisions import Duplicate, Holds, Superseded
+from zeus_runtime.memory.admission.neighbours import neighbours
+from zeus_runtime.memory.superseding import supersede
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from zeus_runtime.memory.admission.verdict import OfAKind
+    from zeus_runtime.memory.database import MemoryDatabase
+    from zeus_runtime.memory.embedding import Embedded
+    from zeus_runtime.memory.items import Caller, MemoryItem, MemorySettings
+    from zeus_runtime.memory.retrieval.search_index import SearchIndex
+    from zeus_runtime.memory.vectors import VectorStore
+
+
+class SecondLook:
+    """What becomes of memories that were stored without a vector.
+
+    Args:
+        database: where the rows are.
+        index: what finds the neighbours.
+        vectors: where the vectors are.
+        settings: thresholds.
+        of_a_kind: what knows values of one kind.
+    """
+
+    def __init__(
+        self,
+        database: MemoryDatabase,
+        index: SearchIndex,
+        vectors: VectorStore,
+        settings: MemorySettings,
+        of_a_kind: OfAKind | None,
+    ) -> None:
+        self._database = database
+        self._index = index
+        self._vectors = vectors
+        self._settings = settings
+        self._of_a_kind = of_a_kind
+
+    async def at(self, caller: Caller, item: MemoryItem, embedded: Embedded) -> None:
+        """Let ``item`` replace what it changes, or give way to an older memory that says the same.
+
+        Only as it was first stored: what a person edited since stays beside whatever they left there.
+        """
+        if item.version > 1:
+            return
+
+        def work(connection: Connection) -> tuple[str, ...]:
+            found = records.held(connection, item.id, caller, "edit")
+            if found is None or found[0].version != item.version or not found[0].is_searchable:
+                return ()
+            return self._decided(connection, caller, found[0], found[1], embedded)
+
+        removed = await self._database.write(work, caller)
+        if removed and not self._vectors.transactional:
+            await self._database.run(lambda connection: self._vectors.remove(connection, removed))
+
+    def _decided(
+        self,
+        connection: Connection,
+        caller: Caller,
+        item: MemoryItem,
+        place: records.Place,
+        embedded: Embedded,
+    ) -> tuple[str, ...]:
+        now = self._database.time()
+        known = neighbours(
+            connection,
+            self._index,
+            caller,
+            item.scope,
+            item.content,
+            embedded,
+            self._settings,
+            now_ms=records.to_ms(now),
+            place=place,
+        )
+        older = [each for each in known if each.item.said_at < item.said_at]
+        decision = gate.decide(
+            item.content,
+            older,
+            extractions=0,
+            explicit=True,
+            settings=self._settings,
+            calibration=embedded.calibration,
+            trust=item.trust,
+            subject=item.subject,
+            holds=Holds(item.valid_from, item.valid_until, now),
+            of_a_kind=self._of_a_kind,
+        )
+        if isinstance(decision, Duplicate):
+            gone, by = [item], decision.of.id
+        elif isinstance(decision, Superseded):
+            gone, by = list(decision.all), item.id
+        else:
+            return ()
+        place = records.changed(connection, place)
+        return supersede(connection, self._vectors, caller, gone, by=by, at=now, place=place)
