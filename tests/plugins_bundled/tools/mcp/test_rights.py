@@ -205,6 +205,38 @@ async def test_a_disk_that_is_full_costs_no_account(tmp_path: Path, monkeypatch:
             assert results(await play(later, "go")) == ["5"]
 
 
+async def test_an_agent_that_is_closed_while_it_renews_keeps_what_comes(tmp_path: Path) -> None:
+    authority = Authority()
+    renewing, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        answer: list[Any] = []
+
+        async def keep(event: Any) -> None:
+            answer.append(event)
+
+        await served.pass_on(scope, receive, keep)
+        renewing.set()
+        await go_on.wait()
+        for event in answer:
+            await send(event)
+
+    async with serving(authority) as served:
+        running = agent(tmp_path, script("done"), oauth(served, start_timeout_seconds=0))
+        await log_in(running)
+        expire(running)
+        served.instead["/token"] = slow
+        await play(running, "go")
+        await renewing.wait()
+        closing = asyncio.create_task(running.aclose())
+        await asyncio.wait([closing], timeout=0.2)
+        go_on.set()
+        await closing
+        async with agent(tmp_path, adding(), oauth(served)) as later:
+            assert results(await play(later, "go")) == ["5"]
+    assert (authority.refreshes, authority.reused) == (1, 0)
+
+
 async def test_a_right_that_does_not_reach_far_enough_is_named_and_not_renewed(tmp_path: Path) -> None:
     authority = Authority()
     challenge = 'Bearer error="insufficient_scope", scope="notes write"'

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import httpx2
+from anyio import CancelScope
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthTokenError
 from mcp.client.auth.utils import extract_field_from_www_auth
 from mcp.shared.auth import (
@@ -161,7 +162,12 @@ class AccountProvider(OAuthClientProvider):
         try:
             outgoing = await flow.__anext__()
             while True:
-                response = (yield outgoing) if outgoing is request else await asked(outgoing, self._address)
+                if outgoing is request:
+                    response = yield outgoing
+                else:
+                    # Whoever goes away now would take a renewed right along that nobody has kept yet.
+                    with CancelScope(shield=self._person is None):
+                        response = await asked(outgoing, self._address)
                 outgoing = await flow.asend(response)
         except StopAsyncIteration:
             return
