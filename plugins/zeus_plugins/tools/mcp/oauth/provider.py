@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
@@ -95,6 +96,7 @@ class AccountProvider(OAuthClientProvider):
         self._store = store
         self._person = person
         self._address = address
+        self._account: Mapping[str, Any] = {}
         self._unasked = False
         self.refusal: UnauthorizedError | None = None
         self.failure: OAuthFlowError | None = None
@@ -111,7 +113,7 @@ class AccountProvider(OAuthClientProvider):
             raise self.refusal from None
 
     async def get_tokens(self) -> OAuthToken | None:
-        kept = self._kept()
+        kept = self._account
         return OAuthToken.model_validate(kept["tokens"]) if "tokens" in kept else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
@@ -139,15 +141,16 @@ class AccountProvider(OAuthClientProvider):
                 token_endpoint_auth_method=self.context.client_metadata.token_endpoint_auth_method,
             )
         # A registration belongs to the port that it was made for: who authorises anew registers anew.
-        kept = self._kept() if self._person is None else {}
+        kept = self._account if self._person is None else {}
         return OAuthClientInformationFull.model_validate(kept["client"]) if kept.get("client") else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Kept together with the tokens, which come next."""
 
     async def _initialize(self) -> None:
+        # A keyring may ask its user before it answers.
+        kept = self._account = await asyncio.to_thread(self._kept)
         await super()._initialize()
-        kept = self._kept()
         self.context.token_expiry_time = kept.get("expires_at")
         if kept.get("metadata"):
             self.context.oauth_metadata = OAuthMetadata.model_validate(kept["metadata"])
