@@ -166,6 +166,18 @@ async def test_what_says_that_a_right_has_ended_and_what_does_not(
     assert any("could not be renewed" in each for each in told) != is_refused
 
 
+async def test_what_a_server_names_is_told_no_longer_than_it_is_of_use(tmp_path: Path) -> None:
+    async with serving(Authority()) as served:
+        running = agent(tmp_path, adding(), oauth(served))
+        await log_in(running)
+        expire(running)
+        served.instead["/token"] = answering(400, json.dumps({"error": "x" * 100_000}).encode())
+        async with running:
+            (told,) = notices(await play(running, "go"))
+    assert "zeus auth login far" in told
+    assert len(told) < 500
+
+
 async def test_a_renewal_that_failed_for_now_is_tried_again(tmp_path: Path) -> None:
     authority = Authority()
     rounds = ((calling(call("far__add", str(n), left=n, right=1)), "done") for n in range(3))

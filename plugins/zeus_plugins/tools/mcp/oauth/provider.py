@@ -33,6 +33,8 @@ _NOWHERE = "http://127.0.0.1:1/callback"
 """The redirect address of a provider that asks nobody; it is never sent."""
 
 
+_LONGEST: Final = 200
+"""Characters of what a server names, as it is told."""
 NOBODY_ASKS: Final = "it asks for no account and does not say who would give one"
 
 _FOR_NOW: Final = ("temporarily_unavailable", "server_error", "slow_down")
@@ -313,7 +315,7 @@ def _lacking(response: httpx2.Response) -> str:
         return ""
     if extract_field_from_www_auth(response, "error") != "insufficient_scope":
         return ""
-    return extract_field_from_www_auth(response, "scope") or "(it does not say which)"
+    return (extract_field_from_www_auth(response, "scope") or "(it does not say which)")[:_LONGEST]
 
 
 def _error_of(response: httpx2.Response) -> str:
@@ -322,4 +324,4 @@ def _error_of(response: httpx2.Response) -> str:
         content = json.loads(response.content)
     except (ValueError, RecursionError):
         return ""
-    return str(content.get("error") or "") if isinstance(content, dict) else ""
+    return str(content.get("error") or "")[:_LONGEST] if isinstance(content, dict) else ""
