@@ -14,7 +14,7 @@ import pytest
 from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
-from zeus_plugins.tools.mcp.oauth import asking
+from zeus_plugins.tools.mcp.oauth import account, asking
 from zeus_plugins.tools.mcp.oauth.store import AccountStore, account_store
 
 from tests.plugins_bundled.tools.mcp.test_http import adding, agent, expire, log_in, oauth, results
@@ -64,6 +64,17 @@ async def test_an_authorisation_server_that_does_not_answer_ends_the_login(tmp_p
         served.instead[path] = never
         with pytest.raises(RunError, match=r"127.0.0.1 did not answer within"):
             await log_in(agent(tmp_path, adding(), oauth(served)))
+
+
+@pytest.mark.parametrize("sse", [False, True])
+async def test_a_server_that_does_not_answer_ends_the_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sse: bool
+) -> None:
+    monkeypatch.setattr(account, "_SECONDS", 0.3)
+    async with serving(Authority(), sse=sse) as served:
+        served.instead["/sse" if sse else "/mcp"] = never
+        with pytest.raises(RunError, match="it did not answer in time"):
+            await log_in(agent(tmp_path, adding(), oauth(served, **({"type": "sse"} if sse else {}))))
 
 
 @pytest.mark.usefixtures("hurried")
