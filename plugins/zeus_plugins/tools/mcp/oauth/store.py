@@ -74,8 +74,8 @@ class AccountStore:
                     kept: Mapping[str, Any] = json.loads(Fernet(key).decrypt(content))
                     return kept
         raise OptionsError(
-            f"the account of {self.name!r} cannot be decrypted: its key has changed, or the keyring that has it does"
-            " not answer",
+            f"the account of {self.name!r} cannot be decrypted: it is damaged, its key has changed, or the keyring"
+            " that has it does not answer",
             remedy=f"Unlock the keyring, or authorise the account again: zeus auth login {self.name}.",
         )
 
