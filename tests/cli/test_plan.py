@@ -63,6 +63,20 @@ def test_a_value_whose_key_is_written_otherwise_in_python_is_where_it_is_written
     assert found["mcpServers.far.timeout_seconds"] == (1800, [])
 
 
+def test_the_options_of_a_component_within_another_are_where_they_are_written(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TAVILY_API_KEY", "tvly-of-the-environment")
+    tools = "[{web: {search: {tavily: {api_key: tvly-very-secret, depth: advanced}}}}]"
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-5.2\ntools: {tools}\n")
+    found = values(zeus)
+    assert found["tools.0.web.search.tavily.depth"] == ("advanced", ["zeus.yaml"])
+    assert found["tools.0.web.search.tavily.api_key"] == ("**********", ["zeus.yaml"])
+    assert found["tools.0.web.max_results"] == (5, [])
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\ntools: [{web: {search: tavily}}]\n")
+    assert values(zeus)["tools.0.web.search"] == ("tavily", ["zeus.yaml"])
+
+
 def test_the_plan_names_components_tools_and_their_plugins(zeus: Zeus, layered: Project) -> None:
     text = zeus("plan", "--mode", "ask").out
     assert "layered, mode ask" in text

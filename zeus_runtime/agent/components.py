@@ -8,6 +8,7 @@ from dataclasses import field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.config import ConfigError
+from zeus_runtime.config.ref import Ref
 from zeus_runtime.errors import MissingError, OptionsError, ZeusError
 from zeus_runtime.frozen import dataclass
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.agent.build import Build
     from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.config import Diagnostic, Ref
+    from zeus_runtime.config import Diagnostic
     from zeus_runtime.config.nodes import Path
     from zeus_runtime.plugins import Kind, Plugin, Registered
     from zeus_runtime.tools import Tool
@@ -200,7 +201,9 @@ def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> Pla
 
 
 def as_json(value: Any) -> Any:
-    """Typed values as JSON; what is none of it, as its text."""
+    """Typed values as JSON, components as the YAML names them; what is none of it, as its text."""
+    if isinstance(value, Ref):
+        return {value.name: as_json(value.options)} if value.options else value.name
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: as_json(getattr(value, each.name)) for each in fields(value)}
     if isinstance(value, Mapping):

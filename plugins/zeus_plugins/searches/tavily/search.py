@@ -137,8 +137,9 @@ def create(options: Options, build: Build) -> Tavily:
     """
     if not _is_address(options.base_url):
         raise OptionsError(
-            f"the base_url of the web search tavily, {options.base_url!r}, is no address",
-            remedy="Write it as https://api.tavily.com, or remove it.",
+            f"{options.base_url!r} is no address",
+            remedy="write it as https://api.tavily.com, or remove it",
+            where="base_url",
         )
     given = (
         options.api_key.reveal() if options.api_key is not None else build.environ.get("TAVILY_API_KEY", "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,29 @@ def test_a_keyring_that_does_not_answer_for_a_while_costs_no_account(
     desktop.trouble = None
     assert store(tmp_path).read() is not None
     assert store(tmp_path, "other").read() is not None
+
+
+def test_those_who_keep_their_first_accounts_at_once_have_one_key_in_the_keyring(
+    tmp_path: Path, desktop: Keyring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import keyring
+
+    both = threading.Barrier(2)
+
+    def set_together(service: str, _entry: str, password: str) -> None:
+        with suppress(threading.BrokenBarrierError):
+            both.wait(0.5)
+        desktop.kept[service] = password
+
+    monkeypatch.setattr(keyring, "set_password", set_together)
+    first = [
+        threading.Thread(target=store(tmp_path, name).write, args=({"tokens": {}},)) for name in ("a", "b")
+    ]
+    for each in first:
+        each.start()
+    for each in first:
+        each.join()
+    assert all(store(tmp_path, name).read() is not None for name in ("a", "b"))
 
 
 def test_something_else_under_the_keyrings_name_is_no_key_and_stays(tmp_path: Path, desktop: Keyring) -> None:

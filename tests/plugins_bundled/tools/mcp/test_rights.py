@@ -14,7 +14,7 @@ import pytest
 from mcp.client.auth import OAuthFlowError
 from mcp.shared.auth import OAuthClientInformationFull
 from pydantic import AnyUrl
-from zeus_plugins.tools.mcp.oauth import asking
+from zeus_plugins.tools.mcp.oauth import account, asking
 from zeus_plugins.tools.mcp.oauth.store import AccountStore, account_store
 
 from tests.plugins_bundled.tools.mcp.test_http import adding, agent, expire, log_in, oauth, results
@@ -64,6 +64,17 @@ async def test_an_authorisation_server_that_does_not_answer_ends_the_login(tmp_p
         served.instead[path] = never
         with pytest.raises(RunError, match=r"127.0.0.1 did not answer within"):
             await log_in(agent(tmp_path, adding(), oauth(served)))
+
+
+@pytest.mark.parametrize("sse", [False, True])
+async def test_a_server_that_does_not_answer_ends_the_login(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sse: bool
+) -> None:
+    monkeypatch.setattr(account, "_SECONDS", 0.3)
+    async with serving(Authority(), sse=sse) as served:
+        served.instead["/sse" if sse else "/mcp"] = never
+        with pytest.raises(RunError, match="it did not answer in time"):
+            await log_in(agent(tmp_path, adding(), oauth(served, **({"type": "sse"} if sse else {}))))
 
 
 @pytest.mark.usefixtures("hurried")
@@ -166,6 +177,18 @@ async def test_what_says_that_a_right_has_ended_and_what_does_not(
     assert any("could not be renewed" in each for each in told) != is_refused
 
 
+async def test_what_a_server_names_is_told_no_longer_than_it_is_of_use(tmp_path: Path) -> None:
+    async with serving(Authority()) as served:
+        running = agent(tmp_path, adding(), oauth(served))
+        await log_in(running)
+        expire(running)
+        served.instead["/token"] = answering(400, json.dumps({"error": "x" * 100_000}).encode())
+        async with running:
+            (told,) = notices(await play(running, "go"))
+    assert "zeus auth login far" in told
+    assert len(told) < 500
+
+
 async def test_a_renewal_that_failed_for_now_is_tried_again(tmp_path: Path) -> None:
     authority = Authority()
     rounds = ((calling(call("far__add", str(n), left=n, right=1)), "done") for n in range(3))
@@ -203,6 +226,38 @@ async def test_a_disk_that_is_full_costs_no_account(tmp_path: Path, monkeypatch:
         assert authority.refreshes == 0
         async with agent(tmp_path, adding(), oauth(served)) as later:
             assert results(await play(later, "go")) == ["5"]
+
+
+async def test_an_agent_that_is_closed_while_it_renews_keeps_what_comes(tmp_path: Path) -> None:
+    authority = Authority()
+    renewing, go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        answer: list[Any] = []
+
+        async def keep(event: Any) -> None:
+            answer.append(event)
+
+        await served.pass_on(scope, receive, keep)
+        renewing.set()
+        await go_on.wait()
+        for event in answer:
+            await send(event)
+
+    async with serving(authority) as served:
+        running = agent(tmp_path, script("done"), oauth(served, start_timeout_seconds=0))
+        await log_in(running)
+        expire(running)
+        served.instead["/token"] = slow
+        await play(running, "go")
+        await renewing.wait()
+        closing = asyncio.create_task(running.aclose())
+        await asyncio.wait([closing], timeout=0.2)
+        go_on.set()
+        await closing
+        async with agent(tmp_path, adding(), oauth(served)) as later:
+            assert results(await play(later, "go")) == ["5"]
+    assert (authority.refreshes, authority.reused) == (1, 0)
 
 
 async def test_a_right_that_does_not_reach_far_enough_is_named_and_not_renewed(tmp_path: Path) -> None:

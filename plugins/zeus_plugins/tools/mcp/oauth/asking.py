@@ -23,9 +23,12 @@ async def asked(request: httpx2.Request, server: str) -> httpx2.Response:
         OAuthFlowError: it came too late, is too long, or would have been asked for in clear text.
         httpx2.HTTPError: nobody is there.
     """
+    from zeus_runtime import __version__
+
     refuse_plain(str(request.url), server)
     # Some token endpoints, GitHub's among them, answer in JSON only to those who ask for it.
     request.headers.setdefault("Accept", "application/json")
+    request.headers.setdefault("User-Agent", f"zeus-runtime/{__version__}")
     content = bytearray()
     try:
         async with asyncio.timeout(_SECONDS), httpx2.AsyncClient(timeout=_SECONDS) as http:

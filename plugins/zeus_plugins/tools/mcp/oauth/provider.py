@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import httpx2
+from anyio import CancelScope
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthTokenError
 from mcp.client.auth.utils import extract_field_from_www_auth
 from mcp.shared.auth import (
@@ -31,6 +33,8 @@ _NOWHERE = "http://127.0.0.1:1/callback"
 """The redirect address of a provider that asks nobody; it is never sent."""
 
 
+_LONGEST: Final = 200
+"""Characters of what a server names, as it is told."""
 NOBODY_ASKS: Final = "it asks for no account and does not say who would give one"
 
 _FOR_NOW: Final = ("temporarily_unavailable", "server_error", "slow_down")
@@ -94,6 +98,7 @@ class AccountProvider(OAuthClientProvider):
         self._store = store
         self._person = person
         self._address = address
+        self._account: Mapping[str, Any] = {}
         self._unasked = False
         self.refusal: UnauthorizedError | None = None
         self.failure: OAuthFlowError | None = None
@@ -110,7 +115,7 @@ class AccountProvider(OAuthClientProvider):
             raise self.refusal from None
 
     async def get_tokens(self) -> OAuthToken | None:
-        kept = self._kept()
+        kept = self._account
         return OAuthToken.model_validate(kept["tokens"]) if "tokens" in kept else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
@@ -138,15 +143,16 @@ class AccountProvider(OAuthClientProvider):
                 token_endpoint_auth_method=self.context.client_metadata.token_endpoint_auth_method,
             )
         # A registration belongs to the port that it was made for: who authorises anew registers anew.
-        kept = self._kept() if self._person is None else {}
+        kept = self._account if self._person is None else {}
         return OAuthClientInformationFull.model_validate(kept["client"]) if kept.get("client") else None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Kept together with the tokens, which come next."""
 
     async def _initialize(self) -> None:
+        # A keyring may ask its user before it answers.
+        kept = self._account = await asyncio.to_thread(self._kept)
         await super()._initialize()
-        kept = self._kept()
         self.context.token_expiry_time = kept.get("expires_at")
         if kept.get("metadata"):
             self.context.oauth_metadata = OAuthMetadata.model_validate(kept["metadata"])
@@ -161,7 +167,12 @@ class AccountProvider(OAuthClientProvider):
         try:
             outgoing = await flow.__anext__()
             while True:
-                response = (yield outgoing) if outgoing is request else await asked(outgoing, self._address)
+                if outgoing is request:
+                    response = yield outgoing
+                else:
+                    # Whoever goes away now would take a renewed right along that nobody has kept yet.
+                    with CancelScope(shield=self._person is None):
+                        response = await asked(outgoing, self._address)
                 outgoing = await flow.asend(response)
         except StopAsyncIteration:
             return
@@ -304,7 +315,7 @@ def _lacking(response: httpx2.Response) -> str:
         return ""
     if extract_field_from_www_auth(response, "error") != "insufficient_scope":
         return ""
-    return extract_field_from_www_auth(response, "scope") or "(it does not say which)"
+    return (extract_field_from_www_auth(response, "scope") or "(it does not say which)")[:_LONGEST]
 
 
 def _error_of(response: httpx2.Response) -> str:
@@ -313,4 +324,4 @@ def _error_of(response: httpx2.Response) -> str:
         content = json.loads(response.content)
     except (ValueError, RecursionError):
         return ""
-    return str(content.get("error") or "") if isinstance(content, dict) else ""
+    return str(content.get("error") or "")[:_LONGEST] if isinstance(content, dict) else ""

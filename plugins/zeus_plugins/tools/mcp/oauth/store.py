@@ -74,8 +74,8 @@ class AccountStore:
                     kept: Mapping[str, Any] = json.loads(Fernet(key).decrypt(content))
                     return kept
         raise OptionsError(
-            f"the account of {self.name!r} cannot be decrypted: its key has changed, or the keyring that has it does"
-            " not answer",
+            f"the account of {self.name!r} cannot be decrypted: it is damaged, its key has changed, or the keyring"
+            " that has it does not answer",
             remedy=f"Unlock the keyring, or authorise the account again: zeus auth login {self.name}.",
         )
 
@@ -183,12 +183,24 @@ class AccountStore:
 
     def _key(self) -> bytes:
         """What accounts are encrypted with from now on, made if there is none."""
-        found = self._key_of_file() or _from_keyring() or _made_in_keyring()
+        found = self._key_of_file() or _from_keyring() or self._made_in_keyring()
         if found is None:
             self._make_key(self._key_file)
             found = self._key_of_file()
         assert found is not None
         return found
+
+    def _made_in_keyring(self) -> bytes | None:
+        """A new key in the system's keyring; None where it keeps none. Of several processes one makes it."""
+        from cryptography.fernet import Fernet
+        from filelock import FileLock
+
+        with FileLock(self._folder / "keyring.lock", mode=0o600, timeout=_LOCK_SECONDS), suppress(Exception):
+            import keyring
+
+            if keyring.get_keyring().priority > 0 and not keyring.get_password(_SERVICE, _ENTRY):
+                keyring.set_password(_SERVICE, _ENTRY, Fernet.generate_key().decode())
+        return _from_keyring()
 
     @property
     def _key_file(self) -> Path:
@@ -254,15 +266,3 @@ def _from_keyring() -> bytes | None:
             key = (keyring.get_password(_SERVICE, _ENTRY) or "").encode()
             return key if _is_key(key) else None
     return None
-
-
-def _made_in_keyring() -> bytes | None:
-    """A new key in the system's keyring; None where it keeps none."""
-    from cryptography.fernet import Fernet
-
-    with suppress(Exception):
-        import keyring
-
-        if keyring.get_keyring().priority > 0 and not keyring.get_password(_SERVICE, _ENTRY):
-            keyring.set_password(_SERVICE, _ENTRY, Fernet.generate_key().decode())
-    return _from_keyring()
