@@ -299,6 +299,43 @@ async def test_processes_that_flee_their_session_are_ended_with_the_program(
     await made.aclose()
 
 
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        ("while True: say(b'O', b'x' * 65_000)", "says more than the program may print"),
+        ("say(b'R', b'[0, null]')", "no answer that can be read"),
+        ("say(b'R', b'[0, \"no such limit\", 1.0, []]')", "no answer that can be read"),
+        ("say(b'R', b'[')", "no answer that can be read"),
+        ("say(b'E', b'{}')", "no answer that can be read"),
+        ("say(b'O', size=2**29)", "what it says is no frame"),
+        ("while True: say(b'.'); time.sleep(0.05)", "no end in time"),
+    ],
+    ids=["floods", "too little", "a limit of its own", "no JSON", "no reason", "too long", "never ends"],
+)
+async def test_a_machine_that_lies_harms_nobody_here(
+    says: str, told: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without walls a program can speak in place of what watches over it."""
+    monkeypatch.setattr(asking, "GRACE_SECONDS", 0.3 if "time" in told else 60)
+    monkeypatch.setattr(asking, "_END_SECONDS", 0.5)
+    liar = tmp_path / "liar"
+    liar.write_text(f"""#!{sys.executable}
+import sys, time
+def say(kind, data=b"", size=None):
+    sys.stdout.buffer.write(kind + (len(data) if size is None else size).to_bytes(4, "big") + data)
+    sys.stdout.buffer.flush()
+{says}
+sys.stdin.buffer.read()
+""")
+    liar.chmod(0o755)
+    made = backend(server, tmp_path, python=str(liar), keep_days=None)
+    made.containment._seen = {"root": str(tmp_path / "there"), "python": True}  # type: ignore[attr-defined]
+    box = await made.create("s1")
+    with pytest.raises(SandboxError, match=told):
+        await box.exec(shell("true"), SandboxLimits(seconds=0.5, output_bytes=1_000_000))
+    await made.aclose()
+
+
 SHARED_IN_PARTS = b"""
 import mmap, time
 held = mmap.mmap(-1, 200 * 2**20)

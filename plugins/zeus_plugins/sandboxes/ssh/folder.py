@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 import asyncssh
 
 from zeus_plugins.sandboxes.ssh.files import FarFiles
-from zeus_runtime import Outcome, Program, SandboxError, SandboxFile, SandboxLimits
+from zeus_runtime import Outcome, Program, SandboxError, SandboxFile, SandboxLimit, SandboxLimits
 
 if TYPE_CHECKING:
     from zeus_plugins.sandboxes.ssh.asking import Far
@@ -40,6 +40,8 @@ class FarFolder:
         kept = bytearray()
 
         def hear(data: bytes) -> None:
+            if len(kept) + len(data) > limits.output_bytes:
+                raise SandboxError(f"{self._line.name} says more than the program may print")
             kept.extend(data)
             if on_output is not None:
                 on_output(data)
@@ -51,8 +53,16 @@ class FarFolder:
             "environ": dict(program.environ),
             "limits": asdict(limits),
         }
-        code, killed_by, seconds, lost = await self._far.ask(question, program.files, hear)
-        return Outcome(code, killed_by, bytes(kept), seconds, tuple(lost))
+        answer = await self._far.ask(question, program.files, hear, seconds=limits.seconds)
+        try:
+            code, killed_by, seconds, lost = answer
+            if killed_by not in (None, *get_args(SandboxLimit)):
+                raise ValueError(killed_by)
+            return Outcome(int(code), killed_by, bytes(kept), float(seconds), tuple(map(str, lost)))
+        except (ValueError, TypeError):
+            from zeus_plugins.sandboxes.ssh.asking import unreadable
+
+            raise unreadable(self._line.name) from None
 
     async def read(self, path: str, *, max_bytes: int) -> bytes:
         return await self._with_files(lambda files: files.read(path, max_bytes=max_bytes))
