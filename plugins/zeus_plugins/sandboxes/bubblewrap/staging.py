@@ -191,6 +191,8 @@ def _keep_file(source: int, target: int, name: str, status: os.stat_result, out:
         return "too many bytes (holes in files and further names of a file count)"
     out.left -= _room(status.st_size)
     temporary = f".{os.urandom(8).hex()}.zeus-tmp"
+    if not status.st_mode & stat.S_IRUSR:
+        os.chmod(name, stat.S_IMODE(status.st_mode) | stat.S_IRUSR, dir_fd=source, follow_symlinks=True)
     with _opened(source, name, _READ) as inner:
         try:
             with _opened(target, temporary, _CREATE) as outer:
