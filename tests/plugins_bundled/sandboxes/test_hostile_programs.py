@@ -533,11 +533,12 @@ for path in ('/proc/kcore', '/proc/kmsg', '/dev/mem', '/dev/kmsg', '/proc/vmallo
     try:
         with open(path, 'rb') as file: print('read', path, len(file.read(10)))
     except OSError: print('refused')
-print(os.path.exists('/sys'), os.path.exists('/etc/shadow'), os.path.exists('/home'), os.path.exists('/var'))
+print(os.path.exists('/sys'), os.path.exists('/etc/shadow'), os.path.exists('/home'), os.path.exists('/var'),
+      [each for each in os.listdir('/etc/ssl') if each not in ('certs', 'openssl.cnf')])
 """,
     )
     assert text.count("refused") == 21, text
-    assert text.splitlines()[-1] == "False False False False"
+    assert text.splitlines()[-1] == "False False False False []"
     assert Path("/proc/sys/kernel/hostname").read_text() == before
 
 
@@ -602,6 +603,30 @@ except OSError: print('no terminal')
 """,
     )
     assert text.splitlines() == ["Operation not permitted"] * 9 + ["no terminal"]
+
+
+async def test_the_hosts_kernel_loads_no_modules_for_a_program(box: Sandbox) -> None:
+    """It looks for one that has the protocol, or the line discipline of a terminal, and keeps it."""
+    _, text = await ran(
+        box,
+        """
+import errno, fcntl, os, socket, struct
+def refused(work):
+    try: work()
+    except OSError as error: return errno.errorcode[error.errno]
+SCTP, DCCP, UDPLITE, MPTCP = 132, 33, 136, 262
+for family in (socket.AF_INET, socket.AF_INET6):
+    for kind, protocol in ((1, SCTP), (5, 0), (6, DCCP), (6, 0), (2, UDPLITE), (1, MPTCP), (3, 1), (1 | 1 << 11, SCTP)):
+        print(refused(lambda: socket.socket(family, kind, protocol)))
+    for kind, protocol in ((1, 0), (1, 6), (2, 0), (2, 17), (1 | socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC, 6)):
+        print(refused(lambda: socket.socket(family, kind, protocol)))
+for kind in (1, 2, 5): print(refused(lambda: socket.socket(socket.AF_UNIX, kind)))
+terminal = os.openpty()[1]
+print(refused(lambda: fcntl.ioctl(terminal, 0x5423, struct.pack('i', 21))))
+""",
+    )
+    each = ["EPROTONOSUPPORT"] * 8 + ["None"] * 5
+    assert text.split() == [*each, *each, "None", "None", "None", "EPERM"]
 
 
 async def test_what_is_shown_read_only_stays_as_it_is(box: Sandbox) -> None:

@@ -29,7 +29,14 @@ _ENVIRON: Final[Mapping[str, str]] = {
     "TMPDIR": "/tmp",
     "USER": "sandbox",
 }
-_ETC: Final = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl", "/etc/mime.types", "/etc/localtime")
+_ETC: Final = (
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/mime.types",
+    "/etc/localtime",
+)
 _GATE: Final = "printf + >&0 && read -r _ <&0 || exit 125\n"
 _LIMITS: Final = """\
 ulimit -u {processes} 2>/dev/null || ulimit -p {processes} || exit 125
@@ -144,7 +151,8 @@ def _file_systems(root: Root, limits: SandboxLimits) -> Iterator[str]:
                 yield from ("--symlink", f"usr/{name}", f"/{name}")
             elif link.is_dir():
                 yield from ("--ro-bind", str(link), str(link))
-        yield from ("--perms", "0755", "--dir", "/etc")
+        for folder in ("/etc", "/etc/ssl"):
+            yield from ("--perms", "0755", "--dir", folder)
         for name in _ETC:
             yield from ("--ro-bind-try", name, name)
         if root.prefix is not None:
