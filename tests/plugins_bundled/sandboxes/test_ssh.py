@@ -365,6 +365,25 @@ async def test_without_walls_memory_and_file_size_are_limited_all_the_same(
     await made.aclose()
 
 
+async def test_a_path_that_the_machine_refuses_takes_no_other_program_along(
+    server: Server, tmp_path: Path
+) -> None:
+    made = backend(server, tmp_path)
+    one, two = await made.create("s1"), await made.create("s2")
+    started = asyncio.Event()
+    script = shell("echo started; while [ ! -e go ]; do sleep 0.02; done; echo ended")
+    running = asyncio.ensure_future(two.exec(script, SandboxLimits(), lambda _data: started.set()))
+    await started.wait()
+    await one.write("here", b"x")
+    name = "x" * 300
+    for refused in (one.read(name, max_bytes=1), one.write(f"{name}/a", b"x"), one.list(name)):
+        with pytest.raises(SandboxError, match="in the sandbox: xxx"):
+            await refused
+    (tmp_path / "there/s2/go").touch()
+    assert (await running).output == b"started\nended\n"
+    await made.aclose()
+
+
 async def test_links_are_followed_within_the_folder_and_not_out_of_it(server: Server, tmp_path: Path) -> None:
     made = backend(server, tmp_path)
     box = await made.create("s1")

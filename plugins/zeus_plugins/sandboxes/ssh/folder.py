@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, TypeVar, get_args
+from typing import TYPE_CHECKING, Final, TypeVar, get_args
 
 import asyncssh
 
-from zeus_plugins.sandboxes.ssh.files import FarFiles
+from zeus_plugins.sandboxes.ssh.files import FarFiles, explained
 from zeus_runtime import Outcome, Program, SandboxError, SandboxFile, SandboxLimit, SandboxLimits
 
 if TYPE_CHECKING:
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from zeus_plugins.sandboxes.ssh.connection import Line
 
 T = TypeVar("T")
+
+_LOST: Final = (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection)
 
 
 class FarFolder:
@@ -65,18 +67,21 @@ class FarFolder:
             raise unreadable(self._line.name) from None
 
     async def read(self, path: str, *, max_bytes: int) -> bytes:
-        return await self._with_files(lambda files: files.read(path, max_bytes=max_bytes))
+        return await self._with_files(path, lambda files: files.read(path, max_bytes=max_bytes))
 
     async def write(self, path: str, data: bytes) -> None:
-        await self._with_files(lambda files: files.write(path, data))
+        await self._with_files(path, lambda files: files.write(path, data))
 
     async def list(self, path: str, *, max_files: int) -> Sequence[SandboxFile]:
-        return await self._with_files(lambda files: files.list(path, max_files=max_files))
+        return await self._with_files(path, lambda files: files.list(path, max_files=max_files))
 
-    async def _with_files(self, work: Callable[[FarFiles], Awaitable[T]]) -> T:
+    async def _with_files(self, path: str, work: Callable[[FarFiles], Awaitable[T]]) -> T:
         try:
             return await work(FarFiles(await self._line.files(), self._path))
         except (asyncssh.Error, OSError) as error:
+            if isinstance(error, asyncssh.SFTPError) and not isinstance(error, _LOST):
+                # The connection is well, and other sessions' programs run over it.
+                raise explained(path, error) from None
             self._line.drop()
             raise SandboxError(
                 f"the connection to {self._line.name} was lost ({getattr(error, 'reason', error)})",
