@@ -224,6 +224,13 @@ async def test_memory_outside_of_processes_cannot_be_had(box: Sandbox) -> None:
     assert text.split() == ["ENOSYS"] * 3
 
 
+@native
+async def test_the_machines_requests_of_asynchronous_io_are_not_used_up(box: Sandbox) -> None:
+    """There are `fs.aio-max-nr` for all of its programs together, whoever asks first."""
+    _, text = await ran(box, SYSCALL + "print(call(206, 60_000, ctypes.addressof(ctypes.c_long(0))))")
+    assert text.split() == ["ENOSYS"]
+
+
 async def test_a_full_disk_is_the_programs_own(box: Sandbox, tmp_path: Path) -> None:
     _, text = await ran(
         box,
