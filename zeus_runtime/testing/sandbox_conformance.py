@@ -209,6 +209,10 @@ break'; printf x > '~'; printf x > C:; printf x > last
             await _refused(box.write("/etc/passwd", b"x"))
             await _refused(box.write("../escaped", b"x"))
             await _refused(box.list("absent"))
+            for path in ("x" * 300, "a\0b", "\ud800", "a.txt/b", "", "."):
+                await _refused(box.read(path, max_bytes=10))
+                await _refused(box.write(path, b"x"))
+            assert await box.read("a.txt", max_bytes=5) == b"12345"
 
         self._with_box(work)
 

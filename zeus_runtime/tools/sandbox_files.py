@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -75,8 +76,12 @@ def inner_path(path: str) -> str:
     """A path as programs see it, as one below the working folder: ``/workspace/a`` and ``a`` are ``/a``.
 
     Raises:
-        SandboxError: it lies elsewhere.
+        SandboxError: it lies elsewhere, or no file can have it.
     """
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise SandboxError("the path holds characters that no file name can have") from None
     if path == WORKING_FOLDER or path.startswith(f"{WORKING_FOLDER}/"):
         return path[len(WORKING_FOLDER) :] or "/"
     if path.startswith("/"):

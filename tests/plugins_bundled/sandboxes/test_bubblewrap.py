@@ -234,6 +234,17 @@ async def test_a_session_with_more_files_than_fit_is_told_so(tmp_path: Path) -> 
     assert await box.read("big", max_bytes=3_000_000) == b"x" * 3_000_000
 
 
+async def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
+    box = await bubblewrap(tmp_path).create("s1")
+    await box.write("d/kept", b"x")
+    kept = tmp_path / ".zeus/sandboxes/s1/d"
+    for name in (".0123456789abcdef.zeus-tmp", "own.zeus-tmp"):
+        (kept / name).write_text("x")
+    outcome = await box.exec(Program(("/bin/sh", "-c", "ls -A d")), SandboxLimits())
+    assert outcome.output == b"kept\nown.zeus-tmp\n"
+    assert sorted(each.name for each in kept.iterdir()) == ["kept", "own.zeus-tmp"]
+
+
 async def test_a_program_that_does_not_fit_is_an_error_that_says_so(tmp_path: Path) -> None:
     box = await bubblewrap(tmp_path).create("s1")
     program = Program(("python3", "/tmp/code.py"), {"code.py": b"#" * 3_000_000})

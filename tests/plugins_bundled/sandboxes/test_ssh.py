@@ -299,6 +299,43 @@ async def test_processes_that_flee_their_session_are_ended_with_the_program(
     await made.aclose()
 
 
+@pytest.mark.parametrize(
+    ("says", "told"),
+    [
+        ("while True: say(b'O', b'x' * 65_000)", "says more than the program may print"),
+        ("say(b'R', b'[0, null]')", "no answer that can be read"),
+        ("say(b'R', b'[0, \"no such limit\", 1.0, []]')", "no answer that can be read"),
+        ("say(b'R', b'[')", "no answer that can be read"),
+        ("say(b'E', b'{}')", "no answer that can be read"),
+        ("say(b'O', size=2**29)", "what it says is no frame"),
+        ("while True: say(b'.'); time.sleep(0.05)", "no end in time"),
+    ],
+    ids=["floods", "too little", "a limit of its own", "no JSON", "no reason", "too long", "never ends"],
+)
+async def test_a_machine_that_lies_harms_nobody_here(
+    says: str, told: str, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without walls a program can speak in place of what watches over it."""
+    monkeypatch.setattr(asking, "GRACE_SECONDS", 0.3 if "time" in told else 60)
+    monkeypatch.setattr(asking, "_END_SECONDS", 0.5)
+    liar = tmp_path / "liar"
+    liar.write_text(f"""#!{sys.executable}
+import sys, time
+def say(kind, data=b"", size=None):
+    sys.stdout.buffer.write(kind + (len(data) if size is None else size).to_bytes(4, "big") + data)
+    sys.stdout.buffer.flush()
+{says}
+sys.stdin.buffer.read()
+""")
+    liar.chmod(0o755)
+    made = backend(server, tmp_path, python=str(liar), keep_days=None)
+    made.containment._seen = {"root": str(tmp_path / "there"), "python": True}  # type: ignore[attr-defined]
+    box = await made.create("s1")
+    with pytest.raises(SandboxError, match=told):
+        await box.exec(shell("true"), SandboxLimits(seconds=0.5, output_bytes=1_000_000))
+    await made.aclose()
+
+
 SHARED_IN_PARTS = b"""
 import mmap, time
 held = mmap.mmap(-1, 200 * 2**20)
@@ -325,6 +362,25 @@ async def test_without_walls_memory_and_file_size_are_limited_all_the_same(
     outcome = await box.exec(shell("exec head -c 3000000 /dev/zero > big"), SandboxLimits(file_bytes=2**20))
     assert outcome.killed_by == "file_size"
     assert (tmp_path / "there/s1/big").stat().st_size == 2**20
+    await made.aclose()
+
+
+async def test_a_path_that_the_machine_refuses_takes_no_other_program_along(
+    server: Server, tmp_path: Path
+) -> None:
+    made = backend(server, tmp_path)
+    one, two = await made.create("s1"), await made.create("s2")
+    started = asyncio.Event()
+    script = shell("echo started; while [ ! -e go ]; do sleep 0.02; done; echo ended")
+    running = asyncio.ensure_future(two.exec(script, SandboxLimits(), lambda _data: started.set()))
+    await started.wait()
+    await one.write("here", b"x")
+    name = "x" * 300
+    for refused in (one.read(name, max_bytes=1), one.write(f"{name}/a", b"x"), one.list(name)):
+        with pytest.raises(SandboxError, match="in the sandbox: xxx"):
+            await refused
+    (tmp_path / "there/s2/go").touch()
+    assert (await running).output == b"started\nended\n"
     await made.aclose()
 
 

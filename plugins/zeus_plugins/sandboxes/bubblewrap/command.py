@@ -6,6 +6,7 @@ have, which must happen inside the user namespace to count only what is in it, a
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,14 +29,21 @@ _ENVIRON: Final[Mapping[str, str]] = {
     "TMPDIR": "/tmp",
     "USER": "sandbox",
 }
-_ETC: Final = ("/etc/alternatives", "/etc/ld.so.cache", "/etc/ssl", "/etc/mime.types", "/etc/localtime")
+_ETC: Final = (
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/mime.types",
+    "/etc/localtime",
+)
 _GATE: Final = "printf + >&0 && read -r _ <&0 || exit 125\n"
 _LIMITS: Final = """\
 ulimit -u {processes} 2>/dev/null || ulimit -p {processes} || exit 125
 ulimit -d {kilobytes} && ulimit -f {blocks} && ulimit -n {descriptors} || exit 125
 exec "$@" </dev/null 2>&1
 """
-_DESCRIPTORS: Final = 256
+_BLOCK: Final = 512
 
 
 @dataclass(frozen=True)
@@ -80,16 +88,27 @@ def arguments_of(
 
 def waiting(identity: Identity, limits: SandboxLimits, arguments: Sequence[str]) -> list[str]:
     """The shell that becomes the program ``arguments`` once its standard input gives it a line."""
+    most = most_of_each(limits)
     limited = _LIMITS.format(
-        processes=limits.processes + 2,
-        kilobytes=limits.memory_bytes // 1024,
-        blocks=-(-limits.file_bytes // 512),
-        descriptors=_DESCRIPTORS,
+        processes=most[resource.RLIMIT_NPROC],
+        kilobytes=most[resource.RLIMIT_DATA] // 1024,
+        blocks=most[resource.RLIMIT_FSIZE] // _BLOCK,
+        descriptors=most[resource.RLIMIT_NOFILE],
     )
     if not identity.changed:
         return [*_shell(_GATE + limited), *arguments]
     # Who waits is still this process's own user, who alone may set a limit from outside.
     return [*_shell(_GATE + 'exec "$@"'), *_dropping(identity), *_shell(limited), *arguments]
+
+
+def most_of_each(limits: SandboxLimits) -> Mapping[int, int]:
+    """The ``RLIMIT_*`` of a process in the sandbox."""
+    return {
+        resource.RLIMIT_NPROC: limits.processes + 2,
+        resource.RLIMIT_DATA: limits.memory_bytes,
+        resource.RLIMIT_FSIZE: -(-limits.file_bytes // _BLOCK) * _BLOCK,
+        resource.RLIMIT_NOFILE: 256,
+    }
 
 
 def _shell(script: str) -> Sequence[str]:
@@ -132,7 +151,8 @@ def _file_systems(root: Root, limits: SandboxLimits) -> Iterator[str]:
                 yield from ("--symlink", f"usr/{name}", f"/{name}")
             elif link.is_dir():
                 yield from ("--ro-bind", str(link), str(link))
-        yield from ("--perms", "0755", "--dir", "/etc")
+        for folder in ("/etc", "/etc/ssl"):
+            yield from ("--perms", "0755", "--dir", folder)
         for name in _ETC:
             yield from ("--ro-bind-try", name, name)
         if root.prefix is not None:

@@ -17,7 +17,14 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Final
 
-from zeus_plugins.sandboxes.bubblewrap.command import FOLDERS, READY, Root, arguments_of, waiting
+from zeus_plugins.sandboxes.bubblewrap.command import (
+    FOLDERS,
+    READY,
+    Root,
+    arguments_of,
+    most_of_each,
+    waiting,
+)
 from zeus_plugins.sandboxes.bubblewrap.identity import Identity
 from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, exceeded
 from zeus_runtime import Program, SandboxError, SandboxLimit, SandboxLimits
@@ -217,7 +224,7 @@ async def standing(
         for each in (gate_end, output_end, status_end):
             each.close()
         first = await _first_process(gate, output, status)
-        _dump_nothing(first)
+        _limit(first, limits)
         handle = os.pidfd_open(first)
         stack.callback(os.close, handle)
         stack.callback(_die, handle)
@@ -273,20 +280,23 @@ async def _first_process(gate: socket.socket, output: IO[bytes], status: IO[byte
     return int(json.loads(written[: written.index("}") + 1])["child-pid"])
 
 
-def _dump_nothing(first: int) -> None:
-    """Let no crash of the program be handed to the host's core_pattern, which runs as the host's root.
+def _limit(first: int, limits: SandboxLimits) -> None:
+    """Set the limits that the waiting shell cannot set itself, which what it becomes has too.
 
-    The shell that waits gets the limit, and what it becomes has it. Of all limits only 1 byte stops a core_pattern that
-    is a command (fs/coredump.c).
+    No crash is handed to the host's core_pattern, which runs as the host's root: of all limits only 1 byte stops one
+    that is a command (fs/coredump.c). And the first process, bubblewrap's own, may do no more than the program: where
+    both are of one user, as an ordinary user's are, the program can write into its memory.
 
     Raises:
-        SandboxError: the limit cannot be set.
+        SandboxError: a limit cannot be set.
     """
     try:
-        for child in Path(f"/proc/{first}/task/{first}/children").read_bytes().split():
-            resource.prlimit(int(child), resource.RLIMIT_CORE, (1, 1))
-    except OSError as error:
-        raise SandboxError(f"the program's crashes cannot be kept from the host: {error.strerror}") from None
+        for which, most in most_of_each(limits).items():
+            resource.prlimit(first, which, (most, most))
+        for pid in (first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_bytes().split())):
+            resource.prlimit(pid, resource.RLIMIT_CORE, (1, 1))
+    except (OSError, ValueError) as error:
+        raise SandboxError(f"the sandbox's processes cannot be limited: {error}") from None
 
 
 def _die(handle: int) -> None:

@@ -25,6 +25,7 @@ _LOAD: Final = 0x20  # BPF_LD | BPF_W | BPF_ABS
 _EQUAL: Final = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
 _GREATER: Final = 0x25  # BPF_JMP | BPF_JGT | BPF_K
 _BITS: Final = 0x45  # BPF_JMP | BPF_JSET | BPF_K
+_MASK: Final = 0x54  # BPF_ALU | BPF_AND | BPF_K
 _RETURN: Final = 0x06  # BPF_RET | BPF_K
 
 _NUMBER: Final = 0
@@ -35,8 +36,10 @@ _ALLOW: Final = 0x7FFF0000
 _KILL: Final = 0x80000000
 
 _NEW_NAMESPACES: Final = 0x7E020000  # CLONE_NEWUSER, NEWNS, NEWPID, NEWNET, NEWIPC, NEWUTS, NEWCGROUP
-_FAMILIES: Final = (1, 2, 10)  # AF_UNIX, AF_INET, AF_INET6
-_TERMINAL_INPUT: Final = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
+_UNIX, _INET, _INET6 = _FAMILIES = (1, 2, 10)
+_STREAM, _DATAGRAM, _TYPE = 1, 2, 0xF
+_TCP, _UDP = 6, 17
+_TERMINAL: Final = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
 _PERSONALITIES: Final = (0, 0xFFFFFFFF)
 _MAP_SHARED: Final = 0x01
 _MAP_ANONYMOUS: Final = 0x20
@@ -69,9 +72,9 @@ def _instructions(machine: Machine) -> Iterator[Instruction]:
                 yield _EQUAL, 0, 1, number
                 yield _refusal(error)
     yield from _with_argument("clone", machine, 0, _without(_NEW_NAMESPACES, errno.EPERM))
-    yield from _with_argument("socket", machine, 0, _only(_FAMILIES, errno.EAFNOSUPPORT))
+    yield from _with_argument("socket", machine, 0, _only_plain_sockets())
     yield from _with_argument("socketpair", machine, 0, _only(_FAMILIES, errno.EAFNOSUPPORT))
-    yield from _with_argument("ioctl", machine, 1, _none_of(_TERMINAL_INPUT, errno.EPERM))
+    yield from _with_argument("ioctl", machine, 1, _none_of(_TERMINAL, errno.EPERM))
     yield from _with_argument("personality", machine, 0, _only(_PERSONALITIES, errno.EPERM))
     yield from _with_argument("mmap", machine, 3, _only_memory_that_is_counted())
     yield _RETURN, 0, 0, _ALLOW
@@ -98,6 +101,19 @@ def _only(values: Sequence[int], error: int) -> Sequence[Instruction]:
 def _none_of(values: Sequence[int], error: int) -> Sequence[Instruction]:
     tests = [(_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
     return *tests, (_RETURN, 0, 0, _ALLOW), _refusal(error)
+
+
+def _only_plain_sockets() -> Sequence[Instruction]:
+    """Of the families, and of the internet only TCP and UDP: the host's kernel loads its modules for others."""
+    return (
+        *((_EQUAL, 12, 0, _UNIX), (_EQUAL, 1, 0, _INET), (_EQUAL, 0, 9, _INET6)),
+        *((_LOAD, 0, 0, _ARGUMENTS + 8), (_MASK, 0, 0, _TYPE)),
+        *((_EQUAL, 1, 0, _STREAM), (_EQUAL, 0, 4, _DATAGRAM)),
+        (_LOAD, 0, 0, _ARGUMENTS + 16),
+        *((_EQUAL, 4, 0, 0), (_EQUAL, 3, 0, _TCP), (_EQUAL, 2, 0, _UDP)),
+        *(_refusal(errno.EPROTONOSUPPORT), _refusal(errno.EAFNOSUPPORT)),
+        (_RETURN, 0, 0, _ALLOW),
+    )
 
 
 def _only_memory_that_is_counted() -> Sequence[Instruction]:

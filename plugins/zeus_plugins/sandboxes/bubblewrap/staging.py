@@ -8,6 +8,7 @@ killed leaves the session's folder whole. Everything goes through descriptors of
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -24,6 +25,8 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 _MAX_DEPTH: Final = 64
 _MAX_LOST: Final = 20
 _TOO_MANY: Final = "too many files"
+_TEMPORARY: Final = re.compile(r"\.[0-9a-f]{16}\.zeus-tmp")
+"""What is left of a file whose writer was killed, here or over SFTP."""
 
 Mark: TypeAlias = tuple[int, ...]
 """What tells that a file is still the one that was put there; the change time cannot be set by a program."""
@@ -54,6 +57,9 @@ def copy_in(source: int, target: int, owner: int | None) -> Staged:
 def _in(source: int, target: int, owner: int | None, prefix: str, staged: Staged) -> None:
     for name, status in _entries(source):
         path = f"{prefix}{name}"
+        if stat.S_ISREG(status.st_mode) and _TEMPORARY.fullmatch(name):
+            os.unlink(name, dir_fd=source)
+            continue
         mode = stat.S_IMODE(status.st_mode) & 0o777
         if stat.S_ISDIR(status.st_mode):
             os.mkdir(name, 0o700, dir_fd=target)
@@ -191,6 +197,8 @@ def _keep_file(source: int, target: int, name: str, status: os.stat_result, out:
         return "too many bytes (holes in files and further names of a file count)"
     out.left -= _room(status.st_size)
     temporary = f".{os.urandom(8).hex()}.zeus-tmp"
+    if not status.st_mode & stat.S_IRUSR:
+        os.chmod(name, stat.S_IMODE(status.st_mode) | stat.S_IRUSR, dir_fd=source, follow_symlinks=True)
     with _opened(source, name, _READ) as inner:
         try:
             with _opened(target, temporary, _CREATE) as outer:

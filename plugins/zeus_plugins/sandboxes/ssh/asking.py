@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 _MOST_AT_ONCE: Final = 8
 """Questions; OpenSSH's server has ten channels for a connection unless told otherwise, and one is for files."""
 _END_SECONDS: Final = 20.0
+GRACE_SECONDS: Final = 300.0
+"""What an answer may take besides the program's time: files are copied there, and removed."""
+_LONGEST_ANSWER: Final = 2**24
 _REASON_BYTES: Final = 2_000
 
 
@@ -65,10 +68,15 @@ class Far:
         question: Mapping[str, Any],
         files: Mapping[str, bytes] | None = None,
         on_output: Callable[[bytes], None] | None = None,
+        *,
+        seconds: float = 0,
     ) -> Any:
         """The answer to a question; asked in vain or cancelled, nothing of it runs there any more.
 
         A few questions are answered at once; others wait for them.
+
+        Args:
+            seconds: how long the program may take that it asks for.
 
         Raises:
             SandboxUnavailableError: the machine cannot be reached, or has not what is needed.
@@ -83,20 +91,25 @@ class Far:
             **question,
         }
         async with self._room:
-            kind, data = await self._asked([said(ASKED, whole), *_files(given)], on_output)
-        if kind == DONE:
-            return json.loads(data)
-        told = json.loads(data)
-        failure = SandboxUnavailableError if told["unavailable"] else SandboxError
-        raise failure(f"on {self._line.name}: {told['message']}", remedy=told["remedy"])
+            frames = [said(ASKED, whole), *_files(given)]
+            kind, data = await self._asked(frames, on_output, seconds + GRACE_SECONDS)
+        try:
+            told = json.loads(data)
+            if kind == DONE:
+                return told
+            failure = SandboxUnavailableError if told["unavailable"] else SandboxError
+            message, remedy = f"on {self._line.name}: {told['message']}", told["remedy"]
+        except (ValueError, TypeError, KeyError):
+            raise unreadable(self._line.name) from None
+        raise failure(message, remedy=remedy)
 
     async def _asked(
-        self, frames: Sequence[bytes], on_output: Callable[[bytes], None] | None
+        self, frames: Sequence[bytes], on_output: Callable[[bytes], None] | None, seconds: float
     ) -> tuple[bytes, bytes]:
         watcher = await self._watcher()
         try:
             watcher.process.stdin.writelines(frames)
-            answer = await _answered(watcher.process, on_output)
+            answer = await _answered(watcher.process, on_output, seconds)
         except (EOFError, asyncssh.Error, OSError) as error:
             raise await self._broken(watcher.process, getattr(error, "reason", None) or str(error)) from None
         except BaseException:
@@ -205,12 +218,21 @@ def _files(given: Mapping[str, bytes]) -> list[bytes]:
 
 
 async def _answered(
-    process: asyncssh.SSHClientProcess[bytes], on_output: Callable[[bytes], None] | None
+    process: asyncssh.SSHClientProcess[bytes], on_output: Callable[[bytes], None] | None, seconds: float
 ) -> tuple[bytes, bytes]:
     """The frame that ends an answer; the output before it is handed on as it comes."""
-    while True:
-        kind, data = await next_frame(process.stdout)
-        if kind in (DONE, FAILED):
-            return kind, data
-        if kind == OUTPUT and on_output is not None:
-            on_output(data)
+    try:
+        async with asyncio.timeout(seconds):
+            while True:
+                kind, data = await next_frame(process.stdout, longest=_LONGEST_ANSWER)
+                if kind in (DONE, FAILED):
+                    return kind, data
+                if kind == OUTPUT and on_output is not None:
+                    on_output(data)
+    except TimeoutError:
+        raise EOFError("there was no end in time") from None
+
+
+def unreadable(machine: str) -> SandboxError:
+    """An answer that is none."""
+    return SandboxError(f"{machine} gave no answer that can be read")

@@ -53,7 +53,7 @@ class FarFiles:
             async with self._sftp.open(self._at(parts), "rb") as file:
                 data = bytes(cast("bytes", await file.read(max_bytes + 1)))
         except asyncssh.SFTPError as error:
-            raise _explained(path, error) from None
+            raise explained(path, error) from None
         if len(data) > max_bytes:
             raise SandboxError(f"in the sandbox: {printable(path)} is larger than {max_bytes:,} bytes")
         return data
@@ -80,7 +80,7 @@ class FarFiles:
                     await self._sftp.remove(self._at(temporary))
                 raise
         except asyncssh.SFTPError as error:
-            raise _explained(path, error) from None
+            raise explained(path, error) from None
 
     async def list(self, path: str = WORKING_FOLDER, *, max_files: int = 1_000) -> Sequence[SandboxFile]:
         """What is below a folder, sorted by path.
@@ -102,7 +102,7 @@ class FarFiles:
                     break
                 found.append(each)
         except asyncssh.SFTPError as error:
-            raise _explained(path, error) from None
+            raise explained(path, error) from None
         return found
 
     async def _below(self, parts: Sequence[str]) -> AsyncIterator[SandboxFile]:
@@ -196,7 +196,8 @@ def _outside(path: str) -> SandboxError:
     return SandboxError(f"in the sandbox: {printable(path)} leads out of {WORKING_FOLDER}")
 
 
-def _explained(path: str, error: asyncssh.SFTPError) -> SandboxError:
+def explained(path: str, error: asyncssh.SFTPError) -> SandboxError:
+    """What the other machine refuses, in words."""
     if isinstance(error, asyncssh.SFTPNoSuchFile):
         return _absent(path)
     return SandboxError(f"in the sandbox: {printable(path)}: {error.reason}")

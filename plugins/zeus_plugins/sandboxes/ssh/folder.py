@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar, get_args
 
 import asyncssh
 
-from zeus_plugins.sandboxes.ssh.files import FarFiles
-from zeus_runtime import Outcome, Program, SandboxError, SandboxFile, SandboxLimits
+from zeus_plugins.sandboxes.ssh.files import FarFiles, explained
+from zeus_runtime import Outcome, Program, SandboxError, SandboxFile, SandboxLimit, SandboxLimits
 
 if TYPE_CHECKING:
     from zeus_plugins.sandboxes.ssh.asking import Far
     from zeus_plugins.sandboxes.ssh.connection import Line
 
 T = TypeVar("T")
+
+_LOST: Final = (asyncssh.SFTPConnectionLost, asyncssh.SFTPNoConnection)
 
 
 class FarFolder:
@@ -40,6 +42,8 @@ class FarFolder:
         kept = bytearray()
 
         def hear(data: bytes) -> None:
+            if len(kept) + len(data) > limits.output_bytes:
+                raise SandboxError(f"{self._line.name} says more than the program may print")
             kept.extend(data)
             if on_output is not None:
                 on_output(data)
@@ -51,22 +55,33 @@ class FarFolder:
             "environ": dict(program.environ),
             "limits": asdict(limits),
         }
-        code, killed_by, seconds, lost = await self._far.ask(question, program.files, hear)
-        return Outcome(code, killed_by, bytes(kept), seconds, tuple(lost))
+        answer = await self._far.ask(question, program.files, hear, seconds=limits.seconds)
+        try:
+            code, killed_by, seconds, lost = answer
+            if killed_by not in (None, *get_args(SandboxLimit)):
+                raise ValueError(killed_by)
+            return Outcome(int(code), killed_by, bytes(kept), float(seconds), tuple(map(str, lost)))
+        except (ValueError, TypeError):
+            from zeus_plugins.sandboxes.ssh.asking import unreadable
+
+            raise unreadable(self._line.name) from None
 
     async def read(self, path: str, *, max_bytes: int) -> bytes:
-        return await self._with_files(lambda files: files.read(path, max_bytes=max_bytes))
+        return await self._with_files(path, lambda files: files.read(path, max_bytes=max_bytes))
 
     async def write(self, path: str, data: bytes) -> None:
-        await self._with_files(lambda files: files.write(path, data))
+        await self._with_files(path, lambda files: files.write(path, data))
 
     async def list(self, path: str, *, max_files: int) -> Sequence[SandboxFile]:
-        return await self._with_files(lambda files: files.list(path, max_files=max_files))
+        return await self._with_files(path, lambda files: files.list(path, max_files=max_files))
 
-    async def _with_files(self, work: Callable[[FarFiles], Awaitable[T]]) -> T:
+    async def _with_files(self, path: str, work: Callable[[FarFiles], Awaitable[T]]) -> T:
         try:
             return await work(FarFiles(await self._line.files(), self._path))
         except (asyncssh.Error, OSError) as error:
+            if isinstance(error, asyncssh.SFTPError) and not isinstance(error, _LOST):
+                # The connection is well, and other sessions' programs run over it.
+                raise explained(path, error) from None
             self._line.drop()
             raise SandboxError(
                 f"the connection to {self._line.name} was lost ({getattr(error, 'reason', error)})",

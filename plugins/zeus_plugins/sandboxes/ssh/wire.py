@@ -22,7 +22,7 @@ FAILED: Final = b"E"
 ALIVE_SECONDS: Final = 5.0
 SILENT_SECONDS: Final = 30.0
 """After so long without a frame the other side is given up: the connection may be dead without anybody's knowing."""
-_LONGEST: Final = 2**30
+LONGEST: Final = 2**30
 
 
 class Source(Protocol):
@@ -39,8 +39,11 @@ def said(kind: bytes, value: Any) -> bytes:
     return frame(kind, json.dumps(value).encode())
 
 
-async def next_frame(source: Source) -> tuple[bytes, bytes]:
+async def next_frame(source: Source, *, longest: int = LONGEST) -> tuple[bytes, bytes]:
     """The next frame that says something.
+
+    Args:
+        longest: in bytes.
 
     Raises:
         EOFError: the other side is gone, or silent for too long.
@@ -50,7 +53,7 @@ async def next_frame(source: Source) -> tuple[bytes, bytes]:
             async with asyncio.timeout(SILENT_SECONDS):
                 head = await source.readexactly(5)
                 size = int.from_bytes(head[1:], "big")
-                if size > _LONGEST:
+                if size > longest:
                     raise EOFError("what it says is no frame")
                 data = await source.readexactly(size)
         except asyncio.IncompleteReadError:
