@@ -86,10 +86,10 @@ def test_an_unreadable_config_exits_3(zeus: Zeus, project: Project, monkeypatch:
     config = project.agent("never")
     opened = os.open
 
-    def refuse(path: str | Path, *args: Any, **named: Any) -> int:
-        if str(path) == str(config):
+    def refuse(path: Any, *args: Any, **kwargs: Any) -> int:
+        if os.fspath(path) == str(config):
             raise PermissionError(13, "Permission denied", str(path))
-        return opened(path, *args, **named)
+        return opened(path, *args, **kwargs)
 
     monkeypatch.setattr(os, "open", refuse)
     assert_told(zeus("validate"), 3, "zeus.yaml cannot be read: Permission denied")

@@ -242,6 +242,17 @@ def test_a_prompt_in_the_place_of_the_config_is_recognised(zeus: Zeus, project: 
     assert "-p" in result.err
 
 
+def test_input_without_an_end_is_not_read_for_ever(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.agent("one")
+    monkeypatch.setattr("zeus_runtime.cli.lines.MAX_INPUT", 10)
+    for words in (["run", "zeus.yaml"], ["chat", "zeus.yaml"]):
+        result = zeus(*words, stdin="x" * 11)
+        assert result.exit_code == 2
+        assert "more than 10 " in result.err
+
+
 def test_input_that_is_no_text_is_refused(project: Project) -> None:
     project.agent("one")
     done = subprocess.run(

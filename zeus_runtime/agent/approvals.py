@@ -81,6 +81,7 @@ class Desk:
         self._thread: Thread | None = None
         self._run_id = ""
         self._has_asked: bool | None = None
+        self._heard: set[str] = set()
         self._refused_mode: str | None = None
 
     def begin(self, thread: Thread, run_id: str) -> None:
@@ -132,6 +133,27 @@ class Desk:
         pending = await close(self._log, self._thread, self._run_id, request)
         return None if pending is None else self._told_decision(pending, request)
 
+    async def held(self, request: ApprovalRequest) -> Decision | None:
+        """What holds of a call that no middleware of this config asks about: the run may have been begun with one that
+        did.
+
+        Raises:
+            ApprovalPending: it was asked then, and nobody has decided.
+        """
+        from zeus_runtime.store.approvals import has_asked, open_approvals
+
+        if self._judges or self._given_log is None or self._thread is None or request.place in self._heard:
+            return None
+        if self._has_asked is None:
+            self._has_asked = await has_asked(self._log, self._thread, self._run_id)
+        if not self._has_asked:
+            return None
+        here = (self._run_id, request.place, request.digest)
+        for each in await open_approvals(self._log, self._thread.session):
+            if (each.run_id, each.place, each.digest) == here:
+                raise ApprovalPending([each])
+        return await self.settled(request)
+
     async def ask(self, request: ApprovalRequest, *, clocks: Sequence[Clock] = ()) -> Decision:
         """The decision on ``request``.
 
@@ -145,6 +167,7 @@ class Desk:
         from zeus_runtime.store.approvals import put
 
         assert self._thread is not None, "a run begins before its calls"
+        self._heard.add(request.place)
         shown = self._redact(request.arguments)
         pending = await put(self._log, self._thread, self._run_id, request, shown)
         self._has_asked = True

@@ -22,6 +22,7 @@ from zeus_runtime.models.interface import ModelResponse
 from zeus_runtime.models.messages import well_formed
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, too_large
 from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate_arguments
+from zeus_runtime.tools.approval import ApprovalRequest
 from zeus_runtime.tools.clock import Clock, all_standing_still
 from zeus_runtime.tools.deferred import LOADER, is_loaded, not_called, schema_result
 
@@ -197,6 +198,15 @@ class Run:
         arguments = validate_arguments(tool, call.arguments)
         if isinstance(arguments, str):
             return ToolResult(arguments, is_error=True)
+        request = ApprovalRequest(tool.name, arguments, str(call.place), call.id)
+        decision = await self._outfit.approvals.held(request)
+        if decision is not None and decision.answer == "reject":
+            why = f": {decision.reason}" if decision.reason else ""
+            return ToolResult(
+                f"The user rejected this call of {tool.name}{why}. It was not run.", is_error=True
+            )
+        if decision is not None and decision.arguments is not None:
+            arguments = dict(decision.arguments)
         turn = self.turn
 
         def progress(message: str, done: float | None, total: float | None) -> None:

@@ -10,8 +10,12 @@ from types import ModuleType
 from typing import Final, Self
 
 from zeus_runtime.cli.streams import complain, is_terminal
+from zeus_runtime.errors import UsageError
 
 MOST_REMEMBERED: Final = 1000
+
+MAX_INPUT: Final = 50_000_000
+"""Bytes of piped input, or characters of one line of it: what never ends would take all the memory."""
 
 
 class Lines:
@@ -71,7 +75,12 @@ class Lines:
         if self.interactive:
             sys.stderr.write(prompt)
             sys.stderr.flush()
-        line = sys.stdin.readline()
+        line = sys.stdin.readline(MAX_INPUT + 1)
+        if len(line) > MAX_INPUT:
+            raise UsageError(
+                f"a line has more than {MAX_INPUT:,} characters, which is no prompt",
+                remedy="Attach the file (--attach), or name it in the prompt as @path.",
+            )
         return line.rstrip("\n") if line else None
 
 

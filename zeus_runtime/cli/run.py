@@ -199,7 +199,11 @@ def _prompt(
 
 
 def _read_input(ctx: click.Context) -> str:
-    data = sys.stdin.buffer.read()
+    from zeus_runtime.cli.lines import MAX_INPUT
+
+    data = sys.stdin.buffer.read(MAX_INPUT + 1)
+    if len(data) > MAX_INPUT:
+        raise click.UsageError(f"standard input has more than {MAX_INPUT:,} bytes, which is no prompt", ctx)
     try:
         return data.decode("utf-8-sig").strip()
     except UnicodeDecodeError as error:

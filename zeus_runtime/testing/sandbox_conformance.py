@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
+from typing import ClassVar
 
 from zeus_runtime.tools.sandbox import (
     WORKING_FOLDER,
@@ -28,6 +29,9 @@ from zeus_runtime.tools.sandbox import (
 
 class SandboxConformance:
     """Inherit it and say how to get the backend; each ``test_`` method is one thing a backend must do."""
+
+    deadline_seconds: ClassVar[float] = 120
+    """A test that takes longer fails: a backend that does not end a program would hold it for ever."""
 
     def backend(self) -> AbstractAsyncContextManager[SandboxBackend]:
         """A backend that can be used here, with no session in it yet."""
@@ -295,7 +299,10 @@ break'; printf x > '~'; printf x > C:; printf x > last
     def _with_backend(self, work: Callable[[SandboxBackend], Awaitable[None]]) -> None:
         async def run() -> None:
             async with self.backend() as backend:
-                await work(backend)
+                try:
+                    await asyncio.wait_for(work(backend), self.deadline_seconds)
+                except TimeoutError:
+                    raise AssertionError(f"not done in {self.deadline_seconds:g} seconds") from None
 
         asyncio.run(run())
 

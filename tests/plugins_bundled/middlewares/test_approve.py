@@ -118,6 +118,32 @@ async def test_reading_needs_no_approval_unless_the_yaml_says_so(folder: Path) -
         assert pending_ids((await play(living, "go"))[-1]).keys() == {"x"}
 
 
+@pytest.mark.parametrize(
+    ("decision", "written"),
+    [
+        (Decision("reject", "not today"), []),
+        (APPROVE, ["a"]),
+        (Decision("approve", arguments={"text": "b"}), ["b"]),
+    ],
+)
+async def test_what_waits_holds_under_a_config_that_asks_nobody(
+    folder: Path, decision: Decision, written: list[str]
+) -> None:
+    model = recording("a")
+    async with agent(folder, model) as living:
+        waiting = pending_ids((await play(living, "go"))[-1])["a"]
+    config = write_agent(folder, storage(SQLITE_URL))
+    async with Agent.from_config(config, directory=folder, model=model) as careless:
+        session = (await careless.sessions())[0].session
+        assert pending_ids((await events_of(careless.resume(session)))[-1]) == {"a": waiting}
+        assert effects(folder) == []
+        await careless.decide(session, {waiting: decision})
+        events = await events_of(careless.resume(session))
+    assert isinstance(events[-1], RunCompleted), events[-1]
+    assert effects(folder) == written
+    assert len(of(events, ApprovalDecided)) == 1
+
+
 async def test_a_rejected_call_does_not_run_and_is_not_asked_again(folder: Path) -> None:
     same = calling(call("record", "c1", text="a"))
     model = script(
