@@ -52,11 +52,13 @@ class McpServer:
         Doc("Its environment, besides PATH, HOME and the like; nothing else of Zeus's own is passed on."),
     ] = field(default_factory=dict)
     cwd: Annotated[str | None, Doc("Its working directory; relative to Zeus's own.")] = None
-    url: Annotated[str | None, Pattern("^https?://"), Doc("The address of a remote server.")] = None
-    server_url: Annotated[str | None, Alias("serverUrl"), Pattern("^https?://"), Doc("The same as url.")] = (
-        None
-    )
-    http_url: Annotated[str | None, Alias("httpUrl"), Pattern("^https?://"), Doc("The same as url.")] = None
+    url: Annotated[str | None, Pattern(r"^https?://[^/\s]"), Doc("The address of a remote server.")] = None
+    server_url: Annotated[
+        str | None, Alias("serverUrl"), Pattern(r"^https?://[^/\s]"), Doc("The same as url.")
+    ] = None
+    http_url: Annotated[
+        str | None, Alias("httpUrl"), Pattern(r"^https?://[^/\s]"), Doc("The same as url.")
+    ] = None
     type: Annotated[
         TransportName | None,
         Doc(

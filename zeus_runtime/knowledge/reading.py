@@ -109,10 +109,9 @@ class Reader:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        # Work in a thread cannot be given up, only ended: it may just be starting a process.
         for apart in self._aparts:
             apart.close()
-        for task in self._ahead:
-            task.cancel()
         await gather(*self._ahead, return_exceptions=True)
 
     def turns(self, parted: Iterable[Sequence[Found]]) -> Iterator[Turn]:

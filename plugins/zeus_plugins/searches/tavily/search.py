@@ -38,7 +38,9 @@ class Options:
     api_key: Annotated[Secret | None, Doc("The key; null: TAVILY_API_KEY.")] = None
     depth: Annotated[Literal["basic", "advanced"], Doc("advanced costs twice as much.")] = "basic"
     timeout_seconds: Annotated[float, Doc("How long one search may take."), Minimum(0.01)] = 20.0
-    base_url: Annotated[str, Pattern("^https?://"), Doc("Where the API is.")] = "https://api.tavily.com"
+    base_url: Annotated[str, Pattern(r"^https?://[^/\s]"), Doc("Where the API is.")] = (
+        "https://api.tavily.com"
+    )
 
 
 class TavilyError(RunError):
