@@ -216,6 +216,8 @@ class Opened:
                     _log().warning("memories of %r wait for their vectors: %s", author, error.message)
                     continue
                 await operations.late_vectors.put(vectors)
+                for item, each in vectors:
+                    await operations.second_look.at(None, item, each)
 
     async def _needed(self, user_id: str) -> Embedder:
         embedder = await self.embedder(user_id)

@@ -8,6 +8,8 @@ from zeus_runtime.memory import records
 from zeus_runtime.memory.admission import gate
 from zeus_runtime.memory.admission.decisions import Duplicate, Holds, Superseded
 from zeus_runtime.memory.admission.neighbours import neighbours
+from zeus_runtime.memory.items import Caller
+from zeus_runtime.memory.permissions import may
 from zeus_runtime.memory.superseding import supersede
 
 if TYPE_CHECKING:
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.admission.verdict import OfAKind
     from zeus_runtime.memory.database import MemoryDatabase
     from zeus_runtime.memory.embedding import Embedded
-    from zeus_runtime.memory.items import Caller, MemoryItem, MemorySettings
+    from zeus_runtime.memory.items import MemoryItem, MemorySettings
     from zeus_runtime.memory.retrieval.search_index import SearchIndex
     from zeus_runtime.memory.vectors import VectorStore
 
@@ -46,21 +48,25 @@ class SecondLook:
         self._settings = settings
         self._of_a_kind = of_a_kind
 
-    async def at(self, caller: Caller, item: MemoryItem, embedded: Embedded) -> None:
+    async def at(self, caller: Caller | None, item: MemoryItem, embedded: Embedded) -> None:
         """Let ``item`` replace what it changes, or give way to an older memory that says the same.
 
         Only as it was first stored: what a person edited since stays beside whatever they left there.
+
+        Args:
+            caller: who embeds it; None for the upkeep of everybody's.
         """
-        if item.version > 1:
+        whose = _on_behalf(caller, item)
+        if item.version > 1 or whose is None:
             return
 
         def work(connection: Connection) -> tuple[str, ...]:
-            found = records.held(connection, item.id, caller, "edit")
+            found = records.held(connection, item.id, whose, "edit")
             if found is None or found[0].version != item.version or not found[0].is_searchable:
                 return ()
-            return self._decided(connection, caller, found[0], found[1], embedded)
+            return self._decided(connection, whose, found[0], found[1], embedded)
 
-        removed = await self._database.write(work, caller)
+        removed = await self._database.write(work, whose)
         if removed and not self._vectors.transactional:
             await self._database.run(lambda connection: self._vectors.remove(connection, removed))
 
@@ -105,3 +111,19 @@ class SecondLook:
             return ()
         place = records.changed(connection, place)
         return supersede(connection, self._vectors, caller, gone, by=by, at=now, place=place)
+
+
+def _on_behalf(caller: Caller | None, item: MemoryItem) -> Caller | None:
+    """Who decides: the caller about what they wrote themselves, else the author, as far as the caller may edit it.
+
+    An author's role is not known here, so they have that of an editor, who changes nothing but their own: what an
+    editor wrote replaces no memory of the owner, though the owner's process embeds it.
+    """
+    if caller is not None and item.created_by == caller.user_id and item.scope != "session":
+        return caller
+    own = caller is None or item.created_by == caller.user_id
+    if caller is not None and not own and not may(caller, "edit", item):
+        return None
+    if item.scope == "project":
+        return Caller(item.created_by, item.scope_id, "editor")
+    return Caller(item.created_by, session_id=item.scope_id if item.scope == "session" else None)
