@@ -20,16 +20,24 @@ def beside(ours: Statement, theirs: Statement, *, news: bool) -> str | None:
     """
     if _PLANS.search(ours.text) and not _PLANS.search(theirs.text):
         return "planned"
+    if _FORMERLY.search(theirs.text) and not _FORMERLY.search(ours.text):
+        return "past"
     if news:
         return None
     if _ADDS.search(ours.text) or (_OTHER.search(ours.text) and not _OTHER.search(theirs.text)):
         return "beside each other"
-    return "past" if _was(ours, theirs) else None
+    if _was(ours, theirs) or (_FORMERLY.search(ours.text) and not _FORMERLY.search(theirs.text)):
+        return "past"
+    return None
 
 
 _PLANS: Final = re.compile(
     r"\b(?:would like to|hop(?:es?|ing) to|plan(?:s|ning)? to|considers?|considering|thinks? (?:about|of)"
     r"|thinking (?:about|of)|might|could|perhaps|maybe)\b|打算|考虑|计划(?=[去搬换改在用买学])|可能",
+    re.IGNORECASE,
+)
+_FORMERLY: Final = re.compile(
+    r"\b(?:originally|initially|formerly|previously|at first|in the past)\b|最初|当初|起初|原先",
     re.IGNORECASE,
 )
 _ADDS: Final = re.compile(
@@ -69,7 +77,7 @@ _STATES_PRESENT: Final = frozenset(("is", "are"))
 
 def _participle(word: str) -> bool:
     """Whether "was" with this word tells what was done and not what was so: "was set to 5"."""
-    return word.endswith("ed") or word in IRREGULAR or word in _UNCHANGED
+    return word.endswith("ed") or word.removeprefix("re") in IRREGULAR or word in _UNCHANGED
 
 
 _UNCHANGED: Final = frozenset(("set", "cut", "put", "split", "hit", "shut"))
