@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -18,17 +19,32 @@ def beside(ours: Statement, theirs: Statement, *, news: bool) -> str | None:
     Args:
         news: whether ``ours`` tells a change.
     """
-    if _PLANS.search(ours.text) and not _PLANS.search(theirs.text):
+    plans, adds, other = _says(ours.text)
+    if plans and not _says(theirs.text)[0]:
         return "planned"
-    if _FORMERLY.search(theirs.text) and not _FORMERLY.search(ours.text):
+    formerly = _formerly(ours)
+    if not formerly and _formerly(theirs):
         return "past"
     if news:
         return None
-    if _ADDS.search(ours.text) or (_OTHER.search(ours.text) and not _OTHER.search(theirs.text)):
+    if adds or (other and not _OTHER.search(theirs.text)):
         return "beside each other"
-    if _was(ours, theirs) or (_FORMERLY.search(ours.text) and not _FORMERLY.search(theirs.text)):
+    if _was(ours, theirs) or (formerly and not _formerly(theirs)):
         return "past"
     return None
+
+
+@lru_cache(64)
+def _says(text: str) -> tuple[bool, bool, bool]:
+    """Whether a text plans something, adds it to others, or speaks of another one."""
+    return _PLANS.search(text) is not None, _ADDS.search(text) is not None, _OTHER.search(text) is not None
+
+
+def _formerly(where: Statement) -> bool:
+    """Whether the statement is of what was before."""
+    if where.chinese:
+        return _FORMERLY_ZH.search(where.text) is not None
+    return not _FORMERLY.isdisjoint(where.raw)
 
 
 _PLANS: Final = re.compile(
@@ -36,10 +52,8 @@ _PLANS: Final = re.compile(
     r"|thinking (?:about|of)|might|could|perhaps|maybe)\b|打算|考虑|计划(?=[去搬换改在用买学])|可能",
     re.IGNORECASE,
 )
-_FORMERLY: Final = re.compile(
-    r"\b(?:originally|initially|formerly|previously|at first|in the past)\b|最初|当初|起初|原先",
-    re.IGNORECASE,
-)
+_FORMERLY: Final = frozenset(("originally", "initially", "formerly", "previously"))
+_FORMERLY_ZH: Final = re.compile("最初|当初|起初|原先")
 _ADDS: Final = re.compile(
     r"\balso\b(?!,)|\badditionally\b(?!,)|\bas well(?: as\b|(?=\s*[.,;!]|\s*$))|\btoo(?=\s*[.;!]|\s*$)"
     r"|(?<!再)也|还(?=[会能用在对有要喜爱去])|另外还",
