@@ -297,3 +297,55 @@ async def test_another_name_is_a_change_only_where_there_can_be_but_one(
     memory = service(tmp_path, embedder=StaticEmbedder())
     assert await outcome(memory, old, new) == "stored"
     await memory.aclose()
+
+
+@pytest.mark.parametrize("near", [True, False])
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The user teaches three classes of year 10", "The user teaches one class of year 12"),
+        ("The service was originally written in Perl", "The service was rewritten from Go to Rust"),
+        ("The service is written in Go", "The service was initially written in Perl"),
+        ("The docs are built with Hugo", "The docs are published at docs.example.com"),
+        ("The office is open from 9:00", "The office is open until 18:00"),
+        ("The user has been driving for Acme since 2016", "The user drives for Acme until June"),
+        ("The library is open source", "The library is abandoned"),
+        ("用户的女儿四岁", "豆豆四岁了"),
+    ],
+)
+def test_what_is_said_of_another_class_time_or_work_stands_beside(old: str, new: str, near: bool) -> None:
+    assert compare(new, old, near=near).decision == "different"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The user teaches four classes of year 10", "The user's year 12 class has 19 students"),
+        ("The user goes by bike now", "The user sold the folding bike"),
+        ("The user is a retired bridge engineer", "The user retired in 2022"),
+        ("The studio was founded by Mees and Farah", "The creative director is Farah, not Mees"),
+        ("店长是成都人", "店长换成了小何"),
+    ],
+)
+def test_texts_that_are_not_near_share_a_word_and_no_more(old: str, new: str) -> None:
+    assert compare(new, old, near=False).decision == "different"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The service is written in Go", "The service was rewritten from Go to Rust"),
+        ("The licence of the code is EUPL", "The licence of the code is Apache 2.0"),
+        ("The user's laptop is a Framework 13", "The user's laptop is a ThinkPad X1"),
+        ("Planning takes place every other Monday", "Planning now takes place every Monday"),
+        ("The user uses Google Maps for navigation", "The user uses Waze for navigation"),
+        ("The office is in room 12 on floor 3", "The office is in room 40 on floor 5"),
+        ("店铺的租金是每月一万二千元", "店铺的租金涨到每月一万三千元"),
+        ("店长叫阿敏", "店长换成了小何"),
+        ("持续集成用Jenkins", "持续集成用GitHub Actions"),
+        ("覆盖率是百分之四十五", "覆盖率提高到百分之六十"),
+        ("我的显示器是二十七寸", "我的显示器是三十二寸"),
+    ],
+)
+def test_a_change_is_told_by_its_form_however_far_a_model_finds_it(old: str, new: str) -> None:
+    assert compare(new, old, near=False, of_a_kind=StaticEmbedder().of_a_kind).decision == "superseded"

@@ -5,6 +5,7 @@ Each rule keeps a memory that would be lost otherwise; a text that tells a chang
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -31,6 +32,8 @@ def apart(ours: Statement, theirs: Statement, slots: Sequence[Slot], *, near: bo
         return None
     if any(map(_other_kind, slots)):
         return "values of other kinds"
+    if any(_other_end(slot, ours, theirs) for slot in slots):
+        return "another end"
     if ours.chinese:
         return _apart_zh(ours, theirs, slots, near=near)
     if ours.many and theirs.many and any(map(_dated, slots)):
@@ -44,6 +47,8 @@ def _apart_zh(ours: Statement, theirs: Statement, slots: Sequence[Slot], *, near
     first = slots[0]
     if _opens(first.new, ours) and _opens(first.old, theirs):
         if _names_and_values(first.new) and _names_and_values(first.old):
+            return "subject"
+        if first.later and first.later[0].value and not _kinds(first.new) and not _kinds(first.old):
             return "subject"
         dates = [
             side[0].value is not None and side[0].value.kind == "date" for side in (first.new, first.old)
@@ -80,6 +85,24 @@ def _other_kind(slot: Slot) -> bool:
     return bool(new and old) and not new & old
 
 
+def _other_end(slot: Slot, ours: Statement, theirs: Statement) -> bool:
+    """Whether each side is one end of a time, and not the same: "since 2016" and "until June"."""
+    new, old = _ends(slot.new, ours), _ends(slot.old, theirs)
+    return len(new) == len(old) == 1 and new != old
+
+
+def _ends(side: Sequence[Word], where: Statement) -> set[bool]:
+    """Whether the values are ends and not beginnings; what stands before one may be part of it."""
+    found = [_END.match(where.text, max(0, word.place - _LONGEST)) for word in side if word.value]
+    return {match["end"] is not None for match in found if match}
+
+
+_END: Final = re.compile(
+    r".{0,7}?\b(?:since|from|after|(?P<end>until|till|before))(?: the)? \d*\w", re.IGNORECASE
+)
+_LONGEST: Final = 7
+
+
 def _dated(slot: Slot) -> bool:
     return all(_kinds(side) & _DATED for side in (slot.new, slot.old))
 
@@ -90,9 +113,14 @@ _DATED: Final = frozenset(("date", "time"))
 def _says_else(slot: Slot) -> bool:
     """Whether both sides hold a value and a word of their own besides: "due on the 1st" and "of the flat is 900"."""
     return all(
-        _kinds(side) and any(word.value is None and word.key not in UNITS for word in side)
+        _kinds(side) and any(word.value is None and not _unit(word, side) for word in side)
         for side in (slot.new, slot.old)
     )
+
+
+def _unit(word: Word, side: Sequence[Word]) -> bool:
+    """Whether the word is the unit of a value before it: in "12 years", not in "year 12"."""
+    return word.key in UNITS and any(other.value and other.place < word.place for other in side)
 
 
 def _opens(side: Sequence[Word], where: Statement) -> bool:

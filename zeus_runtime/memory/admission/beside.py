@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -18,13 +19,32 @@ def beside(ours: Statement, theirs: Statement, *, news: bool) -> str | None:
     Args:
         news: whether ``ours`` tells a change.
     """
-    if _PLANS.search(ours.text) and not _PLANS.search(theirs.text):
+    plans, adds, other = _says(ours.text)
+    if plans and not _says(theirs.text)[0]:
         return "planned"
+    formerly = _formerly(ours)
+    if not formerly and _formerly(theirs):
+        return "past"
     if news:
         return None
-    if _ADDS.search(ours.text) or (_OTHER.search(ours.text) and not _OTHER.search(theirs.text)):
+    if adds or (other and not _OTHER.search(theirs.text)):
         return "beside each other"
-    return "past" if _was(ours, theirs) else None
+    if _was(ours, theirs) or (formerly and not _formerly(theirs)):
+        return "past"
+    return None
+
+
+@lru_cache(64)
+def _says(text: str) -> tuple[bool, bool, bool]:
+    """Whether a text plans something, adds it to others, or speaks of another one."""
+    return _PLANS.search(text) is not None, _ADDS.search(text) is not None, _OTHER.search(text) is not None
+
+
+def _formerly(where: Statement) -> bool:
+    """Whether the statement is of what was before."""
+    if where.chinese:
+        return _FORMERLY_ZH.search(where.text) is not None
+    return not _FORMERLY.isdisjoint(where.raw)
 
 
 _PLANS: Final = re.compile(
@@ -32,6 +52,8 @@ _PLANS: Final = re.compile(
     r"|thinking (?:about|of)|might|could|perhaps|maybe)\b|打算|考虑|计划(?=[去搬换改在用买学])|可能",
     re.IGNORECASE,
 )
+_FORMERLY: Final = frozenset(("originally", "initially", "formerly", "previously"))
+_FORMERLY_ZH: Final = re.compile("最初|当初|起初|原先")
 _ADDS: Final = re.compile(
     r"\balso\b(?!,)|\badditionally\b(?!,)|\bas well(?: as\b|(?=\s*[.,;!]|\s*$))|\btoo(?=\s*[.;!]|\s*$)"
     r"|(?<!再)也|还(?=[会能用在对有要喜爱去])|另外还",
@@ -69,7 +91,7 @@ _STATES_PRESENT: Final = frozenset(("is", "are"))
 
 def _participle(word: str) -> bool:
     """Whether "was" with this word tells what was done and not what was so: "was set to 5"."""
-    return word.endswith("ed") or word in IRREGULAR or word in _UNCHANGED
+    return word.endswith("ed") or word.removeprefix("re") in IRREGULAR or word in _UNCHANGED
 
 
 _UNCHANGED: Final = frozenset(("set", "cut", "put", "split", "hit", "shut"))

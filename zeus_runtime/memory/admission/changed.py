@@ -11,13 +11,14 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from functools import lru_cache
+from itertools import pairwise
 from typing import Final
 
 from zeus_runtime.memory.admission.alignment import LEAST, aligned
 from zeus_runtime.memory.admission.slots import filled, places_of, says_news, slots_of
 from zeus_runtime.memory.admission.statement import Statement, Word, state
 from zeus_runtime.memory.admission.verdict import Change, OfAKind
-from zeus_runtime.memory.admission.word_forms import stem
+from zeus_runtime.memory.admission.word_forms import stem, turning
 from zeus_runtime.memory.admission.wording import (
     COPULAS,
     DETERMINERS,
@@ -81,7 +82,10 @@ def _told(ours: Statement, theirs: Statement, *, near: bool) -> Change | None:
         named = any(word.kind == "name" for word in hit)
         short = len(said) <= _PLACE and named
         same = near and (named or not any(word.kind == "name" for word in said))
-        if hit and (same or ((said[-1].key in gone or short) and not theirs.event)):
+        names = {word.key for word in ours.words if word.kind == "name"}
+        pairs = [{one.key, other.key} & names for one, other in pairwise(said)]
+        both = any(pair & gone and pair & kept for pair in pairs)
+        if hit and (same or ((said[-1].key in gone or short) and not theirs.event and not both)):
             return Change("superseded", "told")
     before = {word.key for word in theirs.words if word.gone} - {word.key for word in said}
     if near and before & kept:
@@ -120,6 +124,8 @@ def _compared(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, 
         return Change("duplicate", "same content")
     if lone <= MODALS:
         return Change("superseded", "modality")
+    if lone <= _INTERVALS and "every" in ours.raw and "every" in theirs.raw:
+        return Change("superseded", "value")
     if not dropped:
         listed = (
             any(word.kind in ("name", "value") for word in added)
@@ -129,7 +135,12 @@ def _compared(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, 
         return Change("superseded", "says more") if near and not listed else Change("different", "says more")
     if not added:
         wider = any(word.kind in ("name", "value") for word in dropped) or _limits(theirs) - _limits(ours)
-        return Change("duplicate", "says less") if near and not wider else Change("different", "says less")
+        told = any(turning(word) and word not in theirs.raw for word in ours.raw)
+        return (
+            Change("duplicate", "says less")
+            if near and not (wider or told)
+            else Change("different", "says less")
+        )
     return filled(ours, theirs, slots_of(new, old, places), near=near, of_a_kind=of_a_kind)
 
 
@@ -149,6 +160,8 @@ def _one_place(ours: Statement, theirs: Statement) -> bool:
 
 _WISH: Final = frozenset(("prefer", "喜", "欢"))
 """What makes a wish of an order: "answer in French", "the user wants answers in French"."""
+_INTERVALS: Final = frozenset(("other", "second"))
+"""Between "every" and what comes round: "every other Monday"."""
 _QUANTITIES: Final = frozenset(map(stem, QUANTIFIERS))
 
 

@@ -19,6 +19,8 @@ from zeus_runtime.memory.admission.wording import (
     EMPTY,
     NAMING,
     PREPOSITIONS,
+    QUANTIFIERS,
+    SUBJECTS,
     TURNING,
     UNITS,
     ZH_MANY,
@@ -143,7 +145,22 @@ def _entries(ours: Statement, theirs: Statement, slots: Sequence[Slot]) -> bool:
     shared = {word.key for word in ours.words if word.about} & {
         word.key for word in theirs.words if word.about
     }
-    return all(_which(word, where, topic=bool(shared)) for word, where in ((new, ours), (old, theirs)))
+    if all(_which(word, where, topic=bool(shared)) for word, where in ((new, ours), (old, theirs))):
+        return True
+    if ours.chinese or _labelled(new, ours):
+        return False
+    return _labelled(slots[-1].new[-1], ours) and _labelled(slots[-1].old[-1], theirs)
+
+
+def _labelled(word: Word, where: Statement) -> bool:
+    """Whether the number says which of several things is meant: "one class of year 12", not "in 5 years"."""
+    if word.value is None or word.value.kind != "number":
+        return False
+    match = _LABEL.search(where.text, 0, word.place)
+    return match is not None and match["what"].lower() not in EMPTY | QUANTIFIERS
+
+
+_LABEL: Final = re.compile(r"\b(?:of|for|in|on|at|from) (?:the )?(?P<what>[a-z]{3,}) $", re.IGNORECASE)
 
 
 _ENTRY: Final = 2
@@ -151,7 +168,9 @@ _ENTRY: Final = 2
 _NEWS: Final = frozenset(
     ("now", "nowadays", "currently", "instead", "anymore", "longer", "again", "correction")
 )
-_ZH_NEWS: Final = re.compile("改|换|搬|移|调|变|转|升级|降|推迟|提前|不再")
+_ZH_NEWS: Final = re.compile(
+    "改|换|搬|移|调|变|转|升级|降|推迟|提前|不再|涨[到至价]|上涨|(?:提高|增加|减少|缩短|延长)[到至为]"
+)
 
 
 def says_news(where: Statement) -> bool:
@@ -195,10 +214,16 @@ def _clause_in_kana(slot: Slot) -> bool:
 
 def _came_to(slot: Slot, ours: Statement) -> bool:
     """Whether the place holds nothing but a word that tells what a value came to, as in "was cut to $9"."""
+    if ours.chinese:
+        told = ours.text[slot.new[0].place : slot.new[-1].place + 1]
+        return not slot.old and bool(slot.new) and _TO_A_NUMBER_ZH.fullmatch(told) is not None
     return len(slot.new) == 1 and _TO_A_NUMBER.match(ours.text, slot.new[0].place) is not None
 
 
 _TO_A_NUMBER: Final = re.compile(r"[a-z]+ to [$€£¥₹]?\d")
+_TO_A_NUMBER_ZH: Final = re.compile(
+    "(?:涨价?|降价?|升|调整?|加|减|提高|增加|减少|缩短|延长|推迟|提前|改)[到至为成]"
+)
 
 
 def _counts_others(slot: Slot) -> bool:
@@ -258,7 +283,23 @@ def _framed(ours: Statement, theirs: Statement, slot: Slot) -> bool:
         return enough and told[0] == told[1] and (head == "用") == (slot.old[0].after == "用")
     if not frame or head != slot.old[0].after:
         return False
-    return slot.new[0].value is not None or head in _HEADS or _modifier(slot, ours)
+    if (slot.new[0].value is not None and not ours.event) or head in _HEADS:
+        return True
+    if head not in SUBJECTS and _modifier(slot, ours) and _qualifies(slot, theirs):
+        return True
+    return _for_a_purpose(slot) and not ours.event
+
+
+def _for_a_purpose(slot: Slot) -> bool:
+    """Whether both sides are names of what serves one purpose: "uses Slack for chat" and "uses Teams for chat"."""
+    named = all(word.kind == "name" for word in (*slot.new, *slot.old))
+    return named and bool(slot.later) and slot.later[0].after == "for"
+
+
+def _qualifies(slot: Slot, theirs: Statement) -> bool:
+    """Whether the older text too says what follows the place right after it: "a dark mode", not "goes by bike"."""
+    after = next((word.after for word in theirs.words if word.place > slot.old[-1].place), "")
+    return after not in COPULAS | PREPOSITIONS
 
 
 def _placed(slot: Slot, ours: Statement, theirs: Statement) -> bool:
@@ -284,7 +325,9 @@ def _turned(ours: Statement, theirs: Statement, slot: Slot) -> bool:
     """
     new, old = slot.new[0], slot.old[0]
     inside = {word.place for word in slot.new}
-    if ours.chinese or old.after not in COPULAS or not any(word.place not in inside for word in ours.words):
+    if ours.chinese:
+        return _turned_zh(ours, theirs, slot)
+    if old.after not in COPULAS or not any(word.place not in inside for word in ours.words):
         return False
     if not (turning(new.after) or (new.after == "to" and says_news(ours))):
         return False
@@ -292,6 +335,25 @@ def _turned(ours: Statement, theirs: Statement, slot: Slot) -> bool:
         _article(new, ours) == _article(old, theirs)
         and (new.kind == old.kind == "name" or _article(new, ours) or turning(new.after))
     ) or _valued(slot)
+
+
+def _turned_zh(ours: Statement, theirs: Statement, slot: Slot) -> bool:
+    """The same in Chinese, of a name or a thing: "店长换成了小何" after "店长是阿敏", not after "店长是新来的"."""
+    told = _BECAME_ZH.match(ours.text, slot.new[0].place)
+    frame = [word for word in ours.words if word.place < slot.new[0].place]
+    is_so = slot.old[0].after in _IS_ZH or (slot.old[0].key == "叫" and len(slot.old) > 1)
+    return (
+        told is not None
+        and is_so
+        and len(frame) > 1
+        and not slot.later
+        and not any(word.value for word in (*slot.new, *slot.old))
+        and not theirs.text.rstrip("。").endswith("的")
+    )
+
+
+_BECAME_ZH: Final = re.compile("[换改][成为]了?")
+_IS_ZH: Final = frozenset("是为叫用")
 
 
 def _article(word: Word, where: Statement) -> bool:

@@ -112,7 +112,7 @@ def state(text: str) -> Statement:
     """``text`` taken apart."""
     text = TITLES.sub(r"\1", normalise(text).replace("’", "'"))
     characters = 0 if text.isascii() else len(_CHARACTER.findall(text))
-    chinese = characters * 3 > len(text.replace(" ", "")) and not _KANA.search(text)
+    chinese = _is_chinese(text, characters) and not _KANA.search(text)
     text = text.translate(SIMPLIFIED) if characters else text
     for pattern, word in ZH_SAME if characters else ():
         text = pattern.sub(word, text)
@@ -131,6 +131,17 @@ def state(text: str) -> Statement:
         chinese=chinese,
         order=ZH_SUBJECTS.match(text) is None if chinese else verb == 0,
     )
+
+
+def _is_chinese(text: str, characters: int) -> bool:
+    """Whether most of a text is Chinese; where it begins so, a long name counts no more than a short one."""
+    if not characters or characters * 3 > len(text.replace(" ", "")):
+        return characters > 0
+    rest = sum(min(len(run), 3) for run in _RUN.findall(text))
+    return _CHARACTER.match(text) is not None and characters * 3 > characters + rest
+
+
+_RUN: Final = re.compile(rf"[^\W_{CJK}]+")
 
 
 def _tokens(text: str) -> list[_Token]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from zeus_runtime.memory.admission.held_once import held_once
-from zeus_runtime.memory.admission.wording import DETERMINERS
+from zeus_runtime.memory.admission.wording import DETERMINERS, IRREGULAR, PREPOSITIONS
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.admission.slots import Slot
@@ -36,6 +36,9 @@ def another_side(ours: Statement, theirs: Statement, slot: Slot, of_a_kind: OfAK
         return forms[0] != forms[1] and not _WORDED.issuperset(forms)
     if forms[0] != forms[1]:
         return True
+    done = [_participle(side, where) for side, where in ((slot.new, ours), (slot.old, theirs))]
+    if all(done) and done[0] != done[1]:
+        return True
     if of_a_kind is None or forms[0] in ("name", "value"):
         return False
     later = slot.later[0].place if slot.later else None
@@ -56,12 +59,24 @@ _SEVERAL: Final = re.compile(
 
 def _form(side: Sequence[Word], where: Statement) -> _Form:
     first = side[0]
-    if any(word.value for word in side):
-        return "value"
     if first.kind == "name":
         return "name"
+    if any(word.value for word in side):
+        return "value"
     before = where.text[: first.place].rstrip().rpartition(" ")[2].lower()
     return "noun" if before in DETERMINERS else "plain"
+
+
+def _participle(side: Sequence[Word], where: Statement) -> str:
+    """What is done, where more is said of it: "built" of "built with Hugo"; empty where that is not so."""
+    match = _DONE.match(where.text, side[0].place)
+    if match is None or len(side) < _MORE or not (match[1].endswith("ed") or match[1] in IRREGULAR):
+        return ""
+    return side[0].key
+
+
+_DONE: Final = re.compile(rf"([a-z]+) (?:{'|'.join(sorted(PREPOSITIONS))}) ")
+_MORE: Final = 2
 
 
 def _phrase(side: Sequence[Word], where: Statement, end: int | None) -> str:

@@ -122,7 +122,11 @@ _FORMS: Final = (
         r"(?P<scale>\s?(?:million|k|thousand)\b)?",
     ),
     ("l", rf"(?P<word>\b(?:{'|'.join(sorted(_NUMBERS | _ORDINALS, key=len, reverse=True))})\b(?!-))"),
-    ("c", rf"(?P<zhnumber>[{_ZH}]{{1,24}}(?=[{ZH_MEASURES}]|[美欧日]元|公))"),
+    (
+        "c",
+        rf"(?P<zhnumber>(?!百分之)(?:[{_ZH}]{{1,24}}(?=[{ZH_MEASURES}]|[美欧日]元|公)|(?<=百分之)[{_ZH}]{{1,24}}"
+        rf"|[一二两三四五六七八九][十百千][{_ZH}]{{0,22}}))",
+    ),
 )
 """What each form may begin with (digit or sign, letter, Chinese character), and its pattern; the first one counts."""
 

@@ -171,7 +171,7 @@ NAMING: Final = _words("called named titled dr mr mrs ms prof st")
 
 TURNING: Final = re.compile(
     r"(?:(?:switch|chang|mov|migrat|upgrad|downgrad|renam|convert|transition|increas|decreas|reduc|rais|lower|postpon|"
-    r"delay|reschedul|shift|relocat|replac|adopt|updat|extend|swap|drop|abandon|bump|push|becom|slash|shorten)(?:e|es|ed|s|ing|d|ped|ping)?|became)"
+    r"delay|reschedul|shift|relocat|replac|adopt|updat|extend|swap|drop|abandon|bump|push|becom|slash|shorten)(?:e|es|ed|s|ing|d|ped|ping)?|became|rewrote|rewritten|rebuilt)"
 )
 """English verbs that tell a change and not an event beside others."""
 
