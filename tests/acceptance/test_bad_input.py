@@ -148,6 +148,7 @@ def test_a_database_url_that_is_none_exits_3_with_its_place(
         ("sqlite:///scripted.py/zeus.db", 4, "set storage.url to another place"),
         ("sqlite:///scripted.py", 4, "file is not a database"),
         ("sqlite:///.", 4, "cannot be opened: it is a folder"),
+        ("sqlite://other.db", 4, "a relative path follows three slashes"),
         ("mysql://iris:hunter2secret@host/zeus", 4, "install its driver"),
         ("nosuchdb://host/zeus", 4, "install its driver"),
     ],

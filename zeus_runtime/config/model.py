@@ -147,10 +147,10 @@ class Storage:
 
     url: Annotated[
         str,
-        Pattern(r"^(sqlite:///|sqlite://$|postgres(ql)?://|postgresql\+psycopg://)"),
+        Pattern(r"^[A-Za-z][A-Za-z0-9_+.-]*://"),
         Doc(
-            "SQLAlchemy URL of the database: sqlite:///.zeus/zeus.db, or postgresql://user@host/database; a relative "
-            "SQLite path is relative to the working directory."
+            "SQLAlchemy URL of the database, such as sqlite:///.zeus/zeus.db; a relative SQLite path is relative to "
+            "the working directory."
         ),
     ] = "sqlite:///.zeus/zeus.db"
 

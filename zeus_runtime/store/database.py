@@ -34,8 +34,17 @@ _URLS: Final = (
 
 
 def sqlite_file(url: str, directory: Path) -> Path | None:
-    """The file that a SQLite URL names, a relative one under ``directory``; None for memory or another database."""
+    """The file that a SQLite URL names, a relative one under ``directory``; None for memory or another database.
+
+    Raises:
+        MissingError: SQLite's URL names a host, as ``sqlite://zeus.db`` does.
+    """
     parsed = make_url(url)
+    if parsed.get_backend_name() == "sqlite" and parsed.host:
+        raise MissingError(
+            f"the database {without_password(url)!r} cannot be used: a relative path follows three slashes",
+            remedy=_URLS,
+        )
     if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
         return None
     return (directory / str(parsed.database)).resolve()
