@@ -807,7 +807,13 @@ async def test_two_that_embed_the_same_memories_keep_one_of_each_pair(
         execute(database_url, "CREATE EXTENSION vector")
     embedder = HashingEmbedder(quick=False)
     first, second = (
-        service(tmp_path, embedder=embedder, url=database_url, open_vectors=vectors_of(database_url))
+        service(
+            tmp_path,
+            embedder=embedder,
+            url=database_url,
+            open_vectors=vectors_of(database_url),
+            clock=Clock(),
+        )  # all are saved at one moment
         for _ in range(2)
     )
     embedder.failing = True

@@ -90,7 +90,9 @@ class SecondLook:
             now_ms=records.to_ms(now),
             place=place,
         )
-        older = [each for each in known if each.item.said_at < item.said_at]
+        written = records.written_order(connection, [item.id, *(each.item.id for each in known)])
+        since = item.said_at, written[item.id]
+        older = [each for each in known if (each.item.said_at, written[each.item.id]) < since]
         decision = gate.decide(
             item.content,
             older,

@@ -37,6 +37,7 @@ from zeus_runtime.memory.records.reading import (
     listed,
     searchable,
     superseded_by,
+    written_order,
 )
 from zeus_runtime.memory.records.transactions import begin_read, begin_write, lock
 from zeus_runtime.memory.records.within import reach_filter
@@ -92,4 +93,5 @@ __all__ = [
     "unmark_embedded",
     "values",
     "write",
+    "written_order",
 ]

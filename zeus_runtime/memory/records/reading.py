@@ -212,6 +212,12 @@ def searchable() -> ColumnElement[bool]:
     return and_(ITEM.c.status == "active", ITEM.c.trust != "quarantined")
 
 
+def written_order(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
+    """A number of each of these items, a dozen or so, that grows in the order in which they were written first."""
+    rows = connection.execute(select(ITEM.c.id, ITEM.c.key).where(ITEM.c.id.in_(ids)))
+    return {row[0]: row[1] for row in rows}
+
+
 def exists(connection: Connection, item_id: str) -> bool:
     """Whether there is such an item, whoever may see it."""
     return connection.execute(select(ITEM.c.key).where(ITEM.c.id == item_id)).first() is not None
