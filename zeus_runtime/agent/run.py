@@ -198,13 +198,11 @@ class Run:
         arguments = validate_arguments(tool, call.arguments)
         if isinstance(arguments, str):
             return ToolResult(arguments, is_error=True)
-        request = ApprovalRequest(tool.name, arguments, str(call.place), call.id)
-        decision = await self._outfit.approvals.held(request)
+        decision = await self._outfit.approvals.held(
+            ApprovalRequest(tool.name, arguments, str(call.place), call.id)
+        )
         if decision is not None and decision.answer == "reject":
-            why = f": {decision.reason}" if decision.reason else ""
-            return ToolResult(
-                f"The user rejected this call of {tool.name}{why}. It was not run.", is_error=True
-            )
+            return _rejected(tool.name, decision.reason)
         if decision is not None and decision.arguments is not None:
             arguments = dict(decision.arguments)
         turn = self.turn
@@ -299,3 +297,9 @@ def _with_usage(response: ModelResponse) -> AIMessage:
             "total_tokens": usage.input_tokens + usage.output_tokens,
         }
     return message
+
+
+def _rejected(tool: str, reason: str) -> ToolResult:
+    """What the model is told of a call that a person rejected under another config, whose middleware is not here."""
+    why = f": {reason}" if reason else ""
+    return ToolResult(f"The user rejected this call of {tool}{why}. It was not run.", is_error=True)

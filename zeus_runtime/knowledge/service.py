@@ -135,23 +135,10 @@ class KnowledgeService:
             MissingError: a format needs the extra ``kb``.
         """
         from zeus_runtime.knowledge import records
-        from zeus_runtime.knowledge.files import is_utf8
         from zeus_runtime.knowledge.ingest import ingest
 
-        missing = [str(path) for path in paths if not path.exists()]
-        if missing:
-            raise UsageError(f"there is no {missing[0]}", remedy="Name files or folders that are there.")
-        other = [path for path in paths if not (path.is_file() or path.is_dir())]
-        if other:
-            raise UsageError(
-                f"{other[0]} is neither a file nor a folder", remedy="Name files or folders that can be read."
-            )
-        unnamed = [path for path in paths if not is_utf8(str(path.resolve()))]
-        if unnamed:
-            raise UsageError(
-                f"{str(unnamed[0].resolve())!r} has a name that is not UTF-8",
-                remedy="Rename it, or what it is in.",
-            )
+        for path in paths:
+            _refuse_unreadable(path)
         if not paths and await self.base(name) is None:
             raise _unknown(name)
         database = await self._open()
@@ -389,3 +376,18 @@ def _unknown(name: str) -> UsageError:
         f"there is no knowledge base {name!r}",
         remedy=f"`zeus kb add {name} PATH` makes it; `zeus kb list` lists all.",
     )
+
+
+def _refuse_unreadable(path: Path) -> None:
+    from zeus_runtime.knowledge.files import is_utf8
+
+    if not path.exists():
+        raise UsageError(f"there is no {path}", remedy="Name files or folders that are there.")
+    if not (path.is_file() or path.is_dir()):
+        raise UsageError(
+            f"{path} is neither a file nor a folder", remedy="Name files or folders that can be read."
+        )
+    if not is_utf8(str(path.resolve())):
+        raise UsageError(
+            f"{str(path.resolve())!r} has a name that is not UTF-8", remedy="Rename it, or what it is in."
+        )

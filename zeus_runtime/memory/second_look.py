@@ -121,11 +121,12 @@ def _on_behalf(caller: Caller | None, item: MemoryItem) -> Caller | None:
     An author's role is not known here, so they have that of an editor, who changes nothing but their own: what an
     editor wrote replaces no memory of the owner, though the owner's process embeds it.
     """
-    if caller is not None and item.created_by == caller.user_id and item.scope != "session":
-        return caller
-    own = caller is None or item.created_by == caller.user_id
-    if caller is not None and not own and not may(caller, "edit", item):
-        return None
+    if caller is not None:
+        own = item.created_by == caller.user_id
+        if own and item.scope != "session":
+            return caller
+        if not own and not may(caller, "edit", item):
+            return None
     if item.scope == "project":
         return Caller(item.created_by, item.scope_id, "editor")
     return Caller(item.created_by, session_id=item.scope_id if item.scope == "session" else None)

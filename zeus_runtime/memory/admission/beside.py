@@ -75,9 +75,8 @@ def _was(ours: Statement, theirs: Statement) -> bool:
             for word in ours.raw
         )
     now = _followers(theirs, _STATES_PRESENT)
-    return any(not _participle(after) or after in now for after in _followers(ours, _STATES_PAST)) and bool(
-        now
-    )
+    was = _followers(ours, _STATES_PAST)
+    return bool(now) and any(not _participle(after) or after in now for after in was)
 
 
 def _followers(where: Statement, verbs: Collection[str]) -> set[str]:

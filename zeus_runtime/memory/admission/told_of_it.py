@@ -30,9 +30,8 @@ def another_side(ours: Statement, theirs: Statement, slot: Slot, of_a_kind: OfAK
         return False
     forms = _form(slot.new, ours), _form(slot.old, theirs)
     held = held_once(ours.text)
-    if held is not None and held == held_once(
-        theirs.text
-    ):  # its values are of a kind, however they are worded
+    # What somebody has once has values of a kind, however they are worded.
+    if held is not None and held == held_once(theirs.text):
         return forms[0] != forms[1] and not _WORDED.issuperset(forms)
     if forms[0] != forms[1]:
         return True
