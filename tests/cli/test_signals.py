@@ -71,6 +71,7 @@ async def stubborn() -> str:
     """Does not stop when told to."""
     import asyncio
     try:
+        print("begun", flush=True)
         await asyncio.Event().wait()
     except asyncio.CancelledError:
         print("told", flush=True)
@@ -81,8 +82,9 @@ async def stubborn() -> str:
     (project.folder / "scripted.py").write_text(plugin.replace("[echo, shout]", "[echo, shout, stubborn]"))
     process = spawn(["run", "zeus.yaml", "go", "-o", "ndjson"], project.folder)
     started(process, "tool_call")
-    process.send_signal(signal.SIGINT)
     assert process.stdout is not None
+    assert process.stdout.readline() == "begun\n"  # the event comes before the tool
+    process.send_signal(signal.SIGINT)
     assert process.stdout.readline() == "told\n"
     process.send_signal(signal.SIGINT)
     result = ended(process)
