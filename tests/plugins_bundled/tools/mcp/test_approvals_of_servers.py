@@ -243,10 +243,10 @@ async def test_a_server_that_ends_no_other_call_before_is_answered_after_a_while
     async with agent(tmp_path, model, {"small": server()}) as running:
         await running.connections()
         with moved_by_hand() as time:
-            playing = asyncio.create_task(play(running, "go"))
-            while not playing.done():
-                await time.passes(1)
-        assert waits_for(playing.result()) == {"1": "Colour?"}
+            passing = asyncio.create_task(time.goes_on())
+            events = await play(running, "go")
+            passing.cancel()
+        assert waits_for(events) == {"1": "Colour?"}
 
 
 async def test_an_approved_call_waits_for_its_server_when_the_run_is_taken_up(tmp_path: Path) -> None:

@@ -128,17 +128,16 @@ async def test_a_stream_of_sse_that_died_without_a_word_is_begun_anew_after_a_ca
     model = script(
         *(each for n in range(8) for each in (calling(call("far__add", str(n), left=n, right=1)), "done"))
     )
-    async with serving(sse=True) as served, silenced(served.url) as (url, silence):
-        server = {"type": "sse", "url": url, "timeout_seconds": 60}
+    async with serving(sse=True) as served, silenced(served.url) as between:
+        server = {"type": "sse", "url": between.url, "timeout_seconds": 60}
         async with agent(tmp_path, model, server) as running:
             events = await play(running, "go")
             assert results(events) == ["1"]
-            begun_anew = silence()
+            between.silence()
             with moved_by_hand() as time:
                 waiting = asyncio.create_task(play(running, "go", events[-1].session))  # type: ignore[union-attr]
                 passing = asyncio.create_task(time.goes_on())
-                async with asyncio.timeout(600):
-                    await begun_anew.wait()
+                await between.begun_anew.wait()
                 passing.cancel()
             events = await waiting
             assert "did not finish" in results(events)[0]
@@ -152,45 +151,71 @@ async def test_a_stream_of_sse_that_died_without_a_word_is_begun_anew_after_a_ca
     assert found.isdigit()
 
 
-@asynccontextmanager
-async def silenced(url: str) -> AsyncIterator[tuple[str, Callable[[], asyncio.Event]]]:
-    """The address of something between, as a load balancer is, and what makes it drop what comes on all connections it
-    has without closing them; that gives an event, set when another connection is made."""
-    host, port = url.split("/")[2].split(":")
-    dead: set[asyncio.StreamWriter] = set()
-    open_now: set[asyncio.StreamWriter] = set()
-    passing: set[asyncio.Task[None]] = set()
-    another = asyncio.Event()
+class Between:
+    """What stands between a client and a server, as a load balancer does.
 
-    def silence() -> asyncio.Event:
-        dead.update(open_now)
-        return another
+    Attributes:
+        url: where the client finds the server's stream of events.
+        begun_anew: set when it asks for another stream after the silence began.
+    """
 
-    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, host: str, port: int) -> None:
+        self.url = ""
+        self.begun_anew = asyncio.Event()
+        self._server = (host, port)
+        self._open: set[asyncio.StreamWriter] = set()
+        self._dead: set[asyncio.StreamWriter] = set()
+        self._passing: set[asyncio.Task[None]] = set()
+
+    def silence(self) -> None:
+        """Drop from now on what comes on all connections there are, without closing them."""
+        self._dead.update(self._open)
+
+    async def take(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A client's connection."""
+        far_reader, far_writer = await asyncio.open_connection(*self._server)
+        self._open.update((writer, far_writer))
+        for passed in (self._pass_on(reader, far_writer, self._note), self._pass_on(far_reader, writer)):
+            self._passing.add(asyncio.create_task(passed))
+
+    def _note(self, sent: bytes) -> None:
+        if self._dead and sent.startswith(b"GET "):
+            self.begun_anew.set()
+
+    async def _pass_on(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        note: Callable[[bytes], object] = len,
+    ) -> None:
         with suppress(OSError):
             while data := await reader.read(65_536):
-                if writer not in dead:
+                note(data)
+                if writer not in self._dead:
                     writer.write(data)
                     await writer.drain()
 
-    async def between(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if dead:
-            another.set()
-        far_reader, far_writer = await asyncio.open_connection(host, int(port))
-        open_now.update((writer, far_writer))
-        for pair in ((reader, far_writer), (far_reader, writer)):
-            passing.add(asyncio.create_task(pass_on(*pair)))
+    async def aclose(self) -> None:
+        """End everything."""
+        for task in self._passing:
+            task.cancel()
+        for writer in self._open:
+            writer.close()
+        await asyncio.gather(*self._passing, return_exceptions=True)
 
-    listening = await asyncio.start_server(between, "127.0.0.1", 0)
+
+@asynccontextmanager
+async def silenced(url: str) -> AsyncIterator[Between]:
+    """What stands before the server of SSE at this address."""
+    host, port = url.split("/")[2].split(":")
+    between = Between(host, int(port))
+    listening = await asyncio.start_server(between.take, "127.0.0.1", 0)
+    between.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/sse"
     try:
-        yield f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/sse", silence
+        yield between
     finally:
         listening.close()
-        for task in passing:
-            task.cancel()
-        for writer in open_now:
-            writer.close()
-        await asyncio.gather(*passing, return_exceptions=True)
+        await between.aclose()
 
 
 WAYS: dict[str, dict[str, bool]] = {
