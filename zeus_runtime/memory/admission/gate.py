@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.admission.decisions import (
     Decision,
     Duplicate,
@@ -35,7 +36,7 @@ from zeus_runtime.memory.normalise import normalise
 from zeus_runtime.memory.permissions import reach
 
 if TYPE_CHECKING:
-    from zeus_runtime.memory.admission.verdict import OfAKind
+    from zeus_runtime.memory.admission.verdict import Change, OfAKind
     from zeus_runtime.memory.embedding import Calibration
 
 
@@ -215,9 +216,8 @@ def decide(
         for each in neighbours
         if each.item.is_searchable and (holds is None or holds.along_with(each.item))
     ]
-    decisions = _compared(
-        content, sorted(known, key=_place), settings, calibration, trust, subject, of_a_kind
-    )
+    newcomer = _Newcomer(content, trust, subject, settings, calibration, of_a_kind)
+    decisions = newcomer.beside(sorted(known, key=_place))
     if holds is not None:
         editable = {each.item.id for each in known if each.editable and each.item.trust == trust}
         decisions = list(_lasting(decisions, holds, editable))
@@ -278,39 +278,6 @@ def _of_others(subject: str | None, item: MemoryItem) -> bool:
     return bool(subject and item.subject) and not same_words(subject or "", item.subject or "")
 
 
-def _compared(
-    content: str,
-    known: Sequence[Neighbour],
-    settings: MemorySettings,
-    calibration: Calibration | None,
-    trust: Trust,
-    subject: str | None,
-    of_a_kind: OfAKind | None,
-) -> list[Duplicate | Superseded]:
-    """What each neighbour makes of the text, those of the same words first; what is called a duplicate is not kept.
-
-    Comparing is dear: a duplicate of the same words is all there is to say.
-    """
-    if not known:
-        return []
-    from zeus_runtime.memory.admission.changed import same_words, tells_change
-
-    related_from = settings.related_from(calibration, told=tells_change(content))
-    same = [same_words(content, each.item.content) if each.same is None else each.same for each in known]
-    decisions: list[Duplicate | Superseded] = []
-    for wanted in (True, False):
-        for each, is_same in zip(known, same, strict=True):
-            if is_same is not wanted or not (is_same or _related(content, each, settings, related_from)):
-                continue
-            decision = _beside(content, each, settings, calibration, trust, subject, of_a_kind, same=is_same)
-            if decision is None:
-                continue
-            if is_same and not decisions and isinstance(decision, Duplicate):
-                return [decision]
-            decisions.append(decision)
-    return decisions
-
-
 def _place(neighbour: Neighbour) -> tuple[float, float, str]:
     return -(neighbour.cosine or 0.0), -(neighbour.lexical or 0.0), neighbour.item.id
 
@@ -321,38 +288,69 @@ _NOTHING_TELLS: Final = frozenset(("reworded", "says more"))
 _TRUST: Final[dict[Trust, int]] = {"quarantined": 0, "untrusted": 1, "trusted": 2}
 
 
-def _beside(
-    content: str,
-    neighbour: Neighbour,
-    settings: MemorySettings,
-    calibration: Calibration | None,
-    trust: Trust,
-    subject: str | None,
-    of_a_kind: OfAKind | None,
-    *,
-    same: bool,
-) -> Duplicate | Superseded | None:
-    from zeus_runtime.memory.admission.changed import SAME_WORDS, compare_other
+@dataclass(frozen=True)
+class _Newcomer:
+    """A text that would be kept, and how nearness is judged; the fields are those of ``decide``."""
 
-    item = neighbour.item
-    if _of_others(subject, item):
-        return None
-    near = neighbour.cosine is not None and neighbour.cosine >= settings.duplicate_from(calibration)
-    change = SAME_WORDS if same else compare_other(content, item.content, near=near, of_a_kind=of_a_kind)
-    more = _TRUST[trust] - _TRUST[item.trust]
-    if change.decision == "duplicate" and more <= 0:
-        return Duplicate(item, change.reason)
-    if change.decision == "different" or more < 0 or not neighbour.editable:
-        return None
-    return Superseded(item, change.reason if change.decision == "superseded" else "trusted more")
+    content: str
+    trust: Trust
+    subject: str | None
+    settings: MemorySettings
+    calibration: Calibration | None
+    of_a_kind: OfAKind | None
 
+    def beside(self, known: Sequence[Neighbour]) -> list[Duplicate | Superseded]:
+        """What each neighbour makes of it, those of the same words first; what is called a duplicate is not kept.
 
-def _related(content: str, neighbour: Neighbour, settings: MemorySettings, related_from: float) -> bool:
-    from zeus_runtime.memory.admission.held_once import held_once
+        Comparing is dear: a duplicate of the same words is all there is to say.
+        """
+        if not known:
+            return []
+        from zeus_runtime.memory.admission.changed import same_words, tells_change
 
-    if neighbour.cosine is not None and neighbour.cosine >= related_from:
-        return True
-    if neighbour.lexical is not None and neighbour.lexical >= settings.related_words:
-        return True
-    held = held_once(content)
-    return held is not None and held_once(neighbour.item.content) == held
+        content = self.content
+        related_from = self.settings.related_from(self.calibration, told=tells_change(content))
+        same = [same_words(content, each.item.content) if each.same is None else each.same for each in known]
+        decisions: list[Duplicate | Superseded] = []
+        for wanted in (True, False):
+            for each, is_same in zip(known, same, strict=True):
+                if is_same is not wanted or not (is_same or self._related(each, related_from)):
+                    continue
+                decision = self._decided(each, same=is_same)
+                if decision is None:
+                    continue
+                if is_same and not decisions and isinstance(decision, Duplicate):
+                    return [decision]
+                decisions.append(decision)
+        return decisions
+
+    def _decided(self, neighbour: Neighbour, *, same: bool) -> Duplicate | Superseded | None:
+        from zeus_runtime.memory.admission.changed import SAME_WORDS
+
+        item = neighbour.item
+        if _of_others(self.subject, item):
+            return None
+        change = SAME_WORDS if same else self._change(neighbour)
+        more = _TRUST[self.trust] - _TRUST[item.trust]
+        if change.decision == "duplicate" and more <= 0:
+            return Duplicate(item, change.reason)
+        if change.decision == "different" or more < 0 or not neighbour.editable:
+            return None
+        return Superseded(item, change.reason if change.decision == "superseded" else "trusted more")
+
+    def _change(self, neighbour: Neighbour) -> Change:
+        from zeus_runtime.memory.admission.changed import compare_other
+
+        cosine = neighbour.cosine
+        near = cosine is not None and cosine >= self.settings.duplicate_from(self.calibration)
+        return compare_other(self.content, neighbour.item.content, near=near, of_a_kind=self.of_a_kind)
+
+    def _related(self, neighbour: Neighbour, related_from: float) -> bool:
+        from zeus_runtime.memory.admission.held_once import held_once
+
+        if neighbour.cosine is not None and neighbour.cosine >= related_from:
+            return True
+        if neighbour.lexical is not None and neighbour.lexical >= self.settings.related_words:
+            return True
+        held = held_once(self.content)
+        return held is not None and held_once(neighbour.item.content) == held
