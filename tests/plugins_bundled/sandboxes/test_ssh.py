@@ -151,7 +151,19 @@ async def test_without_the_extra_the_install_command_is_named(
     await made.aclose()
 
 
-def test_a_machine_without_a_python_that_can_watch_is_off(server: Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ended", ["later", "before it is asked"])
+def test_a_machine_without_a_python_that_can_watch_is_off(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
+    if ended == "before it is asked":
+        create = asyncssh.SSHClientConnection.create_process
+
+        async def slow(self: Any, *given: Any, **more: Any) -> Any:
+            process = await create(self, *given, **more)
+            await process.wait_closed()
+            return process
+
+        monkeypatch.setattr(asyncssh.SSHClientConnection, "create_process", slow)
     assert "no-such-python: not found" in refusal(backend(server, tmp_path, python="no-such-python")).message
     old = tmp_path / "python3"
     old.write_text("#!/bin/sh\necho 'it is Python 3.6, and 3.11 or newer is needed' >&2\nexit 1\n")
@@ -317,6 +329,7 @@ async def test_a_machine_that_lies_harms_nobody_here(
 ) -> None:
     """Without walls a program can speak in place of what watches over it."""
     monkeypatch.setattr(asking, "GRACE_SECONDS", 0.3 if "time" in told else 60)
+    monkeypatch.setattr(asking, "_CLOSING_SECONDS", 0.5)
     monkeypatch.setattr(asking, "_END_SECONDS", 0.5)
     liar = tmp_path / "liar"
     liar.write_text(f"""#!{sys.executable}

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _MOST_AT_ONCE: Final = 8
 """Questions; OpenSSH's server has ten channels for a connection unless told otherwise, and one is for files."""
 _END_SECONDS: Final = 20.0
+_CLOSING_SECONDS: Final = 10.0
+"""How long a process that said its last is waited for, to learn how it ended."""
 GRACE_SECONDS: Final = 300.0
 """What an answer may take besides the program's time: files are copied there, and removed."""
 _LONGEST_ANSWER: Final = 2**24
@@ -134,7 +136,6 @@ class Far:
             process = await connection.create_process(
                 command(self._options.python), encoding=None, stderr=asyncssh.PIPE
             )
-            process.stdin.write(parcel())
         except asyncssh.ChannelOpenError as error:
             if connection.is_closed():
                 raise self._lost(error.reason) from None
@@ -145,12 +146,14 @@ class Far:
         except (asyncssh.Error, OSError) as error:
             self._line.drop()
             raise self._lost(getattr(error, "reason", None) or str(error)) from None
+        with suppress(OSError):  # it has ended already: so the question will find, and say why
+            process.stdin.write(parcel())
         return _Watcher(process)
 
     async def _broken(self, process: asyncssh.SSHClientProcess[bytes], reason: str) -> Exception:
         """Why there is no answer: the Python there could not begin, or the connection was lost."""
         with suppress(TimeoutError, asyncssh.Error, OSError):
-            async with asyncio.timeout(2.0):
+            async with asyncio.timeout(_CLOSING_SECONDS):
                 await process.wait_closed()
         code = process.exit_status
         if code is None and process.exit_signal is None:
