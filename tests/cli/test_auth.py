@@ -91,7 +91,7 @@ def test_an_account_is_authorised_shown_used_and_taken_back(
         login.err
     )
     assert "open this address to authorise 'far':\n  http://127.0.0.1:" in login.err
-    assert "Zeus is authorised. You can close the window." in browser[0]
+    assert "Zeus has your answer" in browser[0]
     status = json.loads(zeus("auth", "status", "--json").out)
     assert [each["authorised"] for each in status] == [True]
     assert "scopes: notes" in status[0]["detail"]
@@ -155,7 +155,7 @@ def test_a_browser_that_returns_only_when_it_is_left_is_answered_meanwhile(
     monkeypatch.setattr("webbrowser.open", read)
     write_agent(project.folder, f"mcpServers: {{far: {{url: '{served.url}', auth: oauth}}}}")
     assert zeus("auth", "login", "far").out == "far is authorised; it has 3 tools for this account\n"
-    assert "Zeus is authorised" in pages.get(timeout=10)
+    assert "Zeus has your answer" in pages.get(timeout=10)
 
 
 def test_a_server_that_speaks_something_else_fails_the_login_without_a_traceback(

@@ -94,7 +94,7 @@ class Browser:
                 code=query.get("code", ""), state=query.get("state"), iss=query.get("iss")
             )
         )
-        return "200 OK", "Zeus is authorised. You can close the window."
+        return "200 OK", "Zeus has your answer; its terminal says whether it worked. You can close this."
 
 
 def _query(url: str) -> dict[str, str]:
