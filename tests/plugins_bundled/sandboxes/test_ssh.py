@@ -21,6 +21,7 @@ import asyncssh
 import pytest
 from zeus_plugins.sandboxes.ssh import asking, wire
 from zeus_plugins.sandboxes.ssh.backend import sandboxes
+from zeus_plugins.sandboxes.ssh.connection import Line
 from zeus_plugins.sandboxes.ssh.options import Options
 from zeus_plugins.sandboxes.ssh.parcel import command, parcel
 from zeus_plugins.sandboxes.ssh.wire import ASKED, next_frame, said
@@ -237,6 +238,19 @@ async def test_a_connection_that_is_cut_is_said_and_leaves_nothing_running(
     outcome = await box.exec(shell("cat kept"), SandboxLimits())
     assert outcome.output == b"kept\n"
     await made.aclose()
+
+
+async def test_who_finds_a_connection_lost_leaves_the_one_made_since(server: Server, tmp_path: Path) -> None:
+    line = Line(Options(**server.options()), tmp_path, {})
+    lost = await line.open()
+    lost.abort()
+    await lost.wait_closed()
+    anew = await line.open()
+    line.drop(lost)
+    assert await line.open() is anew
+    line.drop(anew)
+    assert await line.open() is not anew
+    await line.close()
 
 
 async def test_a_program_ends_in_time_there_when_nobody_here_listens(

@@ -113,7 +113,7 @@ class Far:
             watcher.process.stdin.writelines(frames)
             answer = await _answered(watcher.process, on_output, seconds)
         except (EOFError, asyncssh.Error, OSError) as error:
-            raise await self._broken(watcher.process, getattr(error, "reason", None) or str(error)) from None
+            raise await self._broken(watcher, getattr(error, "reason", None) or str(error)) from None
         except BaseException:
             await finished(watcher.end())
             raise
@@ -144,20 +144,21 @@ class Far:
                 remedy="Raise MaxSessions in its sshd_config, or run fewer programs at once.",
             ) from None
         except (asyncssh.Error, OSError) as error:
-            self._line.drop()
+            self._line.drop(connection)
             raise self._lost(getattr(error, "reason", None) or str(error)) from None
         with suppress(OSError):  # it has ended already: so the question will find, and say why
             process.stdin.write(parcel())
-        return _Watcher(process)
+        return _Watcher(process, connection)
 
-    async def _broken(self, process: asyncssh.SSHClientProcess[bytes], reason: str) -> Exception:
+    async def _broken(self, watcher: _Watcher, reason: str) -> Exception:
         """Why there is no answer: the Python there could not begin, or the connection was lost."""
+        process = watcher.process
         with suppress(TimeoutError, asyncssh.Error, OSError):
             async with asyncio.timeout(_CLOSING_SECONDS):
                 await process.wait_closed()
         code = process.exit_status
         if code is None and process.exit_signal is None:
-            self._line.drop()
+            self._line.drop(watcher.connection)
             return self._lost(reason)
         if not code or process.exit_signal is not None:
             how = (
@@ -188,8 +189,11 @@ class Far:
 class _Watcher:
     """A Python there that answers questions; it is told every few seconds that somebody listens."""
 
-    def __init__(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+    def __init__(
+        self, process: asyncssh.SSHClientProcess[bytes], connection: asyncssh.SSHClientConnection
+    ) -> None:
         self.process = process
+        self.connection = connection
         self._telling = asyncio.ensure_future(self._tell())
 
     @property

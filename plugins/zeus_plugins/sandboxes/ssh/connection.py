@@ -72,10 +72,10 @@ class Line:
                     ) from None
             return self._sftp
 
-    def drop(self) -> None:
-        """Give up the connection, which is believed dead; the next one is made anew."""
-        if self._held is not None:
-            self._held.abort()
+    def drop(self, dead: asyncssh.SSHClientConnection) -> None:
+        """Give up a connection that is believed dead; the next one is made anew, if it is not there already."""
+        if self._held is dead:
+            dead.abort()
             self._held = None
             self._sftp = None
 

@@ -76,13 +76,14 @@ class FarFolder:
         return await self._with_files(path, lambda files: files.list(path, max_files=max_files))
 
     async def _with_files(self, path: str, work: Callable[[FarFiles], Awaitable[T]]) -> T:
+        connection = await self._line.open()
         try:
             return await work(FarFiles(await self._line.files(), self._path))
         except (asyncssh.Error, OSError) as error:
             if isinstance(error, asyncssh.SFTPError) and not isinstance(error, _LOST):
                 # The connection is well, and other sessions' programs run over it.
                 raise explained(path, error) from None
-            self._line.drop()
+            self._line.drop(connection)
             raise SandboxError(
                 f"the connection to {self._line.name} was lost ({getattr(error, 'reason', error)})",
                 remedy="Try again: the connection is made anew.",
