@@ -268,7 +268,7 @@ def without_ids(text: str) -> list[dict[str, Any]]:
                 ('"valid_from": 5}', "this is no memory: its valid_from is no text"),
                 (
                     '"valid_from": "2026-05-01", "valid_until": "2026-04-01"}',
-                    "this is no memory: it is valid",
+                    "this is no memory: its valid_until is not",
                 ),
                 (
                     '"valid_from": "9999-12-31T23:59:59-14:00"}',

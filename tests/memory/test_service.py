@@ -774,6 +774,51 @@ async def test_an_item_that_changes_is_found_by_its_new_text_alone(tmp_path: Pat
     await memory.aclose()
 
 
+async def test_what_no_memory_can_be_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    memory = service(tmp_path, ANN)
+    late, early = datetime(2026, 5, 2, tzinfo=UTC), datetime(2026, 5, 1, tzinfo=UTC)
+    for wrong in (
+        {"visibility": "all"},
+        {"source": "rumour"},
+        {"source_id": "a\0b"},
+        {"source_id": "\ud800"},
+        {"valid_from": late, "valid_until": early},
+        {"valid_from": late, "valid_until": late},
+        {"valid_from": datetime(2026, 5, 1)},
+    ):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            await memory.add_explicit_memory("The team drinks tea", scope="project", **wrong)  # type: ignore[arg-type]
+    assert await memory.list_memories(status=None) == []
+    kept = (await memory.add_explicit_memory("The team drinks tea", scope="project", valid_until=late)).item
+    assert kept is not None
+    with pytest.raises(UsageError, match="valid_until"):
+        await memory.update_memory(kept.id, valid_from=late)
+    assert [each.item.content for each in await memory.search_memories("tea")] == []
+    await memory.check()
+    await memory.aclose()
+
+
+async def test_a_source_that_holds_a_secret_is_refused_like_a_text_that_does(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory = service(tmp_path)
+    secret = "ghp_" + "a1B2c3D4e5" * 4
+    saved = await memory.add_explicit_memory(
+        "The price list is of May",
+        source="knowledge_base",
+        source_id=f"https://example.com/list?token={secret}",
+    )
+    assert (saved.outcome, saved.code) == ("rejected", "sensitive")
+    imported = await memory.import_memories(
+        [{"content": "The price list is of June", "source": "knowledge_base", "source_id": secret}]
+    )
+    assert [each.code for _, each in imported.refused] == ["sensitive"]
+    await memory.aclose()
+    assert "github token" in caplog.text
+    assert secret.encode() not in on_disk(tmp_path)
+    assert secret not in caplog.text
+
+
 async def test_when_a_memory_was_used_is_written_for_many_at_once(tmp_path: Path) -> None:
     clock = Clock()
     memory = service(tmp_path, clock=clock)

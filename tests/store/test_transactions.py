@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from zeus_runtime.store.database import Database
+from zeus_runtime.store.transactions import BUSY_TIMEOUT_SECONDS, retry_while_locked
 
 
 def thread(_connection: Connection) -> int:
@@ -87,3 +89,31 @@ async def test_what_computes_waits_for_another_process_on_the_worker(tmp_path: P
     other.close()
     assert ran == [await database.run(thread)]
     await database.close()
+
+
+def test_who_has_waited_for_a_lock_once_does_not_wait_two_hundred_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    tried: list[float] = []
+
+    def wait(seconds: float) -> None:
+        now[0] += seconds
+
+    def locked_at_once() -> None:
+        tried.append(now[0])
+        raise sqlite3.OperationalError("database is locked")
+
+    def locked_after_its_timeout() -> None:
+        wait(BUSY_TIMEOUT_SECONDS)
+        locked_at_once()
+
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "sleep", wait)
+    with pytest.raises(sqlite3.OperationalError):
+        retry_while_locked(locked_at_once)
+    assert now[0] == pytest.approx(10)
+    tried.clear()
+    with pytest.raises(sqlite3.OperationalError):
+        retry_while_locked(locked_after_its_timeout)
+    assert len(tried) == 1

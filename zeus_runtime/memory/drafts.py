@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, Final, cast, overload
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, overload
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.frozen import dataclass
@@ -19,6 +19,9 @@ class Draft:
 
     Args:
         created_at: since when it says so, elsewhere; None for a new one.
+
+    Raises:
+        ValueError: a value that no memory can have, and that is no model's to word: source, visibility, times.
     """
 
     content: str
@@ -33,6 +36,25 @@ class Draft:
     valid_until: datetime | None = None
     created_at: datetime | None = None
 
+    def __post_init__(self) -> None:
+        if self.source not in SOURCES:
+            raise ValueError(f"its source is none of {', '.join(SOURCES)}")
+        if self.visibility not in VISIBILITIES:
+            raise ValueError(f"its visibility is none of {', '.join(VISIBILITIES)}")
+        # The gate cleans contents and subjects alone; nothing else looks at what no database can hold.
+        if self.source_id is not None and re.search("[\0\ud800-\udfff]", self.source_id):
+            raise ValueError("its source_id has characters that cannot be stored")
+        for name, time in (("valid_from", self.valid_from), ("valid_until", self.valid_until)):
+            if time is not None and time.utcoffset() != timedelta(0):
+                raise ValueError(f"its {name} is not in UTC: {time.isoformat()}")
+        if ends_before_it_begins(self.valid_from, self.valid_until):
+            raise ValueError("its valid_until is not after its valid_from")
+
+
+def ends_before_it_begins(valid_from: datetime | None, valid_until: datetime | None) -> bool:
+    """Whether there is no moment at which a memory of these times holds."""
+    return valid_from is not None and valid_until is not None and valid_until <= valid_from
+
 
 def draft_of(entry: Mapping[str, Any], where: str) -> Draft:
     """The draft of an exported memory.
@@ -46,20 +68,17 @@ def draft_of(entry: Mapping[str, Any], where: str) -> Draft:
     try:
         if not isinstance(entry.get("content"), str):
             raise ValueError("it has no content")
-        since, until = _imported_time(entry, "valid_from"), _imported_time(entry, "valid_until")
-        if since is not None and until is not None and until <= since:
-            raise ValueError("it is valid until before it is valid from")
         return Draft(
             content=entry["content"],
             memory_type=_text(entry, "memory_type", "fact"),
             scope=_text(entry, "scope", "user"),
             confidence=_confidence(entry),
-            source=cast(Source, _one_of(entry, "source", SOURCES)),
-            source_id=_source_id(entry),
-            visibility=cast(Visibility, _one_of(entry, "visibility", VISIBILITIES, "members")),
+            source=entry.get("source", "user"),
+            source_id=_text(entry, "source_id", None),
+            visibility=entry.get("visibility", "members"),
             subject=_text(entry, "subject", None),
-            valid_from=since,
-            valid_until=until,
+            valid_from=_imported_time(entry, "valid_from"),
+            valid_until=_imported_time(entry, "valid_until"),
             created_at=_said_at(entry),
         )
     except ValueError as error:
@@ -72,10 +91,12 @@ def is_active(entry: Mapping[str, Any], where: str) -> bool:
     Raises:
         UsageError: it has no status that a memory can have.
     """
-    try:
-        return _one_of(entry, "status", STATUSES, "active") == "active"
-    except ValueError as error:
-        raise UsageError(f"{where}: this is no memory: {error}", remedy=ENTRY_FORM) from None
+    status = entry.get("status", "active")
+    if status not in STATUSES:
+        raise UsageError(
+            f"{where}: this is no memory: its status is none of {', '.join(STATUSES)}", remedy=ENTRY_FORM
+        )
+    return bool(status == "active")
 
 
 ENTRY_FORM: Final = (
@@ -92,21 +113,6 @@ def _text(entry: Mapping[str, Any], key: str, default: str | None) -> str | None
     if isinstance(value, str) or (value is None and default is None):
         return value
     raise ValueError(f"its {key} is no text")
-
-
-def _source_id(entry: Mapping[str, Any]) -> str | None:
-    value = _text(entry, "source_id", None)
-    # The gate cleans contents and subjects alone; nothing else looks at what no database can hold.
-    if value is not None and re.search("[\0\ud800-\udfff]", value):
-        raise ValueError("its source_id has characters that cannot be stored")
-    return value
-
-
-def _one_of(entry: Mapping[str, Any], key: str, values: Sequence[str], default: str = "user") -> str:
-    value = entry.get(key, default)
-    if not isinstance(value, str) or value not in values:
-        raise ValueError(f"its {key} is none of {', '.join(values)}")
-    return value
 
 
 def _confidence(entry: Mapping[str, Any]) -> float:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.admission.decisions import Decision, Passed, Rejected
 from zeus_runtime.memory.admission.gate import validate
-from zeus_runtime.memory.drafts import Draft, draft_of, is_active
+from zeus_runtime.memory.drafts import Draft, draft_of, ends_before_it_begins, is_active
 from zeus_runtime.memory.embedding import Embedded, EmbeddingUnavailableError
 from zeus_runtime.memory.items import VISIBILITIES, Caller, MemoryItem, MemoryType, Scope
 from zeus_runtime.memory.opened import embedded_texts
@@ -167,6 +167,8 @@ class Writing:
             settings=self._shared.source.settings,
             subject=draft.subject,
         )
+        if isinstance(passed, Passed):
+            passed = _sourced(draft.source_id) or passed
         rule = passed.rule
         if rule is not None:
             what = "refused" if isinstance(passed, Rejected) else "quarantined"
@@ -197,6 +199,21 @@ class Writing:
         )
 
 
+def _sourced(source_id: str | None) -> Rejected | None:
+    """Why a text of this source is not kept; the address of a document may hold a key."""
+    from zeus_runtime.memory.admission.sensitive import secret_rule
+
+    rule = None if source_id is None else secret_rule(source_id)
+    if rule is None:
+        return None
+    return Rejected(
+        "sensitive",
+        "The source_id holds what looks like a secret or a personal number, which is never kept: "
+        "name the source without it.",
+        rule=rule,
+    )
+
+
 def _refuse_wrong(changes: Mapping[str, Any], item: MemoryItem) -> None:
     if item.status == "superseded":
         raise UsageError(f"{item.id} was superseded by {item.superseded_by}", remedy="Change that one.")
@@ -204,3 +221,6 @@ def _refuse_wrong(changes: Mapping[str, Any], item: MemoryItem) -> None:
         raise UsageError("a memory's status can be set to active or archived")
     if changes.get("visibility", "members") not in VISIBILITIES:
         raise UsageError(f"the visibilities are {', '.join(VISIBILITIES)}")
+    since, until = changes.get("valid_from", item.valid_from), changes.get("valid_until", item.valid_until)
+    if ends_before_it_begins(since, until):
+        raise UsageError("the memory's valid_until would not be after its valid_from")

@@ -131,12 +131,16 @@ def is_locked(error: BaseException) -> bool:
 
 
 def retry_while_locked(action: Callable[[], T], *, tries: int = 200, wait_seconds: float = 0.05) -> T:
-    """Setting WAL and creating tables raise "locked" despite the busy timeout when two processes start together."""
+    """Setting WAL and creating tables raise "locked" despite the busy timeout when two processes start together.
+
+    No longer than so many waits take: where ``action`` itself waited for the lock that long, it is not tried again.
+    """
+    end = time.monotonic() + tries * wait_seconds
     for _ in range(tries):
         try:
             return action()
         except Exception as error:
-            if not is_locked(error):
+            if not is_locked(error) or time.monotonic() >= end:
                 raise
             time.sleep(wait_seconds)
     return action()
