@@ -165,6 +165,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
     from zeus_runtime.tools.entries import FileEntry as FileEntry
     from zeus_runtime.tools.finishing import finished as finished
+    from zeus_runtime.tools.modes import has_connectors as has_connectors
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
     from zeus_runtime.tools.paths import printable as printable
     from zeus_runtime.tools.sandbox import WORKING_FOLDER as WORKING_FOLDER
@@ -388,6 +389,7 @@ _ROOMS = {
     "text_of": "models.content",
     "to_chat": "models.messages",
     "to_payload": "models.messages",
+    "has_connectors": "tools.modes",
     "tool": "tools.define",
     "tool_groups": "context.arrivals",
     "validate_arguments": "tools.dispatch",

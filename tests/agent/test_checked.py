@@ -50,6 +50,14 @@ def test_what_a_component_needs_is_missing_where_it_is_named(tmp_path: Path) -> 
     assert raised.value.where == "zeus.yaml:4:5"
 
 
+OWN_MODEL = """
+from zeus_runtime import Component, hookimpl
+
+@hookimpl
+def register_models():
+    return [Component("own", create=lambda options, build: None)]
+"""
+
 RIVAL = """
 from zeus_runtime import Component, hookimpl
 
@@ -81,3 +89,18 @@ def test_a_component_whose_plugin_does_not_load_says_so(tmp_path: Path) -> None:
         ConfigError, match=r"note: plugin todos \(zeus-runtime .*\) is blocked: .*plugins.disable"
     ):
         Agent.from_config(config, directory=tmp_path)
+
+
+def test_a_model_component_without_a_model_name_has_the_limits_that_are_written_for_its_own(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "own.py").write_text(OWN_MODEL)
+    config = tmp_path / "zeus.yaml"
+    config.write_text(
+        "version: 1\nmodel: {own: {}}\nplugins: {files: [own.py]}\nlimits: {max_cost_usd: 1}\n"
+        "profiles: {strict: true, models: {own: {max_input_tokens: 20000, vision: true, input_cost_per_token: 1,"
+        " output_cost_per_token: 2}}}\n"
+    )
+    profile = Agent.from_config(config, directory=tmp_path).plan.profile
+    assert (profile.name, profile.max_input_tokens, profile.vision) == ("own", 20_000, True)
+    assert profile.sources["max_input_tokens"] == "profiles.models: own"

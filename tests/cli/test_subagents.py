@@ -96,6 +96,19 @@ def test_what_a_child_asks_is_asked_on_the_parents_terminal(zeus: Zeus, project:
     assert (result.exit_code, result.out) == (0, "the end\n")
 
 
+def test_a_childs_session_which_the_list_of_questions_names_takes_up_its_parent(
+    zeus: Zeus, project: Project
+) -> None:
+    write(project, SHOUT, "shouted", more="middlewares: [approve]\n")
+    assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    (pending,) = zeus("approvals", "pending", "--json").json
+    parent = zeus("sessions", "list", "--json").json[0]["session"]
+    assert pending["session"] != parent
+    result = zeus("resume", pending["session"], "--decide", f"{pending['id']}=approve")
+    assert (result.exit_code, result.out) == (0, "the end\n")
+    assert f"{pending['session']} works for {parent}" in result.err
+
+
 def test_validate_names_the_circle(zeus: Zeus, project: Project) -> None:
     agents = "agents: {me: {description: Me again., config: zeus.yaml}}\n"
     path = project.agent("x", more=agents)

@@ -194,6 +194,19 @@ class Agent:
         found = await live.log.sessions(agent=self._plan.config.name, limit=1)
         return found[0].session if found else None
 
+    async def outermost(self, session: str) -> str:
+        """The session that ``session`` works for in the end, which ``resume`` takes up; itself where it works for none.
+
+        Raises:
+            UsageError: there is no such session.
+        """
+        from zeus_runtime.store.family import parent_of
+
+        log = (await self._open()).log
+        while (parent := await parent_of(log, await log.find(session))) is not None:
+            session = parent
+        return session
+
     async def history(self, session: str, *, whole: bool = False) -> Sequence[BaseMessage]:
         """Every message of a session's conversation, untouched by any context policy.
 

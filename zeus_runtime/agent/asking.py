@@ -27,6 +27,7 @@ from zeus_runtime.models.interface import (
     ToolSchema,
 )
 from zeus_runtime.prompt import Section, SourcedText, assemble
+from zeus_runtime.tools.modes import has_connectors
 
 OVERFLOW_RETRIES = 2
 """How often a request that did not fit is planned again, harder."""
@@ -215,7 +216,10 @@ class Asking:
         sections = {**self._outfit.stable, Section.TIME: self._outfit.clock_section}
         sources: dict[str, Sources] = {}
         for toolset in self._outfit.equipment.toolsets:
-            sections.update((Section(name), text) for name, text in toolset.sections().items() if text)
+            given = {Section(name): text for name, text in toolset.sections().items() if text}
+            if not has_connectors(turn.mode):
+                given.pop(Section.CONNECTOR, None)
+            sections.update(given)
         for name, middleware in self._sectioned:
             try:
                 added = {

@@ -15,7 +15,7 @@ from zeus_runtime.agent.planned_tools import PlannedOff, PlannedTool, planned_to
 from zeus_runtime.agent.servers import implied_component
 from zeus_runtime.agent.services import PlannedMemory, equipped, planned_memory
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.models.profiles import ModelProfile, lookup, notices
+from zeus_runtime.models.profiles import ModelProfile, lookup, notices, written_profile
 from zeus_runtime.prompt import Section, stable_sections
 from zeus_runtime.tools import Tool, visible
 
@@ -175,6 +175,6 @@ def _off_notice(off: PlannedOff) -> Notice:
 def _profile(model: PlannedComponent, checked: Checked) -> ModelProfile:
     name = model.options.get("model")
     if not isinstance(name, str):
-        return ModelProfile(name=model.name)
+        return written_profile(model.name, overrides=checked.config.profiles, homes=checked.homes)
     table = checked.model_table()
     return lookup(name, overrides=checked.config.profiles, homes=checked.homes, table=table)

@@ -266,16 +266,14 @@ async def _ending(process: Process, request: Request, view: View) -> RunComplete
     agent = Agent(checked, make_plan(checked, mode=request.mode))
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(agent)
-        if request.prompt is None and request.mode is None:
-            begun = await agent.chosen_mode(request.session or await latest(agent))
+        session = await _meant(agent, request)
+        if request.prompt is None and session is not None and request.mode is None:
+            begun = await agent.chosen_mode(session)
             if begun is not None and begun != agent.plan.mode:
                 agent = Agent(checked, make_plan(checked, mode=begun))
                 await stack.enter_async_context(agent)
         if request.record is not None:
             stack.enter_context(agent.record(request.record))
-        session = request.session
-        if session is None and request.continues:
-            session = await latest(agent)
         asking = at_terminal() if request.output == "text" else None
         if request.prompt is not None:
             events = agent.stream(
@@ -286,6 +284,18 @@ async def _ending(process: Process, request: Request, view: View) -> RunComplete
         if request.decide:
             await agent.decide(session, request.decide)
         return await drive(agent, agent.resume(session, approvals=asking), view, asking)
+
+
+async def _meant(agent: Agent, request: Request) -> str | None:
+    """The session to go on with: a sub-agent's is taken up with the one that it works for."""
+    if request.session is None:
+        return await latest(agent) if request.continues else None
+    if request.prompt is not None:
+        return request.session
+    session = await agent.outermost(request.session)
+    if session != request.session and not request.quiet:
+        complain(f"{request.session} works for {session}, which is taken up")
+    return session
 
 
 async def latest(agent: Agent) -> str:

@@ -3,7 +3,6 @@
 Annotations are not postponed, as in ``config.model``.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
@@ -198,17 +197,17 @@ class ServerProblem(NamedTuple):
     hint: str
 
 
-_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _.-]{0,63}\Z")
+_MAX_NAME_CHARACTERS: Final = 128
 _APPROVALS: Final = "remove it; what may run without asking is said by the middleware `approve`"
 
 
 def server_problems(name: str, server: McpServer) -> Iterator[ServerProblem]:
     """What is wrong with an entry of ``mcpServers`` beyond what the schema says."""
-    if not _NAME.match(name):
+    if not (name.isprintable() and name == name.strip() and 0 < len(name) <= _MAX_NAME_CHARACTERS):
         yield ServerProblem(
             None,
             f"{name!r} is no name for a server",
-            "use letters, digits, space, `_`, `.` or `-`, at most 64",
+            f"use up to {_MAX_NAME_CHARACTERS} characters that can be seen, with no space around them",
         )
     remote = [
         key

@@ -121,6 +121,15 @@ def lookup(
     return profile
 
 
+def written_profile(name: str, *, overrides: Profiles, homes: Sequence[Path] = ()) -> ModelProfile:
+    """The profile of a model component that takes no model's name: what the YAML or a Home says of the component's own.
+
+    Raises:
+        ProfileFileError: a Home's profiles.yaml is malformed.
+    """
+    return _profile(name, overrides, home_tables(homes), MappingTable({}))
+
+
 def _profile(
     name: str, overrides: Profiles | None, layers: Sequence[tuple[str, Mapping[str, Row]]], table: Table
 ) -> ModelProfile:

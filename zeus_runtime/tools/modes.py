@@ -84,6 +84,12 @@ def showing(tool: Tool, mode: Mode) -> Showing:
     return "placeholder" if permission == "read" and mode == "ask" else "hidden"
 
 
+def has_connectors(mode: str) -> bool:
+    """Whether a mode lets anything be driven, a browser or a desktop: in others nothing tells the model of them."""
+    rows = (MODE_TABLE["browser"], MODE_TABLE["desktop"])
+    return any(permission != "none" for row in rows for name, permission in row.items() if name == mode)
+
+
 def first_line(description: str) -> str:
     """A description's first line, which names what the tool does."""
     return description.strip().partition("\n")[0].rstrip()

@@ -139,7 +139,7 @@ def _files(skill: Skill, workspace: Path) -> str:
 
 def _listed(skills: Skills, query: str, page: int) -> ToolResult:
     matches = matching_skills(skills.offered, query)
-    asked = f" that has {query!r}" if query.strip() else ""
+    asked = f" for {query!r}" if query.strip() else ""
     if not matches:
         return ToolResult(f"There is no skill{asked}.")
     pages = -(-len(matches) // SKILLS_PER_PAGE)
@@ -147,7 +147,8 @@ def _listed(skills: Skills, query: str, page: int) -> ToolResult:
         return _no_page("The list", page, pages)
     shown = matches[(page - 1) * SKILLS_PER_PAGE : page * SKILLS_PER_PAGE]
     more = f"; page={page + 1} goes on" if page < pages else ""
-    head = f"{len(matches)} skills{asked}, page {page} of {pages}{more}:"
+    count = "1 skill" if len(matches) == 1 else f"{len(matches)} skills"
+    head = f"{count}{asked}, page {page} of {pages}{more}:"
     return ToolResult("\n".join([head, *(f"- {each.name}: {each.description}" for each in shown)]))
 
 

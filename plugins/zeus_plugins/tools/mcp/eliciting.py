@@ -35,8 +35,9 @@ async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell) ->
     question = f"The MCP server {server!r} asks: {params.message}" + (f"\n{page}" if page else "")
     answer = await run.ask(question, schema)
     if answer is None or (page and not answer.get("done")):
-        if run.waits is None:
-            tell("mcp_declined", f"{question} It was declined.")
+        if run.waits is not None:  # nobody has decided: the call is made again when somebody has
+            return ElicitResult(action="cancel")
+        tell("mcp_declined", f"{question} It was declined.")
         return ElicitResult(action="decline")
     return ElicitResult(action="accept", content=None if page else dict(answer))
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime import Tool, ToolResult
+from zeus_runtime import Tool, ToolResult, has_connectors
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.link import Link
+    from zeus_runtime import ToolRun
 
 
 RESOURCE_TOOLS: Final = ("mcp_list_resources", "mcp_read_resource")
@@ -23,13 +24,18 @@ def resource_tools(links: Sequence[Link]) -> Sequence[Tool]:
     by_name = {link.server.name: link for link in links}
     server: dict[str, Any] = {"type": "string", "enum": list(by_name), "description": "The server's name."}
 
-    async def list_them(server: str | None = None) -> ToolResult:
-        chosen = [by_name[server]] if server else list(by_name.values())
+    async def list_them(run: ToolRun, server: str | None = None) -> ToolResult:
+        chosen = [link for name, link in by_name.items() if server in (None, "", name)]
+        there = [link for link in chosen if _is_there(link, run)]
+        if not there:
+            return ToolResult(f"{run.mode} mode has no server with resources.", is_error=True)
         return ToolResult(
-            "\n\n".join([f"{link.server.name}:\n{await link.calls.resources()}" for link in chosen])
+            "\n\n".join([f"{link.server.name}:\n{await link.calls.resources()}" for link in there])
         )
 
-    async def read(server: str, uri: str) -> ToolResult:
+    async def read(run: ToolRun, server: str, uri: str) -> ToolResult:
+        if not _is_there(by_name[server], run):
+            return ToolResult(f"The server {server!r} is not there in {run.mode} mode.", is_error=True)
         return await by_name[server].calls.read_resource(uri)
 
     return (
@@ -41,6 +47,7 @@ def resource_tools(links: Sequence[Link]) -> Sequence[Tool]:
             category="mcp",
             access="read",
             replayable_result=True,
+            takes_run=True,
             timeout_seconds=_longest(links),
         ),
         Tool(
@@ -62,9 +69,14 @@ def resource_tools(links: Sequence[Link]) -> Sequence[Tool]:
             category="mcp",
             access="read",
             replayable_result=True,
+            takes_run=True,
             timeout_seconds=_longest(links),
         ),
     )
+
+
+def _is_there(link: Link, run: ToolRun) -> bool:
+    return not link.server.drives or has_connectors(run.mode)
 
 
 def _longest(links: Sequence[Link]) -> float:

@@ -44,6 +44,11 @@ class Server:
     instructions: str = ""
 
     @property
+    def drives(self) -> bool:
+        """Whether it is a connector's."""
+        return self.category in ("browser", "desktop")
+
+    @property
     def remote(self) -> bool:
         return self.spec.command is None
 

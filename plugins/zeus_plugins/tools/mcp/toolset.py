@@ -121,7 +121,7 @@ class McpToolset(Toolset):
         connectors = [link.server.instructions for link in connected if link.server.instructions]
         return {
             str(Section.CONNECTOR): "\n\n".join(connectors),
-            str(Section.MCP_PROMPTS): "\n\n".join(prompts),
+            str(Section.MCP_PROMPTS): "\n\n".join(["# Prompts", *prompts]) if prompts else "",
         }
 
     def status(self) -> Sequence[Connection]:

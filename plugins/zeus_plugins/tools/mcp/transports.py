@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_plugins.tools.mcp.names import log_name
 from zeus_plugins.tools.mcp.sdk import MAX_MESSAGE_BYTES
 from zeus_plugins.tools.mcp.stderr import ErrorLog, error_log
 
@@ -68,7 +69,7 @@ async def process(
         cwd=place.directory / (spec.cwd or "."),
         encoding_error_handler="replace",
     )
-    path = place.directory / ".zeus" / "mcp" / f"{server.name.replace(' ', '_')}.log"
+    path = place.directory / ".zeus" / "mcp" / log_name(server.name)
     async with error_log(path, place.log_bytes) as (log, writer):
         heard(log)
         # The SDK's knows how Windows starts and ends processes.

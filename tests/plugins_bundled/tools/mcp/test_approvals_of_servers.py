@@ -102,6 +102,15 @@ async def test_of_several_calls_the_one_waits_that_asks(tmp_path: Path, order: i
     assert json.loads(results(events)["1"]) == {"action": "accept", "content": {"colour": "red"}}
 
 
+async def test_a_server_hears_that_nobody_has_decided_and_not_that_somebody_refused(tmp_path: Path) -> None:
+    async with agent(
+        tmp_path, script(calling(call("small__ask", "1")), "done"), {"small": server()}
+    ) as running:
+        assert waits_for(await play(running, "go")) == {"1": "Colour?"}
+    seen = map(json.loads, (tmp_path / "seen.jsonl").read_text().splitlines())
+    assert [each["result"]["action"] for each in seen if each.get("id") == "q1"] == ["cancel"]
+
+
 async def test_calls_that_all_ask_wait_each_for_its_own_answer(tmp_path: Path) -> None:
     questions = {str(number): f"Colour {number}?" for number in range(3)}
     model = script(

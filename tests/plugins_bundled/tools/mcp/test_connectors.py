@@ -18,10 +18,9 @@ from zeus_runtime import Agent, ConfigError
 DRIVEN = {"screen": server()}
 
 
-def agent(folder: Path, model: object, yaml: str, **more: object) -> Agent:
-    config = write_agent(
-        folder, f"mcpServers: {json.dumps(DRIVEN)}\n{yaml}", tools="[{mcp: {max_restarts: 0}}, probe]"
-    )
+def agent(folder: Path, model: object, yaml: str, tools: str = "[]", **more: object) -> Agent:
+    every = f"[{{mcp: {{max_restarts: 0}}}}, probe, {tools.strip('[]')}]"
+    config = write_agent(folder, f"mcpServers: {json.dumps(DRIVEN)}\n{yaml}", tools=every)
     return Agent.from_config(config, directory=folder, model=model, **more)  # type: ignore[arg-type]
 
 
@@ -68,13 +67,37 @@ def test_instructions_that_cannot_be_read_are_shown_where_they_are_named(tmp_pat
 
 @pytest.mark.parametrize("mode", ["ask", "plan"])
 async def test_only_agent_mode_has_connectors(tmp_path: Path, mode: str) -> None:
-    model = script(calling(call("screen__say", "1", text="a")), "done")
+    calls = [
+        call("screen__say", "1", text="a"),
+        call("mcp_list_resources", "2"),
+        call("mcp_read_resource", "3", server="screen", uri="small://note"),
+    ]
+    model = script(calling(*calls), "done")
     async with agent(
         tmp_path, model, f"connectors: {{desktop: {{server: screen}}}}\nmode: {mode}"
     ) as running:
-        events = await play(running, "go")
+        told = results(await play(running, "go"))
+    assert "# Desktop" not in model.requests[0].system
     assert not any(tool.name.startswith("screen__") for tool in model.requests[0].tools)
-    assert f"cannot be called in {mode} mode" in results(events)["1"]
+    assert f"cannot be called in {mode} mode" in told["1"]
+    assert (told["2"], told["3"]) == (
+        f"{mode} mode has no server with resources.",
+        f"The server 'screen' is not there in {mode} mode.",
+    )
+
+
+async def test_an_agent_that_only_reads_is_not_told_of_the_connector_of_the_one_it_works_for(
+    tmp_path: Path,
+) -> None:
+    model = script(calling(call("task", "1", description="a", prompt="Look.", agent="reader")), "done")
+    reader = "agents: {reader: {description: Reads., overrides: {mode: ask}}}\n"
+    async with agent(
+        tmp_path, model, f"connectors: {{desktop: {{server: screen}}}}\n{reader}", tools="[subagents]"
+    ) as running:
+        await play(running, "go")
+    parent, child = model.requests[:2]
+    assert "# Desktop" in parent.system
+    assert "# Desktop" not in child.system
 
 
 def test_a_connector_names_a_server_that_is_there(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zeus_plugins.tools.mcp.names import prefix_of, tool_name
+from zeus_plugins.tools.mcp.names import log_name, prefix_of, tool_name
 
 from tests.support.agents import script, write_agent
 from zeus_runtime import Agent, ConfigError, MissingError
@@ -60,6 +60,32 @@ def test_an_entry_of_another_client_is_taken_as_it_is(tmp_path: Path) -> None:
     assert list(found) == ["fs", "gemini", "windsurf", "vscode", "filed"]
     assert found["gemini"].spec.address == "https://example.com/mcp"
     assert found["vscode"].spec.headers == {"X": "none"}
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix"),
+    [
+        ("github.com/modelcontextprotocol/servers/tree/main/src/time", "time"),
+        ("microsoft/playwright-mcp", "playwright-mcp"),
+        ("@21st-dev/magic", "magic"),
+        ("Büro Tools", "B_ro_Tools"),
+        (
+            "a server with a name that is very much longer than others",
+            "a_server_with_a_name_that_is_ve_5a53228a",
+        ),
+    ],
+)
+def test_a_name_may_be_what_other_clients_write(tmp_path: Path, name: str, prefix: str) -> None:
+    (tmp_path / ".mcp.json").write_text('{"mcpServers": {}}')
+    (found,) = servers(tmp_path, f"mcpServers: {json.dumps({name: {'command': 'x'}})}\n")
+    assert (found.name, found.prefix) == (name, prefix)
+
+
+def test_names_without_a_letter_that_providers_allow_stay_apart() -> None:
+    assert prefix_of("时间") != prefix_of("天气")
+    assert log_name("时间") != log_name("天气")
+    assert (log_name("my files"), log_name("a.b")) == ("my_files.log", "a.b.log")
+    assert "/" not in log_name("a/../b")
 
 
 def test_accounts_come_after_the_other_servers(tmp_path: Path) -> None:

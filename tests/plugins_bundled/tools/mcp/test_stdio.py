@@ -444,7 +444,10 @@ async def test_selected_prompts_stand_in_section_10(tmp_path: Path) -> None:
     servers = {"small": server(prompts={"review": {"style": "briefly"}})}
     async with agent(tmp_path, model, servers) as running:
         await play(running, "go")
-    assert "## review (from the MCP server small)\n\nReview, briefly." in model.requests[0].system
+    assert (
+        "\n\n# Prompts\n\n## review (from the MCP server small)\n\nReview, briefly."
+        in model.requests[0].system
+    )
 
 
 async def test_arguments_may_have_any_name(tmp_path: Path) -> None:
