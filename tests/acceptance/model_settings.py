@@ -10,6 +10,7 @@ import pytest
 
 from tests.acceptance.settings import Flip, Scene, See
 from tests.acceptance.shared_settings import PRICED, PROBED, problems, seen
+from tests.support.hand_time import moved_by_hand
 from tests.support.provider import Provider, Reply
 from zeus_runtime.testing import ScriptedModel
 
@@ -67,7 +68,12 @@ async def impatience(scene: Scene) -> str:
     """Which option ends the call when the provider falls silent."""
     with Provider(Reply("Hello", hang_after=1)) as provider:
         scene.environ |= {"PROVIDER": provider.openai}
-        last = (await scene.play()).events[-1]
+        with moved_by_hand() as time:
+            playing = asyncio.create_task(scene.play())
+            assert await asyncio.to_thread(provider.wait_for_requests, 1)
+            passing = asyncio.create_task(time.goes_on())
+            last = (await playing).events[-1]
+            passing.cancel()
     found = re.search(r"\((\w+_seconds)\)", last.message)  # type: ignore[union-attr]
     assert found is not None, last
     return found[1]
@@ -150,8 +156,8 @@ MODELS = (
     of_model("headers", {"x-team": "blue"}, sent("headers.x-team"), None, "blue"),
     of_model("extra", {"seed": 3}, sent("body.seed"), None, 3),
     of_model("stream", False, sent("body.stream"), True, None),
-    of_model("timeout_seconds", 0.1, impatience, "idle_seconds", "timeout_seconds", idle_seconds=0.4),
-    of_model("idle_seconds", 0.1, impatience, "timeout_seconds", "idle_seconds", timeout_seconds=0.4),
+    of_model("timeout_seconds", 3, impatience, "idle_seconds", "timeout_seconds", idle_seconds=9),
+    of_model("idle_seconds", 3, impatience, "timeout_seconds", "idle_seconds", timeout_seconds=9),
     Flip(
         "model:replay.cassette",
         "two.jsonl",

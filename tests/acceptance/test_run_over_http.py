@@ -10,12 +10,14 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from tests.cli.conftest import Project, Result, Zeus, spawn
+from tests.support.hand_time import leaps
 from tests.support.provider import Call, Provider, Reply
 
 pytestmark = pytest.mark.xdist_group("litellm")
@@ -393,6 +395,14 @@ def test_a_wait_longer_than_allowed_is_not_waited(project: Project, zeus: Zeus) 
     assert "asks to wait 60 s, longer than retry.max_seconds (0.5 s)" in result.err
 
 
+def silence(provider: Provider, leap: Callable[[float], None]) -> None:
+    """Let time pass while the provider is silent, until its client has gone away twice."""
+    for number in (1, 2):
+        assert provider.wait_for_requests(number)
+        while not provider.wait_for_hangup(0.02, count=number):
+            leap(11)
+
+
 @pytest.mark.parametrize("kind", ["openai", "anthropic"])
 @pytest.mark.parametrize("after", [0, 3])
 def test_a_silent_provider_is_tried_again_and_then_given_up(
@@ -401,10 +411,13 @@ def test_a_silent_provider_is_tried_again_and_then_given_up(
     silent = Reply("Hello, world", hang_after=after)
     with Provider(silent, silent) as provider:
         more = json.dumps({"retry": {"attempts": 2, "initial_seconds": 0.01}})
-        configured(project, provider, kind, more, idle_seconds=0.3)
-        result = zeus("run", "zeus.yaml", "go", "-o", "json")
+        configured(project, provider, kind, more, idle_seconds=10)
+        with leaps() as leap:
+            passing = threading.Thread(target=silence, args=(provider, leap))
+            passing.start()
+            result = zeus("run", "zeus.yaml", "go", "-o", "json")
+            passing.join()
         assert len(provider.requests) == 2
-        assert provider.wait_for_hangup()
     assert result.exit_code == 1
     assert result.json["error"]["code"] == "model_timeout"
     assert "idle_seconds" in result.json["error"]["message"]

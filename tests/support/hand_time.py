@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
+from unittest.mock import patch
 
 _QUICKER: Final = 50
 """How many times as quickly as the clock on the wall time goes on by itself at most."""
@@ -44,3 +45,28 @@ def moved_by_hand() -> Iterator[HandTime]:
     finally:
         ahead = hand.now - real()
         loop.time = lambda: real() + ahead  # type: ignore[method-assign]
+
+
+@contextmanager
+def leaps() -> Iterator[Callable[[float], None]]:
+    """What lets so many seconds pass at once on the loop that runs then; any thread may call it.
+
+    For what has a loop of its own. Between the leaps time passes by itself.
+    """
+    real = asyncio.BaseEventLoop.time
+    ahead = 0.0
+    loops: set[asyncio.AbstractEventLoop] = set()
+
+    def now(loop: asyncio.BaseEventLoop) -> float:
+        loops.add(loop)
+        return real(loop) + ahead
+
+    def leap(seconds: float) -> None:
+        nonlocal ahead
+        ahead += seconds
+        for each in list(loops):
+            with suppress(RuntimeError):  # it is closed
+                each.call_soon_threadsafe(lambda: None)
+
+    with patch.object(asyncio.BaseEventLoop, "time", now):
+        yield leap

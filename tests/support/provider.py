@@ -136,9 +136,9 @@ class Provider:
         """More replies at the end."""
         self._replies += replies
 
-    def wait_for_hangup(self, timeout_seconds: float = 60) -> bool:
-        """Whether a client went away in the middle of an answer, now or within the timeout."""
-        return self._wait(lambda: self._hangups > 0, timeout_seconds)
+    def wait_for_hangup(self, timeout_seconds: float = 60, *, count: int = 1) -> bool:
+        """Whether so many clients went away in the middle of an answer, now or within the timeout."""
+        return self._wait(lambda: self._hangups >= count, timeout_seconds)
 
     def wait_for_requests(self, count: int, timeout_seconds: float = 60) -> bool:
         """Whether ``count`` requests have come in, now or within the timeout."""

@@ -16,6 +16,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from zeus_plugins.models.litellm.model import LitellmModel, create
 from zeus_plugins.models.litellm.options import Options
 
+from tests.support.hand_time import moved_by_hand
 from tests.support.provider import Call, Provider, Reply
 from zeus_runtime import (
     Build,
@@ -76,6 +77,17 @@ async def failing(model: LitellmModel, request: ModelRequest | None = None) -> M
     with pytest.raises(ModelError) as caught:
         await ask(model, request)
     return caught.value
+
+
+async def failing_in_time(provider: Provider, model: LitellmModel) -> ModelError:
+    """As ``failing``; time passes once the provider has got the request."""
+    with moved_by_hand() as time:
+        asked = asyncio.create_task(failing(model))
+        assert await asyncio.to_thread(provider.wait_for_requests, 1)
+        passing = asyncio.create_task(time.goes_on())
+        error = await asked
+        passing.cancel()
+    return error
 
 
 @pytest.mark.parametrize("kind", PROVIDERS)
@@ -351,7 +363,7 @@ async def test_garbage_instead_of_a_whole_answer_is_an_error(kind: str) -> None:
 @pytest.mark.parametrize("after", [0, 3])
 async def test_a_silent_provider_is_a_timeout(kind: str, after: int) -> None:
     with Provider(Reply("Hello, world", hang_after=after)) as provider:
-        error = await failing(model(provider, kind, idle_seconds=0.2))
+        error = await failing_in_time(provider, model(provider, kind, idle_seconds=30))
         assert await asyncio.to_thread(provider.wait_for_hangup)
     assert error.kind == "timeout"
     assert "idle_seconds" in error.message
@@ -360,7 +372,7 @@ async def test_a_silent_provider_is_a_timeout(kind: str, after: int) -> None:
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_call_may_not_take_longer_than_its_timeout(*, stream: bool) -> None:
     with Provider(Reply("Hello", hang_after=0)) as provider:
-        error = await failing(model(provider, timeout_seconds=0.2, stream=stream))
+        error = await failing_in_time(provider, model(provider, timeout_seconds=30, stream=stream))
         assert await asyncio.to_thread(provider.wait_for_hangup)
     assert error.kind == "timeout"
 
