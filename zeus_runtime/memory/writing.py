@@ -201,15 +201,14 @@ class Writing:
 
 def _sourced(source_id: str | None) -> Rejected | None:
     """Why a text of this source is not kept; the address of a document may hold a key."""
-    from zeus_runtime.memory.admission.sensitive import secret_rule
+    from zeus_runtime.memory.admission.sensitive import credential_rule
 
-    rule = None if source_id is None else secret_rule(source_id)
+    rule = None if source_id is None else credential_rule(source_id)
     if rule is None:
         return None
     return Rejected(
         "sensitive",
-        "The source_id holds what looks like a secret or a personal number, which is never kept: "
-        "name the source without it.",
+        "The source_id holds what looks like a secret, which is never kept: name the source without it.",
         rule=rule,
     )
 

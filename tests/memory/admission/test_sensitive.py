@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 from zeus_runtime.errors import MissingError
 from zeus_runtime.memory.admission import sensitive
 from zeus_runtime.memory.admission.patterns import Rule
-from zeus_runtime.memory.admission.sensitive import injection_rule, library_rule, pattern_rule, secret_rule
+from zeus_runtime.memory.admission.sensitive import (
+    credential_rule,
+    injection_rule,
+    library_rule,
+    pattern_rule,
+    secret_rule,
+)
 from zeus_runtime.memory.normalise import normalise
 
 SECRETS = {
@@ -112,6 +118,31 @@ def test_a_rule_has_a_name_fit_for_a_log(rule: Rule) -> None:
 def test_a_card_number_among_other_numbers_is_found(text: str) -> None:
     assert secret_rule(text.format("4111 1111 1111 1111")) == "card number"
     assert secret_rule(text.format("4111 1111 1111 1112")) is None
+
+
+IBAN = SECRETS["bank account"]
+
+
+@pytest.mark.parametrize("text", [f"No12 {IBAN}", f"{IBAN} is mine", IBAN.replace(" ", ""), IBAN.lower()])
+def test_an_account_is_found_among_words_and_numbers(text: str) -> None:
+    assert secret_rule(text) == "bank account"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The id is ba89accb-39cc-4638-9b8f-eb1c4c4d37cf",  # 97 divides it, and no country has accounts of 32 characters
+        IBAN[:-1] + "1",
+    ],
+)
+def test_what_only_looks_like_an_account_is_none(text: str) -> None:
+    assert secret_rule(text) is None
+
+
+def test_numbers_of_a_program_are_no_secrets_and_its_keys_are() -> None:
+    assert credential_rule("4111" + "111111111111") is None
+    assert credential_rule(SECRETS["github token"]) == "github token"
+    assert credential_rule("https://bot:" + "s3cr3tpw@example.com/a") == "password in an address"
 
 
 @settings(deadline=None)

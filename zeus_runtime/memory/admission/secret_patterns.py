@@ -27,16 +27,26 @@ def _luhn(number: str) -> bool:
     return sum(doubled) % 10 == 0
 
 
-_IBAN_LEAST: Final = 15
+_IBAN_LENGTHS: Final = {
+    each[:2]: int(each[2:])
+    for each in """
+    AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20
+    EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HN28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30
+    KW30 KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23
+    PK24 PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26
+    UA29 VA22 VG24 XK20 YE30
+    """.split()
+}
+"""Characters of an account's number in each country (SWIFT's IBAN registry)."""
 
 
 def _iban(match: Match[str]) -> bool:
-    text = re.sub(r"[ -]", "", match[0]).upper()
-    for length in range(len(text), _IBAN_LEAST - 1, -1):
-        moved = text[4:length] + text[:4]
-        if int("".join(str(int(each, 36)) for each in moved)) % 97 == 1:
-            return True
-    return False
+    """Whether an account's number begins here; words may stand behind it, as they may before it."""
+    text = re.sub(r"[ -]", "", match[0] + match[1]).upper()
+    length = _IBAN_LENGTHS.get(text[:2])
+    if length is None or len(text) < length:
+        return False
+    return int("".join(str(int(each, 36)) for each in text[4:length] + text[:4])) % 97 == 1
 
 
 _ID_WEIGHTS: Final = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
@@ -90,7 +100,7 @@ _WORD: Final = (
 _WORD_SIGNS: Final = "pass|pwd|pin|key|token|secret|login|credential|contrase|kennwort|senha"
 _VALUE: Final = r"(?P<value>[\"'`“‘]?[^\s\"'`”’]+)"
 
-SECRETS: Final[tuple[Rule, ...]] = (
+CREDENTIALS: Final[tuple[Rule, ...]] = (
     exact("private key", "private key", r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----"),
     exact(
         "private key",
@@ -193,9 +203,14 @@ SECRETS: Final[tuple[Rule, ...]] = (
         r"|words?)\b[^\n]{0,20}[:=]?\s*(?:[a-z]{3,8}[ ,]+){11,}[a-z]{3,8}",
     ),
     exact("recovery phrase", "助记词", r"助记词[^\n]{0,6}(?:[a-z]{3,8}[ ,]+){11,}[a-z]{3,8}"),
+)
+"""What lets somebody in, by its form."""
+
+SECRETS: Final[tuple[Rule, ...]] = (
+    *CREDENTIALS,
     exact("card number", "2|3|4|5|6", r"(?<![\w.+-])[2-6](?=(\d{3}(?:[ -]?\d){9,15})(?![\w-]))", _card),
     rule("card number", "cvv|cvc|security", r"\b(?:cvv|cvc|cvv2|security code)\b\s*(?:is|:|=)?\s*\d{3,4}\b"),
-    rule("bank account", "", r"(?<![\w-])[A-Z]{2}\d{2}(?:[ -]?[A-Z0-9]){11,30}(?![A-Z0-9])", _iban),
+    rule("bank account", "", r"(?<![\w-])[A-Z](?=([A-Z]\d{2}(?:[ -]?[A-Z0-9]){11,30}))", _iban),
     exact(
         "identity number",
         "19|20",
@@ -209,4 +224,4 @@ SECRETS: Final[tuple[Rule, ...]] = (
     ),
     exact("identity number", "-", r"(?<![\d-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\d-])"),
 )
-"""Secrets by their form, in the order they are looked for."""
+"""Credentials, then the numbers of cards, accounts and persons, in the order they are looked for."""

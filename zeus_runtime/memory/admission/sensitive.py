@@ -11,7 +11,7 @@ from typing import Final
 from zeus_runtime.errors import MissingError
 from zeus_runtime.memory.admission.injection_patterns import INJECTIONS
 from zeus_runtime.memory.admission.patterns import Rule
-from zeus_runtime.memory.admission.secret_patterns import SECRETS
+from zeus_runtime.memory.admission.secret_patterns import CREDENTIALS, SECRETS
 from zeus_runtime.memory.normalise import lowered
 
 
@@ -34,6 +34,11 @@ def secret_rule(text: str) -> str | None:
 def pattern_rule(text: str) -> str | None:
     """The name of the first of our own rules that finds a secret, or None."""
     return _first(SECRETS, text)
+
+
+def credential_rule(identifier: str) -> str | None:
+    """As ``secret_rule`` for what a program made, where digits are no card's number and no account's."""
+    return _first(CREDENTIALS, identifier) or library_rule(identifier)
 
 
 def injection_rule(text: str) -> str | None:
