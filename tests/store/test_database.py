@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, insert, text
 from sqlalchemy.exc import IntegrityError
 
-from zeus_runtime.errors import RunError
+from zeus_runtime.errors import MissingError, RunError
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.memory_tables import PLACE, create_memory_tables
 from zeus_runtime.store.prepared import Prepared
@@ -86,3 +86,24 @@ async def test_a_log_that_cannot_be_moved_for_want_of_room_fails_nothing_that_wa
         with pytest.raises(RunError):
             await deed(database)
     await database.close()
+
+
+@pytest.mark.parametrize("another_takes_its_place", [False, True])
+async def test_nothing_is_called_written_to_a_file_that_is_no_longer_there(
+    tmp_path: Path, *, another_takes_its_place: bool
+) -> None:
+    """SQLite goes on writing to a file that was deleted, and all of it is lost when it is closed."""
+    database = Database("sqlite:///a.db", directory=tmp_path)
+    await database.run(create_memory_tables)
+    other = Database("sqlite:///b.db", directory=tmp_path)
+    await other.run(create_memory_tables)
+    await other.close()
+    for file in tmp_path.glob("a.db*"):  # noqa: ASYNC240
+        file.unlink()
+    if another_takes_its_place:
+        (tmp_path / "b.db").rename(tmp_path / "a.db")
+    for transact in (database.run, database.write, database.compute):
+        with pytest.raises(MissingError, match=r"'sqlite:///a.db' was deleted or replaced"):
+            await transact(lambda connection: ANN.run(connection, {}))
+    await database.close()
+    assert not (tmp_path / "a.db-wal").exists()

@@ -65,6 +65,7 @@ class Database:
         self.name: Final = without_password(url)
         self._held: dict[str, int | None] = {}
         self._server: Server | None = None
+        self._opened: tuple[int, int] | None = None
         self.file: Final = self._private_file(url, directory)
         if _backend(url) == "postgresql":
             from zeus_runtime.store.postgres import Server
@@ -82,10 +83,20 @@ class Database:
             # The event loop's connection waits for nobody: who finds the database locked asks the worker.
             tries = _TRIES if timeout_seconds else 0
             event.listen(engine, "connect", lambda raw, _record: _prepare_sqlite(raw, tries))
-            return retry_while_locked(engine.connect, tries=tries)
+            connection = retry_while_locked(engine.connect, tries=tries)
+            self._check_file()
+            return connection
+
+        def transact(connection: Connection, work: Callable[[Connection], T]) -> T:
+            def checked(connection: Connection) -> T:
+                result = work(connection)
+                self._check_file()
+                return result
+
+            return _transact(connection, checked)
 
         self._transactions = Transactions(
-            connect, _transact, Connection.close, inline=True, shared=self.file is None
+            connect, transact, Connection.close, inline=True, shared=self.file is None
         )
 
     @property
@@ -232,6 +243,27 @@ class Database:
     async def close(self) -> None:
         """Close all connections."""
         await self._transactions.close()
+
+    def _check_file(self) -> None:
+        """That the file is the one that was opened: to one that was deleted SQLite writes on, and all of it is lost.
+
+        Raises:
+            MissingError: it is not; the transaction is not committed.
+        """
+        if self.file is None:
+            return
+        try:
+            status = self.file.stat()
+            there = status.st_dev, status.st_ino
+        except OSError:
+            there = None
+        if self._opened is None:
+            self._opened = there
+        if there is None or there != self._opened:
+            raise MissingError(
+                f"the database {self.name!r} was deleted or replaced while it was in use",
+                remedy="Put it back, or begin anew: what was written since is not kept.",
+            )
 
     def _explained(self, error: DBAPIError) -> Exception:
         if isinstance(error, IntegrityError):

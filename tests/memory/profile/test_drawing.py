@@ -360,3 +360,22 @@ async def test_deleting_what_no_profile_has_leaves_profiles_alone(memory: Memory
     assert await value(memory, "profession") == "marine biologist"
     with pytest.raises(UnknownMemoryError):
         await memory.delete_memory(other)
+
+
+async def test_a_profile_in_chinese_takes_no_more_tokens_than_one_in_english(tmp_path: Path) -> None:
+    memory = service(tmp_path)
+    hobbies = [f"第{number}个爱好是在周末和家人一起去公园散步" for number in range(60)]
+    written = {
+        "username": "王芳",
+        "characteristics": "\n".join(hobbies[:20]),
+        "expertise_areas": "\n".join(hobbies[20:]),
+    }
+    await memory.profiles.edit("user", written)
+    text = await memory.get_profile_for_agent()
+    assert "王芳" in text
+    assert hobbies[19] in text
+    assert hobbies[20] not in text
+    assert len(text.encode()) <= 2_000
+    await memory.profiles.edit("user", {"content": "请用中文回答。" * 200})
+    assert len((await memory.get_profile_for_agent()).split("session:\n")[1]) == 1_400
+    await memory.aclose()

@@ -55,6 +55,8 @@ SAME_WORDS: Final = Change("duplicate", "same words")
 def compare_other(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None) -> Change:
     """``compare`` for texts that do not have the same words."""
     ours, theirs = aligned(state(new), state(old))
+    if _other_person(ours, theirs):
+        return Change("different", "subject")
     return _told(ours, theirs, near=near) or _compared(ours, theirs, of_a_kind, near=near)
 
 
@@ -108,7 +110,7 @@ def _compared(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, 
         added, dropped = _rest(new, common), _rest(old, common)
     else:
         added, dropped = [new[at] for at in places], [old[at] for at in places]
-    if _other_person(ours, theirs) or _other_subject(ours, theirs, added, dropped, common):
+    if _other_subject(ours, theirs, added, dropped, common):
         return Change("different", "subject")
     flip = _denied(new, old, added, dropped)
     if flip is not None:
@@ -206,9 +208,23 @@ def _rest(words: Iterable[Word], common: Mapping[str, int]) -> list[Word]:
 
 
 def _other_person(ours: Statement, theirs: Statement) -> bool:
-    he, she = frozenset(("he", "him", "his", "他")), frozenset(("she", "her", "hers", "她"))
-    persons = [(bool(he & set(each.raw)), bool(she & set(each.raw))) for each in (ours, theirs)]
-    return sorted(persons) == [(False, True), (True, False)]
+    """Whether one is said of him and the other of her, or one of who speaks and the other of somebody else."""
+    raw = [set(each.raw) for each in (ours, theirs)]
+    for one, other in ((_HE, _SHE), (_WHO_SPEAKS, _OTHERS)):
+        if sorted((bool(one & words), bool(other & words)) for words in raw) == [
+            (False, True),
+            (True, False),
+        ]:
+            return True
+    return False
+
+
+_HE: Final = frozenset(("he", "him", "his", "他"))
+_SHE: Final = frozenset(("she", "her", "hers", "她"))
+_OTHERS: Final = _HE | _SHE | {"they", "them", "their", "theirs"}
+_WHO_SPEAKS: Final = frozenset(
+    ("i", "i'm", "i've", "me", "my", "mine", "we", "we're", "our", "ours", "我", "咱")
+)
 
 
 def _other_subject(

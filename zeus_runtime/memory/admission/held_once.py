@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final, TypeAlias
 
+from zeus_runtime.memory.admission.traditional import SIMPLIFIED
 from zeus_runtime.memory.admission.wording import DETERMINERS, SUBJECTS
 
 Held: TypeAlias = tuple[str, str]
@@ -14,10 +15,14 @@ Held: TypeAlias = tuple[str, str]
 
 @lru_cache(64)
 def held_once(text: str) -> Held | None:
-    """What an English statement names of which somebody has one at a time; None where it names nothing of the kind.
+    """What a statement names of which somebody has one at a time; None where it names nothing of the kind.
 
     Only for all of the time, and after a verb only where a name follows: "works at Google", not "works at night".
     """
+    if not text.isascii() and (chinese := _ZH.fullmatch(text.translate(SIMPLIFIED))):
+        return _ZH_NOBODY.sub("", chinese["who"]).removesuffix("的"), chinese["what"] or str(
+            chinese.lastgroup
+        )
     match = _PROPERTY.match(text) or _HELD.match(text)
     if match is None or _AT_TIMES.search(text, match.end()):
         return None
@@ -42,12 +47,22 @@ _PROPERTY: Final = re.compile(
     r"(?:(?:favou?rite|preferred|main|primary|current|default|native)(?: +[a-z-]+){1,3}?)|e-?mail(?: +address)?"
     r"|(?:phone|mobile|telephone)(?: +number)|(?:home +)?address|age|birthday|employer|boss|manager|wife|husband|spouse"
     r"|partner|girlfriend|boyfriend|job(?: +title)?|salary|user ?name|handle|nickname|pronouns|time ?zone|hometown"
-    r"|deadline|budget) +is\b",
+    r"|deadline|budget|profession|occupation) +is\b",
     re.IGNORECASE,
 )
 _AT_TIMES: Final = re.compile(
     r"\b(?:during|sometimes|often|every|half|part|week\w*|days?|nights?|months?|years?|[a-z]+days|summers?|winters?)\b",
     re.IGNORECASE,
 )
+_ZH: Final = re.compile(
+    r"(?P<who>[^,。;:!?，；：！？]{0,20}?)(?:现在|目前|如今|已经)?(?:"
+    # Where a Chinese name ends no capital tells: what is short and holds no word of a house or of what is near is one.
+    r"(?P<home>居住|定居|住)在[^,。;!?，；！？一两个间套栋层楼里外旁边附近房屋家租校店舍离得很和与的]{2,8}"
+    r"|(?P<what>老板|上司|经理|领导|主管|导师|名字|邮箱|电话|手机号码?|微信号|生日|职业|职位|工资|月薪|年薪"
+    r"|时区|家乡|母语|国籍|用户名|昵称|截止日期|预算|(?:老婆|妻子|太太|老公|丈夫|女朋友|男朋友)(?=叫))"
+    r"(?:现在|目前)?(?:是|叫|为)(?![个一很最非太挺不])[^,。;!?，；！？]{1,24}(?<![人的])"
+    r")[。.!！]?"
+)
+_ZH_NOBODY: Final = re.compile(r"^(?:用户|使用者|我们|咱们|本人|我)?的?")
 _WORD: Final = re.compile(r"[\w'-]+")
 _NOBODY: Final = SUBJECTS | DETERMINERS | {"user's"}

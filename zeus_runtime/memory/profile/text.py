@@ -22,15 +22,16 @@ def profile_section(
     """Both profiles, one field a line; a field that does not fit and all after it are left out.
 
     Args:
-        max_characters: of the whole, delimiters included.
+        max_characters: of the whole, delimiters included; in the lines a character counts as its bytes in UTF-8, a
+            Chinese one as three, which is about what it takes of tokens beside a Latin one.
     """
     lines: list[str] = []
     sources: list[dict[str, Any]] = []
     own = next((each for each in user if each.name in HAND_ONLY and each.value), None)
     instructions = "" if own is None else f"{INSTRUCTIONS}{own.value}"
-    room = max_characters - len(OPENING) - len(CLOSING) - len(instructions) - 2 * bool(instructions)
+    room = max_characters - len(OPENING) - len(CLOSING) - len(instructions.encode()) - 2 * bool(instructions)
     for each, line in _lines(user, project):
-        room -= len(line) + 1
+        room -= len(line.encode()) + 1
         if room < 0:
             break
         lines.append(line + "\n")

@@ -25,7 +25,7 @@ class Options:
     ] = 0.0
     profile: Annotated[bool, Doc("Show what is known of the user and the project.")] = True
     max_profile_characters: Annotated[
-        int, Doc("Characters of the profile; its last lines go first."), Minimum(200)
+        int, Doc("Characters of the profile, a Chinese one as three; its last lines go first."), Minimum(200)
     ] = 2_000
     profile_after: Annotated[
         int | None,
