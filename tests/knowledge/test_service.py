@@ -419,6 +419,15 @@ async def test_the_nearest_base_of_a_name_is_the_users_own(
         assert base.scope == "project"
 
 
+@pytest.mark.parametrize("name", ["员工手册", "handbuch-für_alle"])
+async def test_a_name_may_have_the_letters_of_any_language(
+    database_url: str, tmp_path: Path, docs: Path, name: str
+) -> None:
+    async with knowledge(database_url, tmp_path) as service:
+        await service.add(name, [docs / "deep"])
+        assert [each.name for each in await service.bases()] == [name]
+
+
 @pytest.mark.parametrize("name", ["", "a b", "../x", "x" * 65])
 async def test_a_name_that_is_none_is_refused(tmp_path: Path, docs: Path, name: str) -> None:
     async with knowledge("sqlite:///.zeus/zeus.db", tmp_path, caller=ANN) as service:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 TOP_K: Final = 5
 _UNREAD: Final = object()
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\Z")
+NAME: Final = re.compile(r"[^\W_][\w.-]{0,63}\Z")
 
 
 @dataclass(frozen=True)

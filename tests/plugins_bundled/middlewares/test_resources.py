@@ -78,7 +78,7 @@ async def test_a_file_that_is_not_there_is_told_the_user_and_the_model(tmp_path:
         events = await play(agent, "read @note.md")
     told = [each.message for each in events if isinstance(each, Notice)]
     assert any("@note.md: /note.md does not exist" in each and "notes.md" in each for each in told)
-    assert "not shown: /note.md does not exist" in model.requests[0].system
+    assert "not shown: /note.md does not exist. Did you mean /notes.md?</file>" in model.requests[0].system
 
 
 async def test_a_long_file_is_cut_and_says_where_the_rest_is(tmp_path: Path) -> None:

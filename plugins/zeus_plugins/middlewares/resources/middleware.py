@@ -104,7 +104,8 @@ class ReferencedFiles(Middleware):
 
         name = printable(each.path)
         if each.problem:
-            return f'<file path="{name}">not shown: {printable(each.problem)}</file>'
+            why = printable(" ".join(each.problem.split()))
+            return f'<file path="{name}">not shown: {why}</file>'
         where = printable(each.handle)
         try:
             data = self._build.workspace.read(each.copy, max_bytes=MAX_BYTES)
