@@ -6,10 +6,10 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -67,25 +67,28 @@ class PseudoTerminal:
         return came
 
     def interrupt_until(self, text: str) -> None:
-        """Press Ctrl-C at a prompt until ``text`` comes.
-
-        Python sees a signal that arrives just before its readline waits only with the next key or signal.
-        """
-        for _ in range(60):
-            self.press("\x03")
-            if self._read(1) and text in self.screen[self._seen :]:
-                break
+        """Press Ctrl-C at a prompt, once, and read until ``text`` comes."""
+        self.press("\x03")
+        while text not in self.screen[self._seen :]:
+            self._awake()
+            self._read(0.1)
         self.until(text)
 
     def interrupt_to_the_end(self) -> int:
-        """Press Ctrl-C at a prompt until the process ends; the exit code."""
-        for _ in range(60):
-            self.press("\x03")
-            while self._read(1):
+        """Press Ctrl-C at a prompt, once, and read to the end; the exit code."""
+        self.press("\x03")
+        while self._process.poll() is None:
+            self._awake()
+            while self._read(0.1):
                 pass
-            with suppress(subprocess.TimeoutExpired):
-                return self._process.wait(timeout=1)
-        raise AssertionError(f"it goes on: {self.screen!r}")
+        return self.end()
+
+    def _awake(self) -> None:
+        """What changes nothing and lets Python's readline look for signals.
+
+        It sees one that arrives just before it waits only with the next.
+        """
+        self._process.send_signal(signal.SIGWINCH)
 
     def press(self, keys: str) -> None:
         """Type."""
@@ -110,7 +113,6 @@ class PseudoTerminal:
 
 def _take_terminal() -> None:
     import fcntl
-    import signal
     import termios
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # tests that run in the background have it ignored

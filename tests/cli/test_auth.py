@@ -150,12 +150,12 @@ def test_a_browser_that_returns_only_when_it_is_left_is_answered_meanwhile(
     pages: queue.Queue[str] = queue.Queue()
 
     def read(url: str) -> None:
-        pages.put(httpx2.get(url, follow_redirects=True, timeout=10).text)
+        pages.put(httpx2.get(url, follow_redirects=True, timeout=60).text)
 
     monkeypatch.setattr("webbrowser.open", read)
     write_agent(project.folder, f"mcpServers: {{far: {{url: '{served.url}', auth: oauth}}}}")
     assert zeus("auth", "login", "far").out == "far is authorised; it has 3 tools for this account\n"
-    assert "Zeus has your answer" in pages.get(timeout=10)
+    assert "Zeus has your answer" in pages.get(timeout=60)
 
 
 def test_a_server_that_speaks_something_else_fails_the_login_without_a_traceback(

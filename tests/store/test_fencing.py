@@ -204,7 +204,7 @@ async def test_whoever_claims_waits_for_a_write_that_is_under_way_and_sees_it(
             def held(connection):  # type: ignore[no-untyped-def]
                 work(connection)
                 loop.call_soon_threadsafe(is_written.set)
-                asyncio.run_coroutine_threadsafe(may_commit.wait(), loop).result(30)
+                asyncio.run_coroutine_threadsafe(may_commit.wait(), loop).result(60)
 
             return await within(held)
 

@@ -167,7 +167,7 @@ def own_server(
     # What still waits when it is stopped, such as a login nobody waits for any more, is cancelled with the loop.
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
-    started.wait(20)
+    assert started.wait(60)
     known(folder, made[0].port)
     try:
         yield made[0]
@@ -175,7 +175,7 @@ def own_server(
         loop = made[0].loop
         assert loop is not None
         loop.call_soon_threadsafe(stop.set)
-        thread.join(20)
+        thread.join(60)
 
 
 def sshd() -> str | None:

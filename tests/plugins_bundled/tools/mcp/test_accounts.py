@@ -161,12 +161,12 @@ async def test_who_waits_for_an_account_and_goes_away_holds_it_never(tmp_path: P
         waiting.cancel()
         await asyncio.wait([waiting])
         assert waiting.cancelled()
-    async with asyncio.timeout(5), store(tmp_path).locked():
+    async with asyncio.timeout(60), store(tmp_path).locked():
         pass
 
 
 async def test_a_connection_that_a_browser_opened_in_advance_keeps_nobody_waiting() -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async with browser(None, lambda _url: None) as person:
             port = int(person.redirect_uri.split(":")[2].partition("/")[0])
             reader, writer = await asyncio.open_connection("127.0.0.1", port)

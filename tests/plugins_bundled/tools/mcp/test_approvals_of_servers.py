@@ -247,15 +247,28 @@ async def test_what_somebody_leaves_for_later_waits_at_the_call_that_asked(tmp_p
         assert results(events) == {"1": "lingered"}
 
 
-async def test_a_server_that_ends_no_other_call_before_is_answered_after_a_while(tmp_path: Path) -> None:
+async def test_a_server_that_ends_no_other_call_before_is_answered_after_a_while(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads nothing else while it waits for the answer: the other call ends by its time."""
+    asked, clear = asyncio.Event(), Askers._clear
+
+    async def asking(askers: Askers, question: Any) -> None:
+        asked.set()
+        await clear(askers, question)
+
+    monkeypatch.setattr(Askers, "_clear", asking)
     model = script(calling(call("small__ask", "1"), call("small__say", "2", text="a")), "done")
-    async with agent(tmp_path, model, {"small": server()}) as running:
+    async with agent(tmp_path, model, {"small": server(timeout_seconds=20)}) as running:
         await running.connections()
         with moved_by_hand() as time:
+            playing = asyncio.create_task(play(running, "go"))
+            await asked.wait()
             passing = asyncio.create_task(time.goes_on())
-            events = await play(running, "go")
+            events = await playing
             passing.cancel()
         assert waits_for(events) == {"1": "Colour?"}
+        assert "did not finish within 20 seconds" in results(events)["2"]
 
 
 async def test_an_approved_call_waits_for_its_server_when_the_run_is_taken_up(tmp_path: Path) -> None:

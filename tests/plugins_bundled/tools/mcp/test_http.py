@@ -57,7 +57,7 @@ async def log_in(running: Agent) -> int:
     opened: list[asyncio.Task[Any]] = []
 
     async def follow(url: str) -> None:
-        async with httpx2.AsyncClient(follow_redirects=True) as browser:
+        async with httpx2.AsyncClient(follow_redirects=True, timeout=60) as browser:
             await browser.get(url)
 
     def show(url: str) -> None:

@@ -77,16 +77,18 @@ async def test_a_server_that_does_not_answer_ends_the_login(
             await log_in(agent(tmp_path, adding(), oauth(served, **({"type": "sse"} if sse else {}))))
 
 
-@pytest.mark.usefixtures("hurried")
-async def test_a_renewal_that_is_not_answered_lets_go_of_the_account(tmp_path: Path) -> None:
+async def test_a_renewal_that_is_not_answered_lets_go_of_the_account(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     async with serving(Authority()) as served:
         running = agent(tmp_path, adding(), oauth(served))
         await log_in(running)
+        request.getfixturevalue("hurried")
         expire(running)
         served.instead["/token"] = never
         async with running:
             assert any("did not answer within" in each for each in notices(await play(running, "go")))
-        async with asyncio.timeout(10), store_of(running).locked():
+        async with asyncio.timeout(60), store_of(running).locked():
             pass
 
 
@@ -126,7 +128,7 @@ async def test_calls_with_an_account_run_at_the_same_time(tmp_path: Path) -> Non
 
         served.app.add_tool(meet, name="meet", description="Waits for another call.")
         model = script(calling(call("far__meet", "1"), call("far__meet", "2")), "done")
-        running = agent(tmp_path, model, oauth(served, timeout_seconds=10))
+        running = agent(tmp_path, model, oauth(served, timeout_seconds=60))
         await log_in(running)
         async with running:
             assert results(await play(running, "go")) == ["met", "met"]

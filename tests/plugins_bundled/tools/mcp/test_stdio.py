@@ -202,9 +202,15 @@ async def test_what_the_user_interrupts_is_cancelled_at_the_server(tmp_path: Pat
 
 async def test_a_call_has_its_time_limit(tmp_path: Path) -> None:
     model = script(calling(call("small__never", "1")), "done")
-    async with agent(tmp_path, model, {"small": server(timeout_seconds=0.5)}) as running:
-        events = await play(running, "go")
-    assert "did not finish within 0.5 seconds" in results(events)["1"]
+    async with agent(tmp_path, model, {"small": server(timeout_seconds=30)}) as running:
+        await running.connections()
+        with moved_by_hand() as time:
+            playing = asyncio.create_task(play(running, "go"))
+            await until(lambda: calls_of(tmp_path, "tools/call"), bool)
+            await time.passes(30)
+            events = await playing
+        await until(lambda: calls_of(tmp_path, "notifications/cancelled"), bool)
+    assert "did not finish within 30 seconds" in results(events)["1"]
     assert len(seen(tmp_path, "notifications/cancelled")) == 1
 
 
