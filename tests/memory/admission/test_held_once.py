@@ -23,6 +23,7 @@ FILLERS = (
     [
         ("I live in Lyon", "I live in Nantes"),
         ("My boss is Tom", "My boss is Ann"),
+        ("My work email is ann@example.com", "My work email is ann@example.org"),
         ("My profession is marine biologist", "My profession is lighthouse keeper"),
         ("Her occupation is nurse", "Her occupation is pilot"),
         ("我住在上海", "我住在北京"),
@@ -67,6 +68,9 @@ async def test_another_value_replaces_the_former(
         ("我的邮箱是a@example.com", "我的电话是555-0134"),
         ("My profession is marine biologist", "Her profession is lighthouse keeper"),
         ("My email is ann@example.com", "His email is bob@example.com"),
+        ("My email is ann@example.com", "My work email is ann@example.org"),
+        ("The user's home address is 3 Mill Lane", "The user's address is 8 High Street"),
+        ("My office phone number is 555-0100", "My phone number is 555-0199"),
         ("I live in Lyon", "She lives in Nantes"),
         ("She lives in Nantes", "I live in Lyon"),
         ("We deploy on Fridays", "They deploy on Mondays"),

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Final
 
 from zeus_runtime.memory.admission.alignment import LEAST, aligned
+from zeus_runtime.memory.admission.held_once import another_of_several
 from zeus_runtime.memory.admission.slots import filled, places_of, says_news, slots_of
 from zeus_runtime.memory.admission.statement import Statement, Word, state
 from zeus_runtime.memory.admission.verdict import Change, OfAKind
@@ -55,7 +56,7 @@ SAME_WORDS: Final = Change("duplicate", "same words")
 def compare_other(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None) -> Change:
     """``compare`` for texts that do not have the same words."""
     ours, theirs = aligned(state(new), state(old))
-    if _other_person(ours, theirs):
+    if _other_person(ours, theirs) or another_of_several(new, old):
         return Change("different", "subject")
     return _told(ours, theirs, near=near) or _compared(ours, theirs, of_a_kind, near=near)
 
