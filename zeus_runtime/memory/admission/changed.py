@@ -111,7 +111,7 @@ def _compared(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, 
         added, dropped = _rest(new, common), _rest(old, common)
     else:
         added, dropped = [new[at] for at in places], [old[at] for at in places]
-    if _other_subject(ours, theirs, added, dropped, common):
+    if _other_way(ours, theirs) or _other_subject(ours, theirs, added, dropped, common):
         return Change("different", "subject")
     flip = _denied(new, old, added, dropped)
     if flip is not None:
@@ -226,6 +226,18 @@ _OTHERS: Final = _HE | _SHE | {"they", "them", "their", "theirs"}
 _WHO_SPEAKS: Final = frozenset(
     ("i", "i'm", "i've", "me", "my", "mine", "we", "we're", "our", "ours", "我", "咱")
 )
+
+
+def _other_way(ours: Statement, theirs: Statement) -> bool:
+    """Whether one is of the way to a place and the other of the way from there: two flights."""
+    new, old = (
+        {match["where"].lower(): match["way"].lower() for match in _WAY.finditer(each.text)}
+        for each in (ours, theirs)
+    )
+    return len(new) == len(old) == 1 and new.keys() == old.keys() and new != old
+
+
+_WAY: Final = re.compile(r"\b(?P<way>to|from) (?:the )?(?P<where>\w+)", re.IGNORECASE)
 
 
 def _other_subject(
