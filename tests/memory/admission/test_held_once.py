@@ -1,4 +1,7 @@
-"""What somebody has once: another home, boss or address replaces the former however little the texts have in common."""
+"""What somebody has once: another home or boss replaces the former however little the texts have in common.
+
+What is of others, of another time, way or side, or one of several things replaces nothing.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,8 @@ FILLERS = (
     [
         ("I live in Lyon", "I live in Nantes"),
         ("My boss is Tom", "My boss is Ann"),
+        ("My work email is ann@example.com", "My work email is ann@example.org"),
+        ("The train to Paris leaves at 8", "The train to Paris leaves at 9"),
         ("My profession is marine biologist", "My profession is lighthouse keeper"),
         ("Her occupation is nurse", "Her occupation is pilot"),
         ("我住在上海", "我住在北京"),
@@ -67,9 +72,14 @@ async def test_another_value_replaces_the_former(
         ("我的邮箱是a@example.com", "我的电话是555-0134"),
         ("My profession is marine biologist", "Her profession is lighthouse keeper"),
         ("My email is ann@example.com", "His email is bob@example.com"),
+        ("My email is ann@example.com", "My work email is ann@example.org"),
+        ("The user's home address is 3 Mill Lane", "The user's address is 8 High Street"),
+        ("My office phone number is 555-0100", "My phone number is 555-0199"),
         ("I live in Lyon", "She lives in Nantes"),
         ("She lives in Nantes", "I live in Lyon"),
         ("We deploy on Fridays", "They deploy on Mondays"),
+        ("My flight to Rome is on May 3", "My flight from Rome is on May 9"),
+        ("The bus from the airport leaves at 5", "The bus to the airport leaves at 6"),
         ("I live in Lyon", "She no longer lives in Lyon"),
         ("我住在上海浦东", "她住在上海徐汇"),
     ],

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Final
 
 from zeus_runtime.memory.admission.alignment import LEAST, aligned
+from zeus_runtime.memory.admission.held_once import another_of_several
 from zeus_runtime.memory.admission.slots import filled, places_of, says_news, slots_of
 from zeus_runtime.memory.admission.statement import Statement, Word, state
 from zeus_runtime.memory.admission.verdict import Change, OfAKind
@@ -55,7 +56,7 @@ SAME_WORDS: Final = Change("duplicate", "same words")
 def compare_other(new: str, old: str, *, near: bool, of_a_kind: OfAKind | None = None) -> Change:
     """``compare`` for texts that do not have the same words."""
     ours, theirs = aligned(state(new), state(old))
-    if _other_person(ours, theirs):
+    if _other_person(ours, theirs) or another_of_several(new, old):
         return Change("different", "subject")
     return _told(ours, theirs, near=near) or _compared(ours, theirs, of_a_kind, near=near)
 
@@ -110,7 +111,7 @@ def _compared(ours: Statement, theirs: Statement, of_a_kind: OfAKind | None, *, 
         added, dropped = _rest(new, common), _rest(old, common)
     else:
         added, dropped = [new[at] for at in places], [old[at] for at in places]
-    if _other_subject(ours, theirs, added, dropped, common):
+    if _other_way(ours, theirs) or _other_subject(ours, theirs, added, dropped, common):
         return Change("different", "subject")
     flip = _denied(new, old, added, dropped)
     if flip is not None:
@@ -225,6 +226,18 @@ _OTHERS: Final = _HE | _SHE | {"they", "them", "their", "theirs"}
 _WHO_SPEAKS: Final = frozenset(
     ("i", "i'm", "i've", "me", "my", "mine", "we", "we're", "our", "ours", "我", "咱")
 )
+
+
+def _other_way(ours: Statement, theirs: Statement) -> bool:
+    """Whether one is of the way to a place and the other of the way from there: two flights."""
+    new, old = (
+        {match["where"].lower(): match["way"].lower() for match in _WAY.finditer(each.text)}
+        for each in (ours, theirs)
+    )
+    return len(new) == len(old) == 1 and new.keys() == old.keys() and new != old
+
+
+_WAY: Final = re.compile(r"\b(?P<way>to|from) (?:the )?(?P<where>\w+)", re.IGNORECASE)
 
 
 def _other_subject(
