@@ -798,6 +798,18 @@ async def test_what_no_memory_can_be_is_refused_before_anything_is_written(tmp_p
     await memory.aclose()
 
 
+@pytest.mark.parametrize("name", ["scope", "memory_type", "mode", "status"])
+async def test_a_word_that_memory_does_not_know_is_refused_with_those_it_knows(
+    tmp_path: Path, name: str
+) -> None:
+    memory = service(tmp_path)
+    asked: dict[str, Any] = {name: "everything"}
+    with pytest.raises(UsageError, match=f"{name} is 'everything'") as refused:
+        await (memory.list_memories(**asked) if name == "status" else memory.search_memories("tea", **asked))
+    assert "Use one of " in str(refused.value.remedy)
+    await memory.aclose()
+
+
 async def test_a_source_that_holds_a_secret_is_refused_like_a_text_that_does(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

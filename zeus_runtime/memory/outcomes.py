@@ -137,3 +137,17 @@ def unknown(memory_id: str) -> UnknownMemoryError:
         f"there is no memory {memory_id!r} with which this could be done",
         remedy="`zeus memory list` shows those there are.",
     )
+
+
+def refuse_unknown(**asked: tuple[str | None, tuple[str, ...]]) -> None:
+    """Refuse a word that is none of those there are; None asks for all.
+
+    Args:
+        asked: by name, the word and those there are.
+
+    Raises:
+        UsageError: the first that is not there.
+    """
+    for name, (word, known_words) in asked.items():
+        if word is not None and word not in known_words:
+            raise UsageError(f"{name} is {word!r}", remedy=f"Use one of {', '.join(known_words)}.")

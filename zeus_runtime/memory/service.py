@@ -10,13 +10,16 @@ import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 from zeus_runtime.memory.admission.decisions import Decision, Passed, Rejected
 from zeus_runtime.memory.caller_embeddings import CallerEmbeddings
 from zeus_runtime.memory.drafts import Draft
 from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError
 from zeus_runtime.memory.items import (
+    MEMORY_TYPES,
+    SCOPES,
+    STATUSES,
     Caller,
     Embedding,
     HiddenMemory,
@@ -35,6 +38,7 @@ from zeus_runtime.memory.outcomes import (
     RateLimit,
     Saved,
     known,
+    refuse_unknown,
     unknown,
 )
 from zeus_runtime.memory.profile.profiles import Profiles
@@ -51,6 +55,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 SearchMode: TypeAlias = Literal["fused", "vector"]
+SEARCH_MODES: Final[tuple[SearchMode, ...]] = get_args(SearchMode)
 
 
 class MemoryService:
@@ -206,7 +211,11 @@ class MemoryService:
 
         Raises:
             EmbeddingUnavailableError: in mode ``vector``, there is no embedding model or it does not answer.
+            UsageError: there is no such type, scope or mode.
         """
+        refuse_unknown(
+            memory_type=(memory_type, MEMORY_TYPES), scope=(scope, SCOPES), mode=(mode, SEARCH_MODES)
+        )
         operations = await self._shared.operations()
         asked = _normalised(query)
         top_k = self.settings.top_k if k is None else k
@@ -310,10 +319,17 @@ class MemoryService:
         limit: int | None = None,
         offset: int = 0,
     ) -> list[MemoryItem]:
-        """What the caller may read, last changed first; None of ``status`` is every status."""
+        """What the caller may read, last changed first; None of ``status`` is every status.
+
+        Raises:
+            UsageError: there is no such scope, type or status.
+        """
         from zeus_runtime.memory import records
         from zeus_runtime.memory.permissions import reach
 
+        refuse_unknown(
+            scope=(scope, SCOPES), memory_type=(memory_type, MEMORY_TYPES), status=(status, STATUSES)
+        )
         caller = self._caller
         operations = await self._shared.operations()
         return await operations.database.read(
