@@ -316,6 +316,24 @@ async def test_a_slice_is_given_the_files_that_the_call_names(folder: Path) -> N
     assert "takes no handles" in told[2]
 
 
+@pytest.mark.parametrize(
+    "rule", ["task", "{task: {agent: helper}}", "ta*", "{record: {text: 'a*'}}", "'rec*'"]
+)
+def test_a_rule_for_a_tool_that_its_agent_has_not_is_right_where_the_config_is_one(
+    folder: Path, rule: str
+) -> None:
+    asking = f"middlewares: [{{approve: {{ask: [{rule}]}}}}]\n"
+    agents = "{helper: {description: Helps., overrides: {tools: [todos]}}, other: {description: Helps.}}"
+    planned = agent(folder, cast(), asking, agents=agents).plan
+    assert set(planned.agents) == {"helper", "other"}
+
+
+def test_a_rule_for_a_tool_that_neither_has_is_refused(folder: Path) -> None:
+    overrides = "{middlewares: [{approve: {ask: [taks]}}]}"
+    with pytest.raises(ConfigError, match="'taks' is no tool of this agent"):
+        _ = agent(folder, cast(), agents=f"{{helper: {{description: Helps., overrides: {overrides}}}}}").plan
+
+
 async def test_a_handle_that_is_no_text_is_named_and_a_text_cannot_end_its_own_block(folder: Path) -> None:
     (folder / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
     (folder / "old.txt").write_bytes("café".encode("latin-1"))
