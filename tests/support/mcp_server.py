@@ -7,6 +7,7 @@ Run as ``python mcp_server.py BEHAVIOUR...``:
 - ``die_at_start`` writes a line to its standard error and ends;
 - ``wait=FILE`` answers the first request once FILE is there;
 - ``linger`` has a tool of that name which is answered when a question has been asked;
+- ``meek`` says of every tool that it only reads;
 - ``many=N`` has N further tools with long schemas;
 - ``modern`` knows only the protocol of 2026-07-28;
 - ``chatty`` prints a line that is no message to its standard output;
@@ -204,6 +205,9 @@ def main() -> None:
             "description": f"Large tool {number}.\nMore of it.",
             "inputSchema": schema,
         }
+    if "meek" in behaviour:
+        for each in TOOLS.values():
+            each["annotations"] = {"readOnlyHint": True}
     if "linger" in behaviour:
         TOOLS["linger"] = {"description": "Answered late.", "inputSchema": OBJECT}
     print("small server is up" + "!" * int(behaviour.get("noise", 0)), file=sys.stderr, flush=True)

@@ -121,14 +121,14 @@ class Desk:
             )
         return modes.in_force(chosen)
 
-    async def settled(self, request: ApprovalRequest) -> Decision | None:
+    async def settled(self, request: ApprovalRequest, *, waits_on: bool = False) -> Decision | None:
         """What was decided on a call that needs no approval now."""
-        from zeus_runtime.store.approvals import close, has_asked
+        from zeus_runtime.store.approvals import close
 
         assert self._thread is not None, "a run begins before its calls"
-        if self._has_asked is None:
-            self._has_asked = await has_asked(self._log, self._thread, self._run_id)
-        if not self._has_asked:
+        if waits_on and await self._open(request) is not None:
+            return await self.ask(request)
+        if not await self._asked_before():
             return None
         pending = await close(self._log, self._thread, self._run_id, request)
         return None if pending is None else self._told_decision(pending, request)
@@ -140,19 +140,30 @@ class Desk:
         Raises:
             ApprovalPending: it was asked then, and nobody has decided.
         """
-        from zeus_runtime.store.approvals import has_asked, open_approvals
-
         if self._judges or self._given_log is None or self._thread is None or request.place in self._heard:
             return None
+        if (pending := await self._open(request)) is not None:
+            raise ApprovalPending([pending])
+        return await self.settled(request)
+
+    async def _asked_before(self) -> bool:
+        """Whether this run has asked anything yet."""
+        from zeus_runtime.store.approvals import has_asked
+
+        assert self._thread is not None, "a run begins before its calls"
         if self._has_asked is None:
             self._has_asked = await has_asked(self._log, self._thread, self._run_id)
-        if not self._has_asked:
+        return self._has_asked
+
+    async def _open(self, request: ApprovalRequest) -> PendingApproval | None:
+        """The question about this call that this run asked and nobody has decided."""
+        from zeus_runtime.store.approvals import open_approvals
+
+        if not await self._asked_before() or self._thread is None:
             return None
         here = (self._run_id, request.place, request.digest)
-        for each in await open_approvals(self._log, self._thread.session):
-            if (each.run_id, each.place, each.digest) == here:
-                raise ApprovalPending([each])
-        return await self.settled(request)
+        waiting = await open_approvals(self._log, self._thread.session)
+        return next((each for each in waiting if (each.run_id, each.place, each.digest) == here), None)
 
     async def ask(self, request: ApprovalRequest, *, clocks: Sequence[Clock] = ()) -> Decision:
         """The decision on ``request``.
@@ -296,8 +307,8 @@ class CallDesk:
     async def mode(self, modes: AskModes) -> AskMode:
         return await self._desk.mode(modes)
 
-    async def settled(self, request: ApprovalRequest) -> Decision | None:
-        return await self._desk.settled(request)
+    async def settled(self, request: ApprovalRequest, *, waits_on: bool = False) -> Decision | None:
+        return await self._desk.settled(request, waits_on=waits_on)
 
     def judged_by(self, judge: Judge) -> None:
         self._desk.judged_by(judge)

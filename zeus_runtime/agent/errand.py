@@ -61,7 +61,12 @@ def with_handles(errand: Errand, plan: Plan, budget_tokens: int | None) -> tuple
     """
     parts, left = [errand.prompt], budget_tokens
     for handle in errand.handles:
-        text = plan.build.workspace.read(handle, max_bytes=_LARGEST_HANDLE).decode("utf-8", "replace")
+        data = plan.build.workspace.read(handle, max_bytes=_LARGEST_HANDLE)
+        try:
+            text = data.decode()
+        except UnicodeDecodeError:
+            parts.append(f"({handle} is no UTF-8 text: look at it yourself.)")
+            continue
         tokens = plan.token_counter.text(text)
         if left is not None and tokens > left:
             parts.append(
@@ -69,6 +74,7 @@ def with_handles(errand: Errand, plan: Plan, budget_tokens: int | None) -> tuple
             )
             continue
         left = None if left is None else left - tokens
+        text = text.replace("</file>", "<\\/file>")
         parts.append(f'<file path="{handle}">\n{text}\n</file>')
     return "\n\n".join(parts), left
 

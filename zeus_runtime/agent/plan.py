@@ -11,7 +11,7 @@ from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.components import PlannedComponent, planned_component, planned_components
 from zeus_runtime.agent.conflicts import refuse_conflicts
 from zeus_runtime.agent.digest import plan_digest
-from zeus_runtime.agent.planned_tools import PlannedOff, PlannedTool, planned_tools
+from zeus_runtime.agent.planned_tools import PlannedOff, PlannedTool, PlannedTools, planned_tools
 from zeus_runtime.agent.servers import implied_component
 from zeus_runtime.agent.services import PlannedMemory, equipped, planned_memory
 from zeus_runtime.frozen import dataclass
@@ -110,6 +110,8 @@ def make_plan(
     counter = planned_component(checked, "counter", config.counter, ("counter",)) if config.counter else None
     checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
     given = planned_tools(toolsets, middlewares, build)
+    if leaf and above is not None:
+        given = replace(given, above=above.tools)
     kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
     single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
     refuse_conflicts(checked, build, [*single, *toolsets, *middlewares], given)
@@ -137,14 +139,14 @@ def make_plan(
         ),
     )
     if config.agents and not leaf:
-        plan = _with_agents(checked, plan, above)
+        plan = _with_agents(checked, plan, given, above)
     return replace(plan, digest=plan_digest(plan))
 
 
-def _with_agents(checked: Checked, plan: Plan, above: Above | None) -> Plan:
+def _with_agents(checked: Checked, plan: Plan, given: PlannedTools, above: Above | None) -> Plan:
     from zeus_runtime.agent.subagents import Above, planned_agents
 
-    agents = planned_agents(checked, plan, above or Above())
+    agents = planned_agents(checked, plan, given, above or Above())
     told = [notice for each in agents.values() for notice in each.notices] if above is None else []
     return replace(plan, agents=agents, notices=(*plan.notices, *told))
 

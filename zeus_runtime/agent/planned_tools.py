@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from zeus_runtime.agent.components import tools_of
@@ -55,12 +56,14 @@ class PlannedTools:
         opens: the tool components whose tools are known only when it runs, and what each gave.
         off: those that cannot work here.
         middlewares: the plan's, and what each gave.
+        above: those of the agent whose config this one shares, which may speak of them too.
     """
 
     tools: tuple[PlannedTool, ...]
     opens: tuple[tuple[PlannedComponent, Toolset], ...]
     off: tuple[PlannedOff, ...]
     middlewares: tuple[tuple[PlannedComponent, Middleware], ...]
+    above: PlannedTools | None = None
 
     @property
     def bare(self) -> Sequence[Tool]:
@@ -68,12 +71,20 @@ class PlannedTools:
         return [planned.tool for planned in self.tools]
 
     def may_have(self, name: str) -> bool:
-        """Whether a tool of this name may join when the agent runs."""
-        return any(toolset.may_have(name) for _, toolset in self.opens)
+        """Whether a tool of this name may join when the agent runs, or the one above has it."""
+        if self.above is not None and any(tool.name == name for tool in self.above.bare):
+            return True
+        return any(toolset.may_have(name) for _, toolset in self.opens) or (
+            self.above is not None and self.above.may_have(name)
+        )
 
     def may_have_like(self, pattern: str) -> bool:
-        """Whether a tool whose name fits this glob pattern may join when the agent runs."""
-        return any(toolset.may_have_like(pattern) for _, toolset in self.opens)
+        """Whether a tool whose name fits this glob pattern may join when the agent runs, or the one above has one."""
+        if self.above is not None and any(fnmatchcase(tool.name, pattern) for tool in self.above.bare):
+            return True
+        return any(toolset.may_have_like(pattern) for _, toolset in self.opens) or (
+            self.above is not None and self.above.may_have_like(pattern)
+        )
 
 
 def planned_tools(

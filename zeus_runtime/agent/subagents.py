@@ -14,6 +14,7 @@ from zeus_runtime.config import ConfigError
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.agent.planned_tools import PlannedTools
     from zeus_runtime.config import Config, Document
     from zeus_runtime.config.model import Mode, SubAgent
     from zeus_runtime.events import Notice
@@ -48,6 +49,7 @@ class Above:
         priced: whether an agent above it has a money limit.
         asked: whether an agent above it asks the user before tools run.
         outermost: the config whose database all of them share; None for itself.
+        tools: of the agent right above it.
     """
 
     files: tuple[Path | None, ...] = ()
@@ -55,9 +57,12 @@ class Above:
     priced: bool = False
     asked: bool = False
     outermost: Config | None = None
+    tools: PlannedTools | None = None
 
 
-def planned_agents(checked: Checked, plan: Plan, above: Above) -> Mapping[str, PlannedAgent]:
+def planned_agents(
+    checked: Checked, plan: Plan, given: PlannedTools, above: Above
+) -> Mapping[str, PlannedAgent]:
     """Every agent under ``agents``, and theirs.
 
     Raises:
@@ -84,6 +89,7 @@ def planned_agents(checked: Checked, plan: Plan, above: Above) -> Mapping[str, P
         priced=above.priced or limits.max_cost_usd is not None,
         asked=above.asked or asks_user(plan.middlewares),
         outermost=above.outermost or plan.config,
+        tools=given,
     )
     return {name: _planned(checked, name, spec, plan.mode, below) for name, spec in agents.items()}
 

@@ -228,11 +228,14 @@ class Approvals(Protocol):
         """How often the user is asked: the stored choice where the config lets them choose it, else the config's."""
         ...
 
-    async def settled(self, request: ApprovalRequest) -> Decision | None:
+    async def settled(self, request: ApprovalRequest, *, waits_on: bool = False) -> Decision | None:
         """What was decided on a call that needs no approval now, or no more; None if nothing was.
 
         What the user decided of a call holds, whatever the rules, the allowlist or the mode have become since. A
         question about it that is still open is withdrawn.
+
+        Args:
+            waits_on: it is not withdrawn but asked, as ``ask`` does: no word of the user's made it needless.
         """
         ...
 

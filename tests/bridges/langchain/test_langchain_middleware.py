@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -229,6 +230,23 @@ async def test_wrap_tool_call_sees_the_call_and_the_conversation_and_changes_bot
     assert seen == [("c1", ["human", "ai"])]
 
 
+@pytest.mark.parametrize("copies", [False, True])
+async def test_a_changed_result_keeps_what_the_tool_keeps_with_the_thread(
+    tmp_path: Path, *, copies: bool
+) -> None:
+    class Stamp(AgentMiddleware):
+        async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
+            answer = await handler(request)
+            if copies:
+                return answer.model_copy(update={"content": answer.content + ", stamped"})
+            answer.content += ", stamped"
+            return answer
+
+    model = script(calling(call("keep", "c1", value="a")), calling(call("keep", "c2", value="b")), "done")
+    events = await played(tmp_path, Stamp, model)
+    assert results_of(events) == [("was None, stamped", False), ("was a, stamped", False)]
+
+
 async def test_what_a_tool_keeps_with_the_thread_passes_through(tmp_path: Path) -> None:
     class Through(AgentMiddleware):
         async def awrap_tool_call(self, request: Any, handler: Any) -> Any:
@@ -379,8 +397,20 @@ async def test_its_tools_are_offered_with_their_access_class(tmp_path: Path) -> 
     assert from_langchain_middleware(Pinging(), tool_access={}).tools()[0].access == "write"
 
 
-async def test_a_cancelled_run_stops_the_call_of_a_synchronous_middleware(tmp_path: Path) -> None:
-    asked, stopped = asyncio.Event(), asyncio.Event()
+@pytest.mark.parametrize("slow", [False, True])
+async def test_a_cancelled_run_stops_the_call_of_a_synchronous_middleware(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, slow: bool
+) -> None:
+    asked, stopped, ended = asyncio.Event(), asyncio.Event(), threading.Event()
+    begin = asyncio.run_coroutine_threadsafe
+
+    def beginning(work: Any, loop: asyncio.AbstractEventLoop) -> Any:
+        begun = begin(work, loop)
+        if slow:  # the thread stands still where the call is under way and not noted yet
+            ended.wait()
+        return begun
+
+    monkeypatch.setattr(asyncio, "run_coroutine_threadsafe", beginning)
 
     class Hanging:
         name = "hanging"
@@ -411,7 +441,8 @@ async def test_a_cancelled_run_stops_the_call_of_a_synchronous_middleware(tmp_pa
         assert not running.done(), running.result()
         agent.cancel((await agent.sessions())[0].session)
         events = await running
-        await stopped.wait()
+        ended.set()
+        await asyncio.wait_for(stopped.wait(), 30)
     assert isinstance(events[-1], RunFailed)
     assert events[-1].code == "cancelled"
 

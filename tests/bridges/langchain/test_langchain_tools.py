@@ -1,6 +1,6 @@
 """LangChain tools run as Zeus tools, or are refused when they are made."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, Optional
 
 import pytest
 from langchain_core.tools import InjectedToolCallId, StructuredTool, ToolException, tool
@@ -58,6 +58,32 @@ async def test_a_tool_keeps_its_name_description_and_schema() -> None:
     assert made.parameters["properties"]["days"]["minimum"] == 1
     assert (made.access, made.category, made.timeout_seconds) == ("read", "custom", 3)
     assert (await called(made, city="Oslo", days="3")).content == "Oslo: sun for 3 days"
+
+
+async def test_arguments_may_be_of_any_type_and_have_any_name() -> None:
+    @tool
+    def search(
+        run: str,
+        sort: Literal["new", "old"] = "new",
+        most: Optional[int] = None,  # noqa: UP045 - as many write it
+        tags: list[str] | None = None,
+    ) -> str:
+        """Search."""
+        return f"{run} {sort} {most} {tags}"
+
+    made = from_langchain_tool(search)
+    assert set(made.parameters["properties"]) == {"run", "sort", "most", "tags"}
+    assert (await called(made, run="x", sort="old", tags=["a"])).content == "x old None ['a']"
+
+
+def test_what_langgraph_would_inject_is_refused_where_it_may_be_none_too() -> None:
+    @tool
+    def peek(state: Annotated[dict[str, Any], InjectedState] | None = None) -> str:
+        """Peek."""
+        return str(state)
+
+    with pytest.raises(UnsupportedError, match="wants 'state' from LangGraph"):
+        from_langchain_tool(peek)
 
 
 async def test_wrong_arguments_are_told_before_the_tool_is_called() -> None:

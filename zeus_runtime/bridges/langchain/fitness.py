@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
 from zeus_runtime.errors import OptionsError
 
@@ -59,14 +60,23 @@ def injected(tool: BaseTool) -> Mapping[str, str]:
     for name, hint in hints.items():
         if name == "return":
             continue
-        marks = [*get_args(hint)[1:], get_args(hint)[0]] if get_origin(hint) is Annotated else [hint]
-        for mark in marks:
-            kind = mark if isinstance(mark, type) else get_origin(mark) or type(mark)
+        for kind in _kinds(hint):
             directly = any(each.__name__ == "_DirectlyInjectedToolArg" for each in kind.__mro__)
             if issubclass(kind, InjectedToolArg) or directly:
                 found[name] = kind.__name__
                 break
     return found
+
+
+def _kinds(hint: Any) -> Iterator[type]:
+    """The classes of a hint, of each of its alternatives and of their marks."""
+    origin = get_origin(hint)
+    if origin in (Annotated, Union, UnionType):
+        for each in get_args(hint):
+            yield from _kinds(each)
+    else:
+        kind = origin or hint
+        yield kind if isinstance(kind, type) else type(kind)
 
 
 def _hints(thing: Any) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypeVar
 
 from zeus_runtime.agent.middleware import CallModel, CallTool, Middleware
@@ -171,6 +172,7 @@ class _Bridged(Middleware):
             return await getattr(self._given, f"a{name}")(request, handle)
         loop = asyncio.get_running_loop()
         asked: list[Future[T]] = []
+        over = Event()
 
         async def call(changed: Any) -> T:
             return await handle(changed)
@@ -178,11 +180,15 @@ class _Bridged(Middleware):
         def from_its_thread(changed: Any) -> T:
             future = asyncio.run_coroutine_threadsafe(call(changed), loop)
             asked.append(future)
+            # The run may have ended between the two lines, or before a further try.
+            if over.is_set():
+                future.cancel()
             return future.result()
 
         try:
             return await in_thread(partial(getattr(self._given, name), request, from_its_thread))
         finally:
+            over.set()
             for future in asked:
                 future.cancel()
 

@@ -252,11 +252,14 @@ class ToolCalls:
         return message
 
     def result(self, answer: Any) -> ToolResult:
-        """What the middleware gave back; a result that it passed on keeps what goes with it."""
-        for message, result in self._results:
-            if message is answer:
-                return result
-        return result_of(self._former.name, answer)
+        """What the middleware gave back; what the tool keeps with the thread, and its pictures, stay with it."""
+        given = result_of(self._former.name, answer)
+        passed_on = [result for message, result in self._results if message is answer]
+        former = (passed_on or [result for _, result in self._results])[-1:]
+        if not former:
+            return given
+        artifact = former[0].artifact if given.artifact is None else given.artifact
+        return replace(former[0], content=given.content, is_error=given.is_error, artifact=artifact)
 
 
 def _kept_points(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.bridges.langchain.fitness import refuse_tool
@@ -39,12 +40,12 @@ def from_langchain_tool(
     refuse_tool(given)
     shown = convert_to_openai_tool(given)["function"]
 
-    async def call(run: ToolRun, **arguments: Any) -> ToolResult:
+    async def call(arguments: Mapping[str, Any], run: ToolRun) -> ToolResult:
         from langgraph.errors import GraphBubbleUp
 
         try:
             answer = await given.ainvoke(
-                {"type": "tool_call", "id": run.call_id, "name": given.name, "args": arguments}
+                {"type": "tool_call", "id": run.call_id, "name": given.name, "args": dict(arguments)}
             )
         except GraphBubbleUp:
             return ToolResult(
@@ -61,7 +62,7 @@ def from_langchain_tool(
         category=category,
         access=access,
         replayable_result=replayable_result,
-        takes_run=True,
+        takes_whole=True,
         timeout_seconds=timeout_seconds,
     )
 

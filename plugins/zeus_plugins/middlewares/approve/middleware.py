@@ -60,7 +60,7 @@ class Approve(Middleware):
             return None
         if verdict.action in ("ask", "listed"):
             return await self._approvals.ask(request)
-        return await self._approvals.settled(request)
+        return await self._approvals.settled(request, waits_on=verdict.by_access)
 
     def _request(
         self, call: ToolCall, tool: Tool, arguments: Mapping[str, Any], verdict: Verdict

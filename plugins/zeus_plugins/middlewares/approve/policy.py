@@ -20,10 +20,12 @@ class Verdict:
     Args:
         action: ``listed`` means: the user's stored allowlist decides, and where it has not the tool, the user.
         reason: why, in words for the user.
+        by_access: only what the tool is said to do (a server may say it of its own) lets it run, no rule and no choice.
     """
 
     action: Literal["allow", "ask", "deny", "listed"]
     reason: str
+    by_access: bool = False
 
 
 class Policy:
@@ -57,7 +59,7 @@ class Policy:
         if allowed:
             return Verdict("allow", f"the rule `allow: {allowed[0]}`")
         if tool.access == "read" and self._options.read_tools == "allow":
-            return Verdict("allow", "it only reads")
+            return Verdict("allow", "it only reads", by_access=True)
         return None
 
     def _fitting(

@@ -292,6 +292,23 @@ async def test_an_approved_call_waits_for_its_server_when_the_run_is_taken_up(tm
     assert results(told) == {"1": "written"}
 
 
+async def test_a_server_that_now_says_its_tool_only_reads_does_not_answer_the_question(
+    tmp_path: Path,
+) -> None:
+    model = script(calling(call("small__write", "1", text="b")), "done")
+    async with agent(tmp_path, model, {"small": server()}, ASK) as running:
+        session = (await play(running, "go"))[-1].session  # type: ignore[union-attr]
+    async with agent(tmp_path, model, {"small": server("meek")}, ASK) as running:
+        again = (await events_of(running.resume(session)))[-1]
+        assert isinstance(again, RunFailed)
+        assert again.code == "approval_needed"
+        assert not (tmp_path / "written.txt").exists()
+        (pending,) = await running.pending_approvals(session)
+        await running.decide(session, {pending.id: Decision("approve")})
+        told = await events_of(running.resume(session))
+    assert results(told) == {"1": "written"}
+
+
 async def test_an_approved_call_whose_server_is_gone_says_so(tmp_path: Path) -> None:
     model = script(calling(call("small__write", "1", text="b")), "done")
     async with agent(tmp_path, model, {"small": server()}, ASK) as running:
