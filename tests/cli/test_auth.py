@@ -59,14 +59,14 @@ def no_keyring(monkeypatch: pytest.MonkeyPatch, project: Project) -> None:
 
 
 @pytest.fixture
-def browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[queue.Queue[str]]:
     """A browser that follows every redirect at once; gives what its pages say."""
-    pages: list[str] = []
+    pages: queue.Queue[str] = queue.Queue()
     opened: list[threading.Thread] = []
 
     def follow(url: str) -> None:
-        with httpx2.Client(follow_redirects=True) as client:
-            pages.append(client.get(url).text)
+        with httpx2.Client(follow_redirects=True, timeout=60) as client:
+            pages.put(client.get(url).text)
 
     def open_url(url: str) -> None:
         opened.append(threading.Thread(target=follow, args=(url,)))
@@ -79,7 +79,7 @@ def browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def test_an_account_is_authorised_shown_used_and_taken_back(
-    zeus: Zeus, project: Project, served: Served, browser: list[str]
+    zeus: Zeus, project: Project, served: Served, browser: queue.Queue[str]
 ) -> None:
     write_agent(
         project.folder,
@@ -91,7 +91,7 @@ def test_an_account_is_authorised_shown_used_and_taken_back(
         login.err
     )
     assert "open this address to authorise 'far':\n  http://127.0.0.1:" in login.err
-    assert "Zeus has your answer" in browser[0]
+    assert "Zeus has your answer" in browser.get(timeout=60)
     status = json.loads(zeus("auth", "status", "--json").out)
     assert [each["authorised"] for each in status] == [True]
     assert "scopes: notes" in status[0]["detail"]

@@ -72,14 +72,19 @@ async def test_small_pages_need_one_process_and_plain_text_none(tmp_path: Path, 
 async def test_one_that_cannot_be_parsed_ends_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "_READING_SECONDS", 3)
+    convert = reading.convert_file
+
+    def hurried(name: str, data: bytes, *, apart: Any, seconds: float) -> Any:
+        return convert(name, data, apart=apart, seconds=1 if data.startswith(b"<!") else seconds)
+
+    monkeypatch.setattr(reading, "convert_file", hurried)
     pages(tmp_path / "docs", 4)
     write(tmp_path / "docs", "page 01a.html", "<!" * 1_000_000)
     write(tmp_path / "docs", "page 02a.md", b"\0")
     async with knowledge(URL, tmp_path) as service:
         done = await service.add("book", [tmp_path / "docs"])
     assert done.failed == [
-        ("docs/page 01a.html", "it takes longer than 3 seconds"),
+        ("docs/page 01a.html", "it takes longer than 1 seconds"),
         ("docs/page 02a.md", "it is no text"),
     ]
     assert done.added == 4

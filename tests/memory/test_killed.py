@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +22,8 @@ from zeus_runtime.memory.service import MemoryService
 WRITES: Final = int(os.environ.get("ZEUS_KILLED_WRITES", "120"))
 """Of each of the two processes; 5000 takes minutes."""
 KILLS: Final = 3
+AHEAD: Final = 5
+"""How many writes a process may be ahead of what is known of it: none has written everything before it is killed."""
 SETTINGS: Final = MemorySettings(related_threshold=1, related_words=1, duplicate_threshold=1)
 
 
@@ -33,9 +36,10 @@ def text_of(name: str, number: int) -> str:
 
 
 async def writer(folder: Path, url: str, name: str, first: int) -> None:
-    """Save a text per line of standard output; delete every fifth one, and say so."""
+    """Save a text per line of standard input; say so, delete every fifth one, and say so."""
     memory = opened(folder, url)
     for number in range(first, WRITES):
+        sys.stdin.readline()
         saved = await memory.add_explicit_memory(text_of(name, number))
         assert saved.item is not None
         print(f"kept {number} {saved.item.id}", flush=True)
@@ -63,10 +67,12 @@ class Writer:
             while self.next < WRITES:
                 process = start(self.folder, self.url, self.name, self.next)
                 assert process.stdout is not None
+                self.let(process, AHEAD)
                 until = choose.randrange(10, 45) if self.kills < KILLS else WRITES * 2
                 done = False
                 for count, line in enumerate(process.stdout):
                     done = self.heard(line.split())
+                    self.let(process, line.startswith("kept"))
                     if count == until and not done:
                         os.kill(process.pid, signal.SIGKILL)
                         self.kills += 1
@@ -75,6 +81,12 @@ class Writer:
                 self.next = WRITES if done else self.next + 1
         except BaseException as error:  # noqa: BLE001 - carried out of the thread
             self.failure = error
+
+    def let(self, process: subprocess.Popen[str], writes: int) -> None:
+        """Let the process write so often, if it lives."""
+        assert process.stdin is not None
+        with suppress(BrokenPipeError):
+            os.write(process.stdin.fileno(), b"\n" * writes)
 
     def heard(self, words: list[str]) -> bool:
         if words[0] == "kept":
@@ -130,7 +142,9 @@ async def check(folder: Path, url: str, kept: dict[str, tuple[str, int]], gone: 
 
 def start(folder: Path, url: str, name: str, first: int) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.memory.test_killed", str(folder), url, name, str(first)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]
+    )
 
 
 if __name__ == "__main__":

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import secrets
+import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,7 +15,7 @@ from typing import Any
 import pytest
 from zeus_plugins.tools.sandbox.telling import MOST_CHARACTERS, told
 
-from tests.support.sandboxes import bubblewrap
+from tests.support.sandboxes import bubblewrap, processes_with
 from zeus_runtime import Agent, ConfigError, SandboxCapabilities
 from zeus_runtime.cli import main
 from zeus_runtime.events import Event, Notice, RunCompleted, ToolCallResult, ToolProgress
@@ -98,10 +101,18 @@ async def test_what_a_limit_ended_is_said_in_words(tmp_path: Path) -> None:
 
 
 async def test_what_a_program_prints_is_told_while_it_runs(tmp_path: Path) -> None:
+    """It goes on, and ends, when what it printed was told."""
     bubblewrap(tmp_path)
-    code = (
-        "import time\nprint('first héllo')\nfor n in range(12): time.sleep(0.05); print(n)\ntime.sleep(0.3)"
-    )
+    word = f"told{secrets.token_hex(4)}"
+    code = f"""
+import signal, time
+open('/proc/self/comm', 'w').write({word!r})
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+print('first héllo')
+signal.sigwait([signal.SIGUSR1])
+for n in range(12): time.sleep(0.05); print(n)
+signal.sigwait([signal.SIGUSR1])
+"""
     running = agent(tmp_path, calling(("execute_code", {"code": code})))
     seen: list[str] = []
     begun = time.monotonic()
@@ -109,6 +120,9 @@ async def test_what_a_program_prints_is_told_while_it_runs(tmp_path: Path) -> No
         async for event in running.stream("go"):
             if isinstance(event, ToolProgress):
                 seen.append(event.message)
+                if "".join(seen).strip().endswith(("héllo", "11")):
+                    (process,) = processes_with(word)
+                    os.kill(process, signal.SIGUSR1)
             elif isinstance(event, ToolCallResult):
                 assert "".join(seen).strip() == event.content, (
                     "all of it was told before the result, in order"
