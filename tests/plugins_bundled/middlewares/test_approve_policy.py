@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -71,6 +73,24 @@ def test_a_pattern_of_paths_means_the_path_that_is_used(
 ) -> None:
     allow = [{"write_file": {"path": "src/**"}}]
     assert verdict(workspace, {"path": path}, mode="ask", allow=allow) == action
+
+
+@pytest.mark.parametrize("given", ["path", "text"])
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_what_is_refused_in_one_form_of_unicode_is_in_the_other(
+    workspace: WorkspaceFiles, given: str, form: Literal["NFC", "NFD"]
+) -> None:
+    forms = [unicodedata.normalize(each, "src/café") for each in ("NFC", "NFD")]
+    for pattern, asked in product(forms, forms):
+        deny = [{"write_file": {given: pattern}}]
+        assert verdict(workspace, {given: asked}, mode="run_everything", deny=deny) == "deny"
+    written = unicodedata.normalize(form, "src/café")
+    others = {
+        each: verdict(workspace, {given: each}, mode="ask", allow=[{"write_file": {given: written}}])
+        for each in forms
+    }
+    assert others.pop(written) == "allow"
+    assert list(others.values()) == ["ask"]
 
 
 @pytest.mark.parametrize(

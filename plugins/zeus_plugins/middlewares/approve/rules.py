@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
@@ -168,21 +169,30 @@ def _fits(name: str, pattern: Value, value: Any, leads_to: LeadsTo, *, surely: b
     if not isinstance(pattern, str):
         return type(value) in _same_kind(pattern) and value == pattern
     if not isinstance(value, str):
-        return _text_fits(pattern, json.dumps(value))
+        return _text_fits(pattern, json.dumps(value), surely=surely)
     if not is_path(name):
-        return _text_fits(pattern, value)
+        return _text_fits(pattern, value, surely=surely)
     try:
         meanings = [[parts_of(path) for path in paths] for paths in leads_to(value)]
     except WorkspaceError:
         return not surely
     test = compile_glob(pattern)
-    each = [any(map(test, paths)) for paths in meanings]
-    return all(each) if surely else any(each)
+    if surely:
+        return all(any(map(test, paths)) for paths in meanings)
+    composed_test = compile_glob(_composed(pattern))
+    return any(test(path) or composed_test([*map(_composed, path)]) for paths in meanings for path in paths)
 
 
 def _same_kind(pattern: Value) -> Sequence[type]:
     return (bool,) if isinstance(pattern, bool) else (int, float)
 
 
-def _text_fits(pattern: str, text: str) -> bool:
-    return re.match(translate(pattern), text) is not None
+def _text_fits(pattern: str, text: str, *, surely: bool) -> bool:
+    if re.match(translate(pattern), text) is not None:
+        return True
+    return not surely and re.match(translate(_composed(pattern)), _composed(text)) is not None
+
+
+def _composed(text: str) -> str:
+    """An é of one character, which some file systems take for the é of two."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
