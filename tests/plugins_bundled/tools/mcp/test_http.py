@@ -23,7 +23,8 @@ from zeus_runtime.events import Event, Notice
 
 def agent(folder: Path, model: Any, server: Mapping[str, Any], yaml: str = "") -> Agent:
     tools = "[{mcp: {restart_seconds: 0.01, max_restarts: 3}}, probe]"
-    config = write_agent(folder, f"mcpServers: {json.dumps({'far': server})}\n{yaml}", tools=tools)
+    servers = {"far": {"start_timeout_seconds": 60, **server}}
+    config = write_agent(folder, f"mcpServers: {json.dumps(servers)}\n{yaml}", tools=tools)
     environ = {"HOME": str(folder / "home"), "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
     return Agent.from_config(config, directory=folder, model=model, environ=environ)
 
