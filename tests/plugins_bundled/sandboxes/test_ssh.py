@@ -271,6 +271,21 @@ async def test_a_program_ends_in_time_there_when_nobody_here_listens(
     await made.aclose()
 
 
+async def test_what_goes_wrong_there_is_told_at_once(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = _altered(
+        parcel(), b"libc.prctl(_PR_SET_CHILD_SUBREAPER", b"libc.no_such_call(_PR_SET_CHILD_SUBREAPER"
+    )
+    made = backend(server, tmp_path)
+    made.check()
+    monkeypatch.setattr(asking, "parcel", lambda: wrong)
+    box = await made.create("s1")
+    with pytest.raises(SandboxError, match=r"AttributeError: .*no_such_call"):
+        await box.exec(shell("true"), SandboxLimits())
+    await made.aclose()
+
+
 async def test_whoever_kills_the_watcher_there_kills_the_program(server: Server, tmp_path: Path) -> None:
     bubblewrap(tmp_path)
     made = backend(server, tmp_path, wrap="bubblewrap")

@@ -105,6 +105,9 @@ async def _answer(
         return said(FAILED, told)
     except OSError as error:
         return said(FAILED, {"message": str(error), "remedy": None, "unavailable": False})
+    except Exception as error:  # noqa: BLE001 - who asked would wait for minutes on a machine that says that it lives
+        why = f"{type(error).__name__}: {error}"
+        return said(FAILED, {"message": why, "remedy": None, "unavailable": False})
 
 
 async def _done(question: Mapping[str, Any], files: Mapping[str, bytes], sink: asyncio.StreamWriter) -> Any:
