@@ -19,7 +19,8 @@ from typing import Any
 
 import asyncssh
 import pytest
-from zeus_plugins.sandboxes.ssh import asking, wire
+from zeus_plugins.sandboxes.bubblewrap import watch
+from zeus_plugins.sandboxes.ssh import asking, plain, wire
 from zeus_plugins.sandboxes.ssh.backend import sandboxes
 from zeus_plugins.sandboxes.ssh.connection import Line
 from zeus_plugins.sandboxes.ssh.options import Options
@@ -284,6 +285,18 @@ async def test_what_goes_wrong_there_is_told_at_once(
     with pytest.raises(SandboxError, match=r"AttributeError: .*no_such_call"):
         await box.exec(shell("true"), SandboxLimits())
     await made.aclose()
+
+
+def test_a_process_that_is_being_reaped_is_counted_as_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its folder in /proc is there, and no thread is in it."""
+    listed = os.listdir
+
+    def without_threads(path: str) -> list[str]:
+        return [] if str(path).startswith("/proc/") else listed(path)
+
+    monkeypatch.setattr(os, "listdir", without_threads)
+    assert plain._shared(os.getpid()) == 0
+    assert list(watch.processes(os.getpid())) == []
 
 
 async def test_whoever_kills_the_watcher_there_kills_the_program(server: Server, tmp_path: Path) -> None:

@@ -64,13 +64,14 @@ def _shares(first: int) -> int:
 
 
 def processes(first: int) -> Iterator[Sequence[str]]:
-    """The process ``first`` and all below it, each as the folders of its threads in ``/proc``."""
+    """The process ``first`` and all below it, each as the folders of its threads in ``/proc``; at least one."""
     pending, seen = [first], {first}
     while pending:
         pid = pending.pop()
         with suppress(OSError):
             threads = [f"/proc/{pid}/task/{each}" for each in os.listdir(f"/proc/{pid}/task")]  # noqa: PTH208
-            yield threads
+            if threads:  # none while it is being reaped
+                yield threads
             for thread in threads:
                 with suppress(OSError):
                     for child in map(int, _read(f"{thread}/children").split()):
