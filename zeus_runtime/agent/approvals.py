@@ -159,7 +159,8 @@ class Desk:
         """The question about this call that this run asked and nobody has decided."""
         from zeus_runtime.store.approvals import open_approvals
 
-        if not await self._asked_before() or self._thread is None:
+        assert self._thread is not None, "a run begins before its calls"
+        if not await self._asked_before():
             return None
         here = (self._run_id, request.place, request.digest)
         waiting = await open_approvals(self._log, self._thread.session)

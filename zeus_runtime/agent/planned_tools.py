@@ -72,18 +72,17 @@ class PlannedTools:
 
     def may_have(self, name: str) -> bool:
         """Whether a tool of this name may join when the agent runs, or the one above has it."""
-        if self.above is not None and any(tool.name == name for tool in self.above.bare):
-            return True
+        above = self.above
         return any(toolset.may_have(name) for _, toolset in self.opens) or (
-            self.above is not None and self.above.may_have(name)
+            above is not None and (above.may_have(name) or any(tool.name == name for tool in above.bare))
         )
 
     def may_have_like(self, pattern: str) -> bool:
         """Whether a tool whose name fits this glob pattern may join when the agent runs, or the one above has one."""
-        if self.above is not None and any(fnmatchcase(tool.name, pattern) for tool in self.above.bare):
-            return True
+        above = self.above
         return any(toolset.may_have_like(pattern) for _, toolset in self.opens) or (
-            self.above is not None and self.above.may_have_like(pattern)
+            above is not None
+            and (above.may_have_like(pattern) or any(fnmatchcase(tool.name, pattern) for tool in above.bare))
         )
 
 

@@ -87,7 +87,7 @@ def showing(tool: Tool, mode: Mode) -> Showing:
 def has_connectors(mode: str) -> bool:
     """Whether a mode lets anything be driven, a browser or a desktop: in others nothing tells the model of them."""
     rows = (MODE_TABLE["browser"], MODE_TABLE["desktop"])
-    return any(permission != "none" for row in rows for name, permission in row.items() if name == mode)
+    return mode in {name for row in rows for name, permission in row.items() if permission != "none"}
 
 
 def first_line(description: str) -> str:

@@ -11,6 +11,7 @@ import pytest
 from zeus_plugins.embeddings.static.embedder import StaticEmbedder
 
 from tests.support.memory import service
+from zeus_runtime.memory.outcomes import Saved
 
 FILLERS = (
     "我喜欢喝乌龙茶",
@@ -19,6 +20,15 @@ FILLERS = (
     "I drink three coffees a day",
     "Keep answers short",
 )
+
+
+async def saved_after(old: str, new: str, folder: Path, *, words_only: bool) -> Saved:
+    memory = service(folder, embedder=StaticEmbedder(), words_only=words_only)
+    for text in (*FILLERS, old):
+        await memory.add_explicit_memory(text)
+    saved = await memory.add_explicit_memory(new)
+    await memory.aclose()
+    return saved
 
 
 @pytest.mark.parametrize(
@@ -44,12 +54,8 @@ FILLERS = (
 async def test_another_value_replaces_the_former(
     tmp_path: Path, old: str, new: str, *, words_only: bool
 ) -> None:
-    memory = service(tmp_path, embedder=StaticEmbedder(), words_only=words_only)
-    for text in (*FILLERS, old):
-        await memory.add_explicit_memory(text)
-    saved = await memory.add_explicit_memory(new)
+    saved = await saved_after(old, new, tmp_path, words_only=words_only)
     assert [each.content for each in saved.all_replaced] == [old]
-    await memory.aclose()
 
 
 @pytest.mark.parametrize(
@@ -88,9 +94,5 @@ async def test_another_value_replaces_the_former(
 async def test_what_is_of_others_of_another_time_or_another_side_stays(
     tmp_path: Path, old: str, new: str, *, words_only: bool
 ) -> None:
-    memory = service(tmp_path, embedder=StaticEmbedder(), words_only=words_only)
-    for text in (*FILLERS, old):
-        await memory.add_explicit_memory(text)
-    saved = await memory.add_explicit_memory(new)
+    saved = await saved_after(old, new, tmp_path, words_only=words_only)
     assert (saved.outcome, saved.all_replaced) == ("stored", ())
-    await memory.aclose()
