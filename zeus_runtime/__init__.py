@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.embedding import Calibration as Calibration
     from zeus_runtime.memory.embedding import Embedder as Embedder
     from zeus_runtime.memory.embedding import EmbeddingUnavailableError as EmbeddingUnavailableError
+    from zeus_runtime.memory.embedding import WorkerFactory as WorkerFactory
     from zeus_runtime.memory.items import Embedding as Embedding
     from zeus_runtime.memory.items import MemoryItem as MemoryItem
     from zeus_runtime.memory.items import MemoryType as MemoryType
@@ -333,6 +334,7 @@ _ROOMS = {
     "View": "context",
     "WORKING_FOLDER": "tools.sandbox",
     "WebSearch": "tools.search",
+    "WorkerFactory": "memory.embedding",
     "WorkspaceError": "tools.paths",
     "WorkspaceFiles": "tools.workspace",
     "ZeusError": "errors",

@@ -20,7 +20,7 @@ URL = "sqlite:///kb.db"
 
 @pytest.fixture(autouse=True)
 def _three_processors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 3)
+    monkeypatch.setattr(reading, "processors", lambda: 3)
 
 
 @pytest.fixture

@@ -128,6 +128,8 @@ def _stretches(lines: Lines) -> Iterator[Stretch]:
 def _title(written: str) -> str:
     """What stands behind a heading's mark, without the marks that close it."""
     title = written.rstrip(" \t")
+    if not title.endswith("#"):
+        return title
     bare = title.rstrip("#")
     return bare.rstrip(" \t") if bare.endswith((" ", "\t")) else title
 

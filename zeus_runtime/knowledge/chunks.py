@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeAlias
 
 from zeus_runtime.knowledge.blocks import Kind, Lines, Stretch, blocks, stretches, underlined
@@ -65,7 +64,11 @@ def chunks(
 
 
 class _Headings:
-    """Those above the place at hand."""
+    """Those above the place at hand.
+
+    Attributes:
+        path: their titles, outermost first.
+    """
 
     def __init__(self) -> None:
         self.trail: list[tuple[int, str]] = []
@@ -74,8 +77,10 @@ class _Headings:
     def enter(self, level: int, title: str) -> None:
         while self.trail and self.trail[-1][0] >= level:
             self.trail.pop()
-        self.trail.append((level, title))
-        self.path = _path(self.trail)
+        above = self.trail[-1][1] if self.trail else ""
+        path = f"{above} > {title}" if above and title else above or title
+        self.trail.append((level, path))
+        self.path = path if len(path) <= _HEADING_CHARACTERS else "… " + path[2 - _HEADING_CHARACTERS :]
 
 
 _Piece: TypeAlias = tuple[int, int, str]
@@ -178,8 +183,3 @@ class _Page:
     def _put(self, first: int, last: int, text: str) -> None:
         lines = f"line {first + 1}" if first == last else f"lines {first + 1}-{last + 1}"
         self._found.append(Chunk(self._headings.path, self._prefix + lines, text))
-
-
-def _path(trail: Iterable[tuple[int, str]]) -> str:
-    path = " > ".join([title for _, title in trail if title])
-    return path if len(path) <= _HEADING_CHARACTERS else "… " + path[2 - _HEADING_CHARACTERS :]

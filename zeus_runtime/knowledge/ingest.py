@@ -8,18 +8,18 @@ chunks, are used again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from asyncio import Future
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from zeus_runtime.errors import ZeusError
 from zeus_runtime.knowledge import records
 from zeus_runtime.knowledge.chunks import Chunk
 from zeus_runtime.knowledge.convert import VERSION
+from zeus_runtime.knowledge.embedding import WORKERS, WORTH_BYTES, Embedding
 from zeus_runtime.knowledge.files import files_of, handfuls, is_utf8
 from zeus_runtime.knowledge.parts import Part, packed_parts
 from zeus_runtime.knowledge.reading import Looks, Read, Reader, Same, Unread
@@ -27,18 +27,21 @@ from zeus_runtime.knowledge.records import BaseInfo, KnownDocument
 from zeus_runtime.knowledge.word_numbers import WordNumbers
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from sqlalchemy import Connection
 
     from zeus_runtime.knowledge.files import Found
     from zeus_runtime.knowledge.on_behalf import OnBehalf
-    from zeus_runtime.memory.embedding import Embedder
+    from zeus_runtime.memory.embedding import Embedder, Vectors
 
 BATCH: Final = 256
 """Chunks that are embedded and written together."""
 
 LOGGED: Final = 16_384
 """Chunks that are written between two checkpoints of SQLite's write-ahead log, which so stays below about 80 MB."""
+
+
+_AHEAD: Final = 8
+"""Batches whose vectors are under way, at most."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,20 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
     return any(path.startswith(f"{folder}{os.sep}") for folder in folders)
 
 
+@dataclass
+class _Long:
+    """A document that is written in parts.
+
+    Args:
+        key: its row's, once it has one.
+        written: how many of its chunks are.
+    """
+
+    read: Read
+    key: int | None = None
+    written: int = 0
+
+
 class _Ingest:
     def __init__(
         self,
@@ -112,6 +129,8 @@ class _Ingest:
         self._in_log = 0
         self._files = (0, 0)
         self._done = Ingested()
+        self._embedding = Embedding(embedder, workers=0)
+        self._ahead: deque[tuple[Future[Vectors], Callable[[Vectors], Awaitable[None]]]] = deque()
         self._sources: dict[str, int] = {}
         self._partial: dict[str, KnownDocument] = {}
         self._made_with = (
@@ -135,7 +154,10 @@ class _Ingest:
             (each.path, "its name is not UTF-8") for each in found if not is_utf8(each.path)
         ]
         async with Reader(self._base, self._made_with, known, self._now_ns) as reader:
-            await self._ingest(files, reader)
+            workers = WORKERS if reader.bytes_to_read(files) >= WORTH_BYTES else 0
+            async with Embedding(self._embedder, workers=workers) as self._embedding:
+                await self._ingest(files, reader)
+        self._done.embedded = self._embedding.asked
         # A folder that is not there may be on a disk that is not there: what came from it stays.
         absent = await asyncio.to_thread(_absent, list(self._sources))
         missing = {self._sources[path] for path in absent}
@@ -174,6 +196,8 @@ class _Ingest:
                 del waiting[:batch]
             number += len(some)
         await self._write(waiting)
+        while self._ahead:
+            await self._write_first()
 
     async def _counted(self, looks: Looks) -> list[Read]:
         """Those that are to be written."""
@@ -196,18 +220,41 @@ class _Ingest:
     async def _write(self, reads: Sequence[Read]) -> None:
         small = [each for each in reads if len(each.chunks) <= BATCH]
         if small:
-            made = await self._made([(each, each.chunks) for each in small])
-            await self._database.run(lambda connection: self._put(connection, small, made))
-            await self._logged(sum(len(each.chunks) for each in small))
+            reused: dict[str, bytes] = {}
+            for each in small:
+                if each.known is not None or each.found.path in self._partial:
+                    reused |= await self._reused(each)
+            texts = [chunk.embedded for each in small for chunk in each.chunks]
+            await self._embed(texts, reused, partial(self._write_small, small, texts))
         for each in reads:
             if len(each.chunks) > BATCH:
                 await self._write_long(each)
+
+    async def _embed(
+        self, texts: Sequence[str], reused: Mapping[str, bytes], write: Callable[[Vectors], Awaitable[None]]
+    ) -> None:
+        """Have texts embedded, and written when it is their turn: what was begun before is written before."""
+        self._ahead.append((await self._embedding.begun(texts, reused), write))
+        while self._ahead and (self._ahead[0][0].done() or len(self._ahead) > _AHEAD):
+            await self._write_first()
+
+    async def _write_first(self) -> None:
+        vectors, write = self._ahead.popleft()
+        await write(await vectors)
+
+    async def _write_small(self, reads: Sequence[Read], texts: Sequence[str], vectors: Vectors) -> None:
+        made = packed_parts([each.chunks for each in reads], texts, vectors, self._numbers)
+        await self._database.run(lambda connection: self._put(connection, reads, made))
+        await self._logged(len(texts))
         for each in reads:
-            self._done.chunks += len(each.chunks)
-            if each.known is None:
-                self._done.added += 1
-            else:
-                self._done.changed += 1
+            self._count(each)
+
+    def _count(self, read: Read) -> None:
+        self._done.chunks += len(read.chunks)
+        if read.known is None:
+            self._done.added += 1
+        else:
+            self._done.changed += 1
 
     async def _logged(self, chunks: int) -> None:
         self._in_log += chunks
@@ -229,17 +276,26 @@ class _Ingest:
         known = next(
             (place for place, each in enumerate(read.chunks) if each.embedded not in reused), len(read.chunks)
         )
-        key: int | None = None
+        long = _Long(read)
         start, size = 0, max(BATCH, known)
         while start < len(read.chunks):
             some = read.chunks[start : start + size]
-            (new,) = await self._made([(read, some)], reused, start)
-            key = await self._database.run(partial(self._append, read=read, key=key, new=new))
-            await self._logged(len(some))
+            texts = [each.embedded for each in some]
+            await self._embed(texts, reused, partial(self._write_next, long, some, texts))
             start, size = start + len(some), BATCH
-            self._tell(self._done.chunks + start, read.found.label)
-        assert key is not None
-        await self._database.run(partial(self._finish, read=read, key=key))
+
+    async def _write_next(
+        self, long: _Long, some: Sequence[Chunk], texts: Sequence[str], vectors: Vectors
+    ) -> None:
+        read = long.read
+        (new,) = packed_parts([some], texts, vectors, self._numbers, first=long.written)
+        long.key = await self._database.run(partial(self._append, read=read, key=long.key, new=new))
+        await self._logged(len(some))
+        long.written += len(some)
+        self._tell(self._done.chunks + long.written, read.found.label)
+        if long.written == len(read.chunks):
+            await self._database.run(partial(self._finish, read=read, key=long.key))
+            self._count(read)
 
     def _append(self, connection: Connection, *, read: Read, key: int | None, new: Sequence[Part]) -> int:
         if key is not None:
@@ -277,48 +333,6 @@ class _Ingest:
             ):
                 found |= await self._database.run(partial(records.vectors_of, document=each.key))
         return {text: vector for text, vector in found.items() if len(vector) == width}
-
-    async def _made(
-        self,
-        reads: Sequence[tuple[Read, Sequence[Chunk]]],
-        reused: Mapping[str, bytes] | None = None,
-        first: int = 0,
-    ) -> list[list[Part]]:
-        """The parts of each, embedded where no vector is there yet."""
-        if reused is None:
-            reused = {}
-            for read, _ in reads:
-                if read.known is not None or read.found.path in self._partial:
-                    reused |= await self._reused(read)
-        texts = [each.embedded for _, some in reads for each in some]
-        vectors = await self._vectors(texts, reused)
-        return packed_parts([some for _, some in reads], texts, vectors, self._numbers, first=first)
-
-    async def _vectors(self, texts: Sequence[str], reused: Mapping[str, bytes]) -> NDArray[np.float32]:
-        distinct = dict.fromkeys(texts)
-        unknown = [text for text in distinct if text not in reused]
-        embedded = await self._embedded(unknown)
-        if len(unknown) == len(texts):
-            return embedded
-        known = [text for text in distinct if text in reused]
-        stored = np.frombuffer(b"".join([reused[text] for text in known]), "<f4")
-        place = {text: place for place, text in enumerate((*unknown, *known))}
-        rows = np.concatenate((embedded, stored.reshape(len(known), self._embedder.dimension)))
-        return rows[[place[text] for text in texts]]
-
-    async def _embedded(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        found = [np.zeros((0, self._embedder.dimension), np.float32)]
-        for start in range(0, len(texts), BATCH):
-            some = texts[start : start + BATCH]
-            vectors = await self._embedder.embed(some, purpose="memory")
-            if vectors.shape != (len(some), self._embedder.dimension):
-                raise ZeusError(
-                    f"the embedding model {self._embedder.model} gave vectors of shape {vectors.shape} for"
-                    f" {len(some)} texts of dimension {self._embedder.dimension}"
-                )
-            found.append(vectors)
-            self._done.embedded += len(some)
-        return found[1] if len(found) == 2 else np.concatenate(found)
 
     def _row(self, read: Read, *, ready: bool) -> dict[str, Any]:
         found = read.found

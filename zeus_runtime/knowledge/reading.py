@@ -7,7 +7,6 @@ once, while what was read before is embedded.
 from __future__ import annotations
 
 import hashlib
-import os
 from asyncio import LifoQueue, Task, create_task, gather, to_thread
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeGuard
 from zeus_runtime.knowledge.chunks import Chunk, chunks
 from zeus_runtime.knowledge.convert import MAX_BYTES, UnreadableError, convert_file, has_parser
 from zeus_runtime.knowledge.files import Found
-from zeus_runtime.tools.apart import Apart
+from zeus_runtime.tools.apart import Apart, processors
 
 if TYPE_CHECKING:
     from zeus_runtime.knowledge.records import BaseInfo, KnownDocument
@@ -96,7 +95,7 @@ class Reader:
         self._made_with = made_with
         self._known = known
         self._now_ns = now_ns
-        self._aparts = [Apart() for _ in range(min(PROCESSES, os.cpu_count() or 1))]
+        self._aparts = [Apart() for _ in range(min(PROCESSES, processors()))]
         # The one that was used last is taken first: a second one is started when two are at work.
         self._free: LifoQueue[Apart] = LifoQueue()
         for each in self._aparts:
@@ -114,6 +113,10 @@ class Reader:
             apart.close()
         await gather(*self._ahead, return_exceptions=True)
 
+    def bytes_to_read(self, files: Iterable[Found]) -> int:
+        """Of the files that may say something new."""
+        return sum(found.size_bytes for found in files if not self._is_untouched(found))
+
     def turns(self, parted: Iterable[Sequence[Found]]) -> Iterator[Turn]:
         """Each of the groups of files in its turn."""
         turns: deque[Turn] = deque()
@@ -124,13 +127,7 @@ class Reader:
         yield from turns
 
     def _begun(self, files: Sequence[Found]) -> Callable[[], Awaitable[Looks]]:
-        documents = [self._known.get(found.path) for found in files]
-        looked_at = [
-            (found, document)
-            for found, document in zip(files, documents, strict=True)
-            if not self._is_same(document)
-            or (document.size_bytes, document.mtime_ns) != (found.size_bytes, found.mtime_ns)
-        ]
+        looked_at = [(found, self._known.get(found.path)) for found in files if not self._is_untouched(found)]
         unchanged = len(files) - len(looked_at)
         if not any(has_parser(found.name) for found, _ in looked_at):
             return lambda: self._looks(unchanged, looked_at, None)
@@ -159,6 +156,13 @@ class Reader:
         if not files:
             return Looks(unchanged, ())
         return Looks(unchanged, await to_thread(lambda: [self._look(*each, apart) for each in files]))
+
+    def _is_untouched(self, found: Found) -> bool:
+        known = self._known.get(found.path)
+        return self._is_same(known) and (known.size_bytes, known.mtime_ns) == (
+            found.size_bytes,
+            found.mtime_ns,
+        )
 
     def _is_same(self, known: KnownDocument | None) -> TypeGuard[KnownDocument]:
         return known is not None and known.made_with == self._made_with

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from zeus_runtime.errors import ZeusError
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from zeus_runtime.memory.items import Embedding
+    from zeus_runtime.tools.tool import JSON
 
     Vectors: TypeAlias = NDArray[np.float32]
     """Shape (texts, dimension), float32, each row of length 1 (or 0, where a text holds nothing the model knows)."""
@@ -57,6 +58,19 @@ class Embedded:
     calibration: Calibration
 
 
+@dataclass(frozen=True)
+class WorkerFactory:
+    """How a worker process makes a model.
+
+    Args:
+        function: ``module:function``; it gives the ``Embedder``, and is importable there.
+        arguments: what it is called with; JSON.
+    """
+
+    function: str
+    arguments: Mapping[str, JSON]
+
+
 class Embedder(ABC):
     """One embedding model.
 
@@ -69,6 +83,9 @@ class Embedder(ABC):
     calibration: Calibration
     quick: bool = False
     """Answers in a millisecond, offline: a write waits for it. What is not quick is written later (backfilled)."""
+    worker: WorkerFactory | None = None
+    """How worker processes make the same model, for one that embeds on the interpreter's own thread: an ingest of many
+    texts then uses further processors. None: it waits for others, or uses several processors by itself."""
 
     @abstractmethod
     async def embed(self, texts: Sequence[str], *, purpose: Purpose) -> Vectors:

@@ -14,9 +14,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from importlib import import_module
 from typing import TYPE_CHECKING, ClassVar
 
-from zeus_runtime.memory.embedding import Calibration, Embedder, Purpose
+from zeus_runtime.memory.embedding import Calibration, Embedder, Purpose, WorkerFactory
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.embedding import Vectors
@@ -128,6 +129,20 @@ class EmbedderConformance:
             rows = np.concatenate(asyncio.run(together()))
             assert np.allclose(rows, _ask(embedder, _TEXTS, "query"), atol=self.tolerance)
 
+    def test_worker_processes_make_the_same_model(self) -> None:
+        """Of one that says how they do (``Embedder.worker``)."""
+        import numpy as np
+
+        with self.embedding() as embedder:
+            if embedder.worker is None:
+                return
+            module, _, name = embedder.worker.function.partition(":")
+            made = getattr(import_module(module), name)(**embedder.worker.arguments)
+            assert (made.model, made.dimension) == (embedder.model, embedder.dimension)
+            there = asyncio.run(_by_a_worker(embedder, embedder.worker))
+            assert there is not None, f"{embedder.worker} makes no model in another process"
+            assert np.allclose(there, _ask(embedder, _TEXTS), atol=self.tolerance)
+
     def test_it_says_what_it_is_and_what_its_cosines_mean(self) -> None:
         with self.embedding() as embedder, self.embedding() as another:
             assert embedder.model.strip() == embedder.model != ""
@@ -164,6 +179,16 @@ class EmbedderConformance:
                 await embedder.close()
 
             asyncio.run(closed())
+
+
+async def _by_a_worker(embedder: Embedder, factory: WorkerFactory) -> Vectors | None:
+    from zeus_runtime.knowledge.worker import Worker
+
+    worker = Worker(embedder, factory)
+    try:
+        return await worker.embed(_TEXTS) if await worker.is_ready() else None
+    finally:
+        await worker.close()
 
 
 def _ask(embedder: Embedder, texts: Sequence[str], purpose: Purpose = "memory") -> Vectors:

@@ -23,12 +23,20 @@ from zeus_runtime.errors import ZeusError
 if TYPE_CHECKING:
     from zeus_runtime.tools.tool import JSON
 
-_ENVIRONMENT: Final = ("PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "TEMP", "TMPDIR", "PATH")
+ENVIRONMENT: Final = ("PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "TEMP", "TMPDIR", "PATH")
+"""What a process apart has of this one's: no secrets."""
 _SIZES: Final = struct.Struct("!QQ")
 _SIZE: Final = struct.Struct("!Q")
 _MAX_BYTES: Final = 2_000_000_000
 """Of address space."""
 _CLOSED: Final = "it was not read: what read it has been closed"
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class ApartError(ZeusError):
@@ -139,7 +147,7 @@ def _started() -> subprocess.Popen[bytes]:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env={name: os.environ[name] for name in _ENVIRONMENT if name in os.environ},
+            env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ},
             process_group=0 if os.name == "posix" else None,
         )
     except OSError as error:
@@ -201,16 +209,20 @@ def _limit(seconds: float) -> None:
             resource.setrlimit(limit, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
+def end_with(user: int) -> None:
+    """End this process, whatever it is doing, within a second of the process that started it (POSIX)."""
+    if os.name == "posix":
+        threading.Thread(target=_watch, args=(user,), daemon=True).start()
+
+
 def _watch(user: int) -> None:
-    """Ends this process, whatever it is doing, within a second of its user."""
     while os.getppid() == user:
         time.sleep(1)
     os._exit(1)
 
 
 def _serve(user: int) -> None:
-    if os.name == "posix":
-        threading.Thread(target=_watch, args=(user,), daemon=True).start()
+    end_with(user)
     orders = sys.stdin.buffer
     answers = io.FileIO(os.dup(1), "wb")
     # What a library prints is no answer.

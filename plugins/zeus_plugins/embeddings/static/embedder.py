@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
 from zeus_plugins.embeddings.static.options import Options
-from zeus_runtime import Calibration, Embedder
+from zeus_runtime import Calibration, Embedder, WorkerFactory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,6 +52,7 @@ class StaticEmbedder(Embedder):
 
     def __init__(self, *, characters: bool = True) -> None:
         self.model = MODEL if characters else f"{MODEL}-words"
+        self.worker = WorkerFactory(f"{__name__}:StaticEmbedder", {"characters": characters})
         self._characters = characters
 
     async def embed(

@@ -1,0 +1,131 @@
+"""The vectors of an ingest's texts: used again where there are some, asked for here, or in worker processes beside."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.knowledge.worker import Worker
+from zeus_runtime.tools.apart import processors
+
+if TYPE_CHECKING:
+    from zeus_runtime.memory.embedding import Embedder, Vectors
+
+WORTH_BYTES: Final = 4_000_000
+"""Of files, from which on an ingest has workers: to start one takes as long as to embed 1 to 3 MB."""
+WORKERS: Final = 2
+"""At most, beside this process, which reads, cuts and writes for them; and none on a machine's only processor."""
+
+_ORDERS: Final = 2
+"""Of one worker at a time: while it is at one the other is on its way."""
+_ANSWER_SECONDS: Final = 60
+
+
+class Embedding:
+    """The texts of one ingest embedded. ``async with`` it: that ends the workers.
+
+    A text is embedded by a worker that has room, else here: so nobody waits while there is work. What a worker does not
+    answer is embedded here too.
+
+    Args:
+        embedder: what embeds; one that says how workers make it may have some.
+        workers: how many to start.
+
+    Attributes:
+        asked: texts whose vector was asked for.
+    """
+
+    def __init__(self, embedder: Embedder, *, workers: int) -> None:
+        self.asked = 0
+        self._embedder = embedder
+        self._workers = (
+            []
+            if embedder.worker is None
+            else [Worker(embedder, embedder.worker) for _ in range(min(workers, processors() - 1))]
+        )
+        self._tasks: set[asyncio.Future[Vectors]] = set()
+
+    async def __aenter__(self) -> Embedding:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(each.close() for each in self._workers))
+
+    async def begun(self, texts: Sequence[str], reused: Mapping[str, bytes]) -> asyncio.Future[Vectors]:
+        """The texts' vectors, shape (texts, dimension); they are there already where no worker has the texts.
+
+        Args:
+            reused: text to vector, four bytes a number, of those that need not be embedded.
+
+        Raises:
+            EmbeddingUnavailableError: the model cannot be asked now.
+        """
+        wanted = _Wanted(texts, reused)
+        worker = next((each for each in self._workers if each.takes(_ORDERS)), None)
+        if worker is not None and wanted.unknown:
+            task = asyncio.create_task(self._from(worker, wanted))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            return task
+        done: asyncio.Future[Vectors] = asyncio.get_running_loop().create_future()
+        done.set_result(await self._here(wanted))
+        return done
+
+    async def _from(self, worker: Worker, wanted: _Wanted) -> Vectors:
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                embedded = await worker.embed(wanted.unknown)
+        except TimeoutError:
+            await worker.close()
+            embedded = None
+        if embedded is None:
+            return await self._here(wanted)
+        self.asked += len(embedded)
+        return wanted.rows(embedded)
+
+    async def _here(self, wanted: _Wanted) -> Vectors:
+        dimension = self._embedder.dimension
+        if not wanted.unknown:
+            return wanted.rows(np.zeros((0, dimension), np.float32))
+        embedded = await self._embedder.embed(wanted.unknown, purpose="memory")
+        if embedded.shape != (len(wanted.unknown), dimension):
+            raise ZeusError(
+                f"the embedding model {self._embedder.model} gave vectors of shape {embedded.shape} for"
+                f" {len(wanted.unknown)} texts of dimension {dimension}"
+            )
+        self.asked += len(embedded)
+        return wanted.rows(embedded)
+
+
+class _Wanted:
+    """Some texts, and what is known of their vectors.
+
+    Attributes:
+        unknown: the texts without a vector, each once.
+    """
+
+    def __init__(self, texts: Sequence[str], reused: Mapping[str, bytes]) -> None:
+        self._texts = texts
+        self._reused = reused
+        self._distinct = dict.fromkeys(texts)
+        self.unknown = [text for text in self._distinct if text not in reused]
+
+    def rows(self, embedded: Vectors) -> Vectors:
+        """The vectors of all texts, with those of ``unknown``."""
+        if len(self.unknown) == len(self._texts):
+            return embedded
+        known = [text for text in self._distinct if text in self._reused]
+        stored = np.frombuffer(b"".join([self._reused[text] for text in known]), "<f4")
+        place = {text: place for place, text in enumerate((*self.unknown, *known))}
+        rows = np.concatenate((embedded, stored.reshape(len(known), embedded.shape[1])))
+        return rows[[place[text] for text in self._texts]]

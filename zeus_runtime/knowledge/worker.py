@@ -1,0 +1,194 @@
+"""A worker process that embeds the texts of an ingest, on a processor of its own.
+
+Texts go there as JSON and come back as vectors, order after order, each behind its size. First of all the worker says
+which model it has. It has no secrets of this process, and ends with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import struct
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime.tools.apart import ENVIRONMENT, end_with
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from zeus_runtime.memory.embedding import Embedder, WorkerFactory
+
+_SIZE: Final = struct.Struct("!Q")
+_ONE_THREAD: Final = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""Further processors are further workers'."""
+_PIPE_BYTES: Final = 1_048_576
+"""An order or its answer whole, so that neither side waits for the other's turn to read; Linux alone can be asked."""
+
+
+class Worker:
+    """One process. It takes orders once it has its model.
+
+    Args:
+        embedder: whose model it makes too.
+        factory: how.
+    """
+
+    def __init__(self, embedder: Embedder, factory: WorkerFactory) -> None:
+        self._embedder = embedder
+        self._factory = factory
+        self._process: asyncio.subprocess.Process | None = None
+        self._orders: deque[tuple[int, asyncio.Future[NDArray[np.float32] | None]]] = deque()
+        self._begun: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._is_open = False
+        self._running = asyncio.create_task(self._run())
+        self._running.add_done_callback(self._end)
+
+    async def is_ready(self) -> bool:
+        """Wait until it takes orders; False: it never will."""
+        return await asyncio.shield(self._begun)
+
+    def takes(self, at_most: int) -> bool:
+        """Whether it takes orders and has fewer than so many."""
+        return self._is_open and len(self._orders) < at_most
+
+    def embed(self, texts: Sequence[str]) -> asyncio.Future[NDArray[np.float32] | None]:
+        """The texts' vectors, float32, shape (texts, dimension); None if it ends before it has them."""
+        assert self._process is not None
+        assert self._process.stdin is not None
+        future = asyncio.get_running_loop().create_future()
+        self._orders.append((len(texts), future))
+        self._process.stdin.write(_framed(json.dumps(texts).encode()))
+        return future
+
+    async def close(self) -> None:
+        """End it, whatever it is doing."""
+        self._running.cancel()
+        await asyncio.wait([self._running])
+        if not self._running.cancelled():
+            self._running.result()
+
+    async def _run(self) -> None:
+        try:
+            self._process = await self._started()
+            await self._answers(self._process)
+        except (OSError, EOFError, ValueError, LookupError):
+            # It cannot be started, has ended, or says something else than vectors: its user embeds without it.
+            pass
+        finally:
+            self._is_open = False
+            if self._process is not None:
+                assert self._process.stdin is not None
+                with suppress(ProcessLookupError):
+                    self._process.kill()
+                self._process.stdin.close()
+                await self._process.wait()
+
+    def _end(self, _: object) -> None:
+        if not self._begun.done():
+            self._begun.set_result(False)
+        for _, future in self._orders:
+            if not future.done():
+                future.set_result(None)
+        self._orders.clear()
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        # Neither the working directory, where a model may write modules, nor the terminal's Ctrl-C is its own.
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-P",
+            "-m",
+            __name__,
+            str(os.getpid()),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ} | _ONE_THREAD,
+            process_group=0 if os.name == "posix" else None,
+            limit=_PIPE_BYTES,
+        )
+        assert process.stdin is not None
+        process.stdin.write(_framed(json.dumps(asdict(self._factory)).encode()))
+        return process
+
+    async def _answers(self, process: asyncio.subprocess.Process) -> None:
+        import numpy as np
+
+        assert process.stdout is not None
+        if json.loads(await _frame(process.stdout)) != [self._embedder.model, self._embedder.dimension]:
+            raise ValueError("another model")
+        self._is_open = True
+        self._begun.set_result(True)
+        while True:
+            data = await _frame(process.stdout)
+            texts, future = self._orders[0]
+            vectors = np.frombuffer(data, "<f4").reshape(texts, self._embedder.dimension)
+            self._orders.popleft()
+            if not future.done():
+                future.set_result(vectors)
+
+
+def _framed(data: bytes) -> bytes:
+    return _SIZE.pack(len(data)) + data
+
+
+async def _frame(stream: asyncio.StreamReader) -> bytes:
+    (size,) = _SIZE.unpack(await stream.readexactly(_SIZE.size))
+    return await stream.readexactly(size)
+
+
+def _serve(user: int) -> None:
+    end_with(user)
+    answers = io.FileIO(os.dup(1), "wb")
+    # What a library prints is no answer.
+    os.dup2(2, 1)
+    _widen(sys.stdin.fileno(), answers.fileno())
+    orders = _read(sys.stdin.buffer)
+    factory = json.loads(next(orders))
+    module, _, function = factory["function"].partition(":")
+    embedder: Embedder = getattr(import_module(module), function)(**factory["arguments"])
+    asyncio.run(_embed(embedder, orders, answers))
+
+
+async def _embed(embedder: Embedder, orders: Iterator[bytes], answers: io.FileIO) -> None:
+    _write(answers, json.dumps([embedder.model, embedder.dimension]).encode())
+    for order in orders:
+        vectors = await embedder.embed(json.loads(order), purpose="memory")
+        _write(answers, vectors.astype("<f4", copy=False).tobytes())
+
+
+def _read(stream: Any) -> Iterator[bytes]:
+    while len(head := stream.read(_SIZE.size)) == _SIZE.size:
+        (size,) = _SIZE.unpack(head)
+        if len(data := stream.read(size)) < size:
+            return
+        yield data
+
+
+def _write(stream: io.FileIO, data: bytes) -> None:
+    whole = memoryview(_framed(data))
+    while whole:
+        whole = whole[stream.write(whole) or 0 :]
+
+
+def _widen(*pipes: int) -> None:
+    try:
+        from fcntl import F_SETPIPE_SZ, fcntl
+    except ImportError:
+        return
+    for pipe in pipes:
+        with suppress(OSError):  # a user may have so much of it in all
+            fcntl(pipe, F_SETPIPE_SZ, _PIPE_BYTES)
+
+
+if __name__ == "__main__":
+    with suppress(BrokenPipeError):  # its user is gone
+        _serve(int(sys.argv[1]))
