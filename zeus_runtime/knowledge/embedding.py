@@ -23,7 +23,7 @@ WORKERS: Final = 2
 
 _ORDERS: Final = 2
 """Of one worker at a time: while it is at one the other is on its way."""
-_ANSWER_SECONDS: Final = 60
+_ANSWER_SECONDS: Final = 600
 
 
 class Embedding:

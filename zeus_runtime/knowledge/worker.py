@@ -80,8 +80,9 @@ class Worker:
         try:
             self._process = await self._started()
             await self._answers(self._process)
-        except (OSError, EOFError, ValueError, LookupError):
-            # It cannot be started, has ended, or says something else than vectors: its user embeds without it.
+        except (OSError, NotImplementedError, EOFError, ValueError, LookupError):
+            # It cannot be started (on Windows not by every event loop), has ended, or says something else than vectors:
+            # its user embeds without it.
             pass
         finally:
             self._is_open = False
