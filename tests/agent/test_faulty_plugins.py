@@ -94,6 +94,21 @@ def test_a_tool_of_no_category_is_a_problem_of_the_config(tmp_path: Path) -> Non
     [
         ("none", "pass", "create gave object, not a Middleware"),
         ("faulty", "def tools(self):\n    return 5", "tools gave int, not a list of Tool"),
+        (
+            "faulty",
+            "async def wrap_model(self, request, call_next):\n    pass",
+            "method wrap_model nothing calls",
+        ),
+        (
+            "faulty",
+            "async def before_model(self, state, runtime):\n    pass",
+            "method before_model nothing calls",
+        ),
+        (
+            "faulty",
+            "async def section(self, turn):\n    return {}",
+            "method section nothing calls; it may have tools, ",
+        ),
     ],
 )
 def test_what_is_no_middleware_names_its_plugin(tmp_path: Path, name: str, body: str, said: str) -> None:

@@ -106,10 +106,14 @@ class PlannedComponent:
 
             return made if isinstance(made, Toolset) else tools_of(made)
         if self.kind == "middleware":
-            from zeus_runtime.agent.middleware import Middleware
+            from zeus_runtime.agent.middleware import METHODS, Middleware, misnamed
 
             if not isinstance(made, Middleware):
                 raise _OtherKindError(f"{type(made).__name__}, not a Middleware")
+            if name := misnamed(type(made)):
+                raise _OtherKindError(
+                    f"a Middleware whose method {name} nothing calls; it may have {', '.join(METHODS)}"
+                )
         return made
 
     def _place(self, error: OptionsError) -> tuple[Path, str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.models.profiles import suggest
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.references import Reference
@@ -47,6 +48,11 @@ class Turn:
     def override(self, **changes: Any) -> Turn:
         return replace(self, **changes)
 
+
+METHODS: Final = ("tools", "sections", "edits", "wrap_run", "wrap_model_call", "wrap_tool_call")
+"""What a middleware may override."""
+_HOOKS: Final = ("wrap_", "before_", "after_")
+"""What such methods begin with, here and elsewhere."""
 
 CallRun: TypeAlias = "Callable[[Turn], Awaitable[None]]"
 CallModel: TypeAlias = "Callable[[ModelRequest], Awaitable[ModelResponse]]"
@@ -93,3 +99,14 @@ class Middleware:
     async def wrap_tool_call(self, call: ToolCall, call_next: CallTool) -> ToolResult:
         """Each tool call."""
         return await call_next(call)
+
+
+def misnamed(middleware: type[Middleware]) -> str | None:
+    """A public method of its own that is named like one of ``METHODS`` and is none, so that nothing would call it."""
+    for cls in middleware.__mro__[: middleware.__mro__.index(Middleware)]:
+        for name, value in vars(cls).items():
+            if not callable(value) or name.startswith("_") or name in METHODS:
+                continue
+            if name.startswith(_HOOKS) or suggest(name, METHODS):
+                return name
+    return None

@@ -54,14 +54,20 @@ def loader(available: Callable[[], Sequence[Tool]]) -> Tool:
         from zeus_runtime.tools.modes import permitted
 
         deferred = {tool.name: tool for tool in available() if tool.deferred}
-        unknown = [name for name in names if name not in deferred]
-        refused = [permitted(deferred[name], run.mode) for name in names if name in deferred]  # type: ignore[arg-type]
-        problems = [f"{name} is no tool whose schema is left out." for name in unknown]
-        problems += [refusal for refusal in refused if refusal]
-        if problems:
+        found: list[Tool] = []
+        problems: list[str] = []
+        for name in dict.fromkeys(names):
+            tool = deferred.get(name)
+            if tool is None:
+                problems.append(f"{name} is no tool whose schema is left out.")
+            elif refusal := permitted(tool, run.mode):  # type: ignore[arg-type]
+                problems.append(refusal)
+            else:
+                found.append(tool)
+        if not found:
             return ToolResult("\n".join([*problems, "Nothing was loaded."]), is_error=True)
-        found = [deferred[name] for name in dict.fromkeys(names)]
-        return schema_result(found)
+        loaded = schema_result(found)
+        return replace(loaded, content="\n\n".join([*problems, loaded.content]))
 
     return Tool(
         name=LOADER,
