@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -15,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 from tests.acceptance.settings import Flip, Scene, See
 from tests.support import mcp_server
 from tests.support.mcp_http import Authority, serving
+from tests.support.ports import unused_port
 from zeus_runtime import RunError
 from zeus_runtime.testing import calling
 
@@ -166,14 +166,7 @@ async def from_file(scene: Scene) -> list[str]:
     return [server.name for server in toolset(scene).servers]
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
-PORT = _free_port()
+PORT = unused_port()
 
 
 def of_server(key: str, value: Any, see: See, before: Any, after: Any, given: Mapping[str, Any]) -> Flip:

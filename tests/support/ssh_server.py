@@ -8,7 +8,6 @@ import getpass
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -19,6 +18,8 @@ from typing import Any
 
 import asyncssh
 import pytest
+
+from tests.support.ports import unused_port
 
 HOST = "127.0.0.1"
 USER = getpass.getuser()
@@ -189,8 +190,7 @@ def openssh_server(folder: Path) -> Iterator[Server]:
     program = sshd()
     assert program is not None
     keys(folder)
-    with socket.create_server((HOST, 0)) as free:
-        port = free.getsockname()[1]
+    port = unused_port()
     sftp = next(
         (
             each

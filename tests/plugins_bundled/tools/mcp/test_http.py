@@ -17,6 +17,7 @@ from zeus_plugins.tools.mcp.oauth.store import account_store
 from tests.support.agents import call, calling, play, script, write_agent
 from tests.support.hand_time import moved_by_hand
 from tests.support.mcp_http import Authority, Served, serving
+from tests.support.ports import unused_port
 from zeus_runtime import Agent, RunError
 from zeus_runtime.events import Event, Notice
 
@@ -294,8 +295,8 @@ async def test_a_server_that_floods_is_left_and_connected_to_again(
 
 
 async def test_a_server_that_was_started_anew_is_connected_to_again(tmp_path: Path) -> None:
-    async with serving() as served:
-        port = int(served.url.split(":")[2].split("/")[0])
+    port = unused_port()
+    async with serving(port=port) as served:
         running = agent(tmp_path, adding(), {"url": served.url})
         events = await play(running, "go")
     async with serving(port=port):

@@ -20,6 +20,7 @@ from zeus_plugins.tools.mcp.oauth.store import AccountStore, account_store
 from tests.plugins_bundled.tools.mcp.test_http import adding, agent, expire, log_in, oauth, results
 from tests.support.agents import call, calling, play, script
 from tests.support.mcp_http import Authority, answering, serving
+from tests.support.ports import unused_port
 from zeus_runtime import Agent, RunError
 from zeus_runtime.events import Event, Notice
 
@@ -335,9 +336,7 @@ async def test_the_scopes_of_the_yaml_are_those_that_a_client_is_registered_for(
 async def test_a_client_of_ones_own_shows_its_secret_as_the_server_wants_it(tmp_path: Path, way: str) -> None:
     """The server knows the client for that way alone."""
     authority = Authority()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = unused_port()
     async with serving(authority) as served:
         base = served.url.removesuffix("/mcp")
         metadata = {

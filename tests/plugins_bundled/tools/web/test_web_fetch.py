@@ -20,6 +20,8 @@ from zeus_plugins.tools.web.options import Options
 from zeus_plugins.tools.web.pages import as_markdown, page_text
 from zeus_plugins.tools.web.urls import WebError, matches, target
 
+from tests.support.ports import unused_port
+
 
 class Server:
     """A web server on this machine.
@@ -273,8 +275,7 @@ async def test_packed_answers_that_were_not_asked_for_or_are_broken_are_said(ser
 
 
 async def test_a_server_that_is_not_there_is_said() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
+    port = unused_port()
     assert "cannot be fetched" in await said(
         f"http://127.0.0.1:{port}/", Options(allow_private=(f"127.0.0.1:{port}",))
     )
