@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from zeus_runtime import Apart, ApartError
+from zeus_runtime.tools.apart import processors
 
 EVAL = "builtins:eval"
 
@@ -147,3 +148,17 @@ def test_that_no_process_can_be_started_is_told(apart: Apart, monkeypatch: pytes
     monkeypatch.setattr(sys, "executable", "/no/such/python")
     with pytest.raises(ApartError, match="No such file"):
         apart(EVAL, b"1", seconds=30)
+
+
+@pytest.mark.parametrize(
+    ("quota", "count"),
+    [("max 100000", 4), ("250000 100000", 2), ("800000 100000", 4), ("50000 100000", 1), ("", 4), (None, 4)],
+)
+def test_a_container_has_as_many_processors_as_it_has_time_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quota: str | None, count: int
+) -> None:
+    if quota is not None:
+        (tmp_path / "cpu.max").write_text(f"{quota}\n")
+    monkeypatch.setattr("zeus_runtime.tools.apart._QUOTA", tmp_path / "cpu.max")
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(4)), raising=False)
+    assert processors() == count

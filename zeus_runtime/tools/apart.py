@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 ENVIRONMENT: Final = ("PYTHONPATH", "PYTHONHOME", "SYSTEMROOT", "TEMP", "TMPDIR", "PATH")
 """What a process apart has of this one's: no secrets."""
+_QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
 _SIZES: Final = struct.Struct("!QQ")
 _SIZE: Final = struct.Struct("!Q")
 _MAX_BYTES: Final = 2_000_000_000
@@ -33,10 +35,13 @@ _CLOSED: Final = "it was not read: what read it has been closed"
 
 
 def processors() -> int:
-    """How many processors this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """How many processors this process may use: no more than its container has time of (cgroup v2)."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(OSError, ValueError):
+        quota, period = _QUOTA.read_text().split()
+        if quota != "max":
+            return max(1, min(count, int(quota) // int(period)))
+    return count
 
 
 class ApartError(ZeusError):
