@@ -94,6 +94,22 @@ def test_what_is_refused_in_one_form_of_unicode_is_in_the_other(
 
 
 @pytest.mark.parametrize(
+    "path", ["Secret/A.key", "SECRET/a.KEY", "src/../sEcret/É.key", "secret/e\u0301.key"]
+)
+def test_a_path_is_refused_however_its_letters_are_cased(workspace: WorkspaceFiles, path: str) -> None:
+    for pattern in ("secret/*.key", "SECRET/[A-Zé]*.Key", "secret/[a-zÉ]*.key"):
+        for mode, refused in (("run_everything", "deny"), ("run_everything", "ask")):
+            rules = {refused: [{"write_file": {"path": pattern}}]}
+            assert verdict(workspace, {"path": path}, mode=mode, **rules) == refused
+    # Where what was written is not refused but allowed, or is no path, it means itself.
+    allow = [{"write_file": {"path": "secret/*.key"}}]
+    expected = "allow" if path.startswith("secret/") else "ask"
+    assert verdict(workspace, {"path": path}, mode="ask", allow=allow) == expected
+    deny = [{"write_file": {"text": "secret"}}]
+    assert verdict(workspace, {"text": "SECRET"}, mode="run_everything", deny=deny) == "allow"
+
+
+@pytest.mark.parametrize(
     ("path", "action"),
     [("secret/a", "deny"), ("src/../secret/a", "deny"), ("src/link/a", "deny"), ("src/a", "allow")],
 )

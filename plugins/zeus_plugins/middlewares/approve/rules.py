@@ -179,8 +179,8 @@ def _fits(name: str, pattern: Value, value: Any, leads_to: LeadsTo, *, surely: b
     test = compile_glob(pattern)
     if surely:
         return all(any(map(test, paths)) for paths in meanings)
-    composed_test = compile_glob(_composed(pattern))
-    return any(test(path) or composed_test([*map(_composed, path)]) for paths in meanings for path in paths)
+    folded_test = compile_glob(_folded(pattern))
+    return any(test(path) or folded_test([*map(_folded, path)]) for paths in meanings for path in paths)
 
 
 def _same_kind(pattern: Value) -> Sequence[type]:
@@ -191,6 +191,11 @@ def _text_fits(pattern: str, text: str, *, surely: bool) -> bool:
     if re.match(translate(pattern), text) is not None:
         return True
     return not surely and re.match(translate(_composed(pattern)), _composed(text)) is not None
+
+
+def _folded(path: str) -> str:
+    """What some file systems, and other machines' servers, take for the same path."""
+    return _composed(_composed(path).casefold())
 
 
 def _composed(text: str) -> str:
