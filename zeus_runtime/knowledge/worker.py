@@ -50,7 +50,7 @@ class Worker:
         self._begun: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._is_open = False
         self._running = asyncio.create_task(self._run())
-        self._running.add_done_callback(self._end)
+        self._running.add_done_callback(self._over)
 
     async def is_ready(self) -> bool:
         """Wait until it takes orders; False: it never will."""
@@ -72,11 +72,12 @@ class Worker:
         return future
 
     def end(self) -> None:
-        """End it, whatever it is doing; ``close`` waits for that too."""
+        """End it, whatever it is doing; that takes a moment."""
         if not self._running.cancelling():
             self._running.cancel()
 
     async def close(self) -> None:
+        """End it, and wait until it has ended."""
         self.end()
         await asyncio.wait([self._running])
         if not self._running.cancelled():
@@ -95,7 +96,7 @@ class Worker:
             if self._process is not None:
                 await _ended(self._process)
 
-    def _end(self, _: object) -> None:
+    def _over(self, _: object) -> None:
         if not self._begun.done():
             self._begun.set_result(False)
         for _, future in self._orders:
