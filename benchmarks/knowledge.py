@@ -55,8 +55,8 @@ class Noting(StaticEmbedder):
     def __init__(self, wait_seconds: float) -> None:
         super().__init__()
         self.wait_seconds = wait_seconds
-        if wait_seconds:
-            self.worker = None
+        if not wait_seconds:
+            self.worker = StaticEmbedder().worker
         self.kept: list[Sequence[str]] | None = None
         self.query_seconds = 0.0
 

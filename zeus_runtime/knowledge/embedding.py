@@ -58,6 +58,8 @@ class Embedding:
     ) -> None:
         for task in self._tasks:
             task.cancel()
+        for worker in self._workers:
+            worker.end()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*(each.close() for each in self._workers))
 
@@ -73,18 +75,25 @@ class Embedding:
         wanted = _Wanted(texts, reused)
         worker = next((each for each in self._workers if each.takes(_ORDERS)), None)
         if worker is not None and wanted.unknown:
-            task = asyncio.create_task(self._from(worker, wanted))
+            # Ordered now: who asks next, before the task's first step, sees what the worker has.
+            task = asyncio.create_task(self._from(worker, worker.embed(wanted.unknown), wanted))
             self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(self._over)
             return task
         done: asyncio.Future[Vectors] = asyncio.get_running_loop().create_future()
         done.set_result(await self._here(wanted))
         return done
 
-    async def _from(self, worker: Worker, wanted: _Wanted) -> Vectors:
+    def _over(self, task: asyncio.Future[Vectors]) -> None:
+        self._tasks.discard(task)
+        # Of an ingest that failed before nobody asks for it; the event loop would call that an error of its own.
+        if not task.cancelled():
+            task.exception()
+
+    async def _from(self, worker: Worker, answer: asyncio.Future[Vectors | None], wanted: _Wanted) -> Vectors:
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                embedded = await worker.embed(wanted.unknown)
+                embedded = await answer
         except TimeoutError:
             await worker.close()
             embedded = None

@@ -16,6 +16,7 @@ from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.errors import ZeusError
 from zeus_runtime.knowledge import records
 from zeus_runtime.knowledge.chunks import Chunk
 from zeus_runtime.knowledge.convert import VERSION
@@ -156,7 +157,12 @@ class _Ingest:
         async with Reader(self._base, self._made_with, known, self._now_ns) as reader:
             workers = WORKERS if reader.bytes_to_read(files) >= WORTH_BYTES else 0
             async with Embedding(self._embedder, workers=workers) as self._embedding:
-                await self._ingest(files, reader)
+                try:
+                    await self._ingest(files, reader)
+                except ZeusError:
+                    # What others embed already is not given up for it.
+                    await self._write_begun()
+                    raise
         self._done.embedded = self._embedding.asked
         # A folder that is not there may be on a disk that is not there: what came from it stays.
         absent = await asyncio.to_thread(_absent, list(self._sources))
@@ -196,8 +202,7 @@ class _Ingest:
                 del waiting[:batch]
             number += len(some)
         await self._write(waiting)
-        while self._ahead:
-            await self._write_first()
+        await self._write_begun()
 
     async def _counted(self, looks: Looks) -> list[Read]:
         """Those that are to be written."""
@@ -238,9 +243,15 @@ class _Ingest:
         while self._ahead and (self._ahead[0][0].done() or len(self._ahead) > _AHEAD):
             await self._write_first()
 
+    async def _write_begun(self) -> None:
+        while self._ahead:
+            await self._write_first()
+
     async def _write_first(self) -> None:
-        vectors, write = self._ahead.popleft()
-        await write(await vectors)
+        future, write = self._ahead[0]
+        vectors = await future
+        self._ahead.popleft()
+        await write(vectors)
 
     async def _write_small(self, reads: Sequence[Read], texts: Sequence[str], vectors: Vectors) -> None:
         made = packed_parts([each.chunks for each in reads], texts, vectors, self._numbers)

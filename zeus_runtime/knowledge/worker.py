@@ -44,13 +44,13 @@ class Worker:
 
     def __init__(self, embedder: Embedder, factory: WorkerFactory) -> None:
         self._embedder = embedder
-        self._factory = factory
+        self._factory = _framed(json.dumps(asdict(factory)).encode())
         self._process: asyncio.subprocess.Process | None = None
         self._orders: deque[tuple[int, asyncio.Future[NDArray[np.float32] | None]]] = deque()
         self._begun: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._is_open = False
         self._running = asyncio.create_task(self._run())
-        self._running.add_done_callback(self._end)
+        self._running.add_done_callback(self._over)
 
     async def is_ready(self) -> bool:
         """Wait until it takes orders; False: it never will."""
@@ -66,34 +66,37 @@ class Worker:
         assert self._process.stdin is not None
         future = asyncio.get_running_loop().create_future()
         self._orders.append((len(texts), future))
-        self._process.stdin.write(_framed(json.dumps(texts).encode()))
+        # Half an emoji beside its other half is two characters, which JSON's escapes would make one.
+        order = json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        self._process.stdin.write(_framed(order))
         return future
 
+    def end(self) -> None:
+        """End it, whatever it is doing; that takes a moment."""
+        if not self._running.cancelling():
+            self._running.cancel()
+
     async def close(self) -> None:
-        """End it, whatever it is doing."""
-        self._running.cancel()
+        """End it, and wait until it has ended."""
+        self.end()
         await asyncio.wait([self._running])
         if not self._running.cancelled():
             self._running.result()
 
     async def _run(self) -> None:
         try:
-            self._process = await self._started()
+            self._process = await _started()
             await self._answers(self._process)
-        except (OSError, NotImplementedError, EOFError, ValueError, LookupError):
-            # It cannot be started (on Windows not by every event loop), has ended, or says something else than vectors:
-            # its user embeds without it.
+        except (OSError, RuntimeError, EOFError, ValueError, LookupError):
+            # It cannot be started (not every event loop can), has ended, or says something else than vectors: its user
+            # embeds without it.
             pass
         finally:
             self._is_open = False
             if self._process is not None:
-                assert self._process.stdin is not None
-                with suppress(ProcessLookupError):
-                    self._process.kill()
-                self._process.stdin.close()
-                await self._process.wait()
+                await _ended(self._process)
 
-    def _end(self, _: object) -> None:
+    def _over(self, _: object) -> None:
         if not self._begun.done():
             self._begun.set_result(False)
         for _, future in self._orders:
@@ -101,29 +104,12 @@ class Worker:
                 future.set_result(None)
         self._orders.clear()
 
-    async def _started(self) -> asyncio.subprocess.Process:
-        # Neither the working directory, where a model may write modules, nor the terminal's Ctrl-C is its own.
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-m",
-            __name__,
-            str(os.getpid()),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ} | _ONE_THREAD,
-            process_group=0 if os.name == "posix" else None,
-            limit=_PIPE_BYTES,
-        )
-        assert process.stdin is not None
-        process.stdin.write(_framed(json.dumps(asdict(self._factory)).encode()))
-        return process
-
     async def _answers(self, process: asyncio.subprocess.Process) -> None:
         import numpy as np
 
+        assert process.stdin is not None
         assert process.stdout is not None
+        process.stdin.write(self._factory)
         if json.loads(await _frame(process.stdout)) != [self._embedder.model, self._embedder.dimension]:
             raise ValueError("another model")
         self._is_open = True
@@ -135,6 +121,36 @@ class Worker:
             self._orders.popleft()
             if not future.done():
                 future.set_result(vectors)
+
+
+async def _started() -> asyncio.subprocess.Process:
+    # Neither the working directory, where a model may write modules, nor the terminal's Ctrl-C is its own. A session of
+    # its own sees to that on every event loop; uvloop knows no process groups.
+    return await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-P",
+        "-m",
+        __name__,
+        str(os.getpid()),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ} | _ONE_THREAD,
+        start_new_session=True,
+        limit=_PIPE_BYTES,
+    )
+
+
+async def _ended(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):
+        process.kill()
+    # Before Python 3.13 `wait` waits for the pipes too: for texts that nobody reads, for vectors that nobody does, and
+    # for what a model has forked. Nothing public closes the one that is read from.
+    assert process.stdin is not None
+    if not process.stdin.transport.is_closing():
+        process.stdin.transport.abort()
+    process._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
+    await process.wait()
 
 
 def _framed(data: bytes) -> bytes:

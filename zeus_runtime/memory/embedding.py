@@ -85,7 +85,8 @@ class Embedder(ABC):
     """Answers in a millisecond, offline: a write waits for it. What is not quick is written later (backfilled)."""
     worker: WorkerFactory | None = None
     """How worker processes make the same model, for one that embeds on the interpreter's own thread: an ingest of many
-    texts then uses further processors. None: it waits for others, or uses several processors by itself."""
+    texts then uses further processors. None: it waits for others, or uses several processors by itself.
+    A subclass that changes ``embed`` says it anew: workers do not know of it."""
 
     @abstractmethod
     async def embed(self, texts: Sequence[str], *, purpose: Purpose) -> Vectors:

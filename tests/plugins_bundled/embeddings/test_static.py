@@ -7,10 +7,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import pytest
@@ -43,6 +43,15 @@ class TestStatic(EmbedderConformance):
     @contextmanager
     def embedding(self) -> Iterator[Embedder]:
         yield embedder()
+
+
+def test_workers_make_the_table_and_not_what_embeds_otherwise_on_top_of_it() -> None:
+    class Shouting(StaticEmbedder):
+        async def embed(self, texts: Sequence[str], *, purpose: Literal["memory", "query"]) -> Any:
+            return await super().embed([text.upper() for text in texts], purpose=purpose)
+
+    assert embedder().worker is not None
+    assert Shouting().worker is None
 
 
 class TestStaticWithoutCharacters(EmbedderConformance):

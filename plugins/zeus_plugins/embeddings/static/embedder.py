@@ -52,7 +52,8 @@ class StaticEmbedder(Embedder):
 
     def __init__(self, *, characters: bool = True) -> None:
         self.model = MODEL if characters else f"{MODEL}-words"
-        self.worker = WorkerFactory(f"{__name__}:StaticEmbedder", {"characters": characters})
+        if type(self) is StaticEmbedder:  # a subclass may embed otherwise
+            self.worker = WorkerFactory(f"{__name__}:StaticEmbedder", {"characters": characters})
         self._characters = characters
 
     async def embed(
