@@ -346,7 +346,7 @@ async def test_a_worker_that_does_not_answer_is_ended(
     ids=["another model", "no such name", "no such module", "no model"],
 )
 async def test_one_that_does_not_make_the_same_model_embeds_nothing(
-    tmp_path: Path, workers: list[Worker], factory: WorkerFactory
+    tmp_path: Path, workers: list[Worker], factory: WorkerFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = Noting()
     model.worker = factory
@@ -354,15 +354,23 @@ async def test_one_that_does_not_make_the_same_model_embeds_nothing(
         done = await service.add("book", [documents(tmp_path / "docs")])
     assert len(workers) == 2
     assert (done.chunks, done.embedded) == (80, len(model.texts))
+    assert len(done_without(caplog)) == 2
+
+
+def done_without(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """What is said of workers that could not be used."""
+    return [each for each in caplog.messages if each.startswith("a worker of the embedding model static-")]
 
 
 async def test_where_no_process_can_be_started_all_is_embedded_here(
-    tmp_path: Path, workers: list[Worker], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, workers: list[Worker], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
     async with knowledge(URL, tmp_path, embedder=(model := Noting())) as service:
         done = await service.add("book", [documents(tmp_path / "docs")])
     assert (done.chunks, done.embedded) == (80, len(model.texts))
+    assert len(done_without(caplog)) == 2
+    assert "No such file" in done_without(caplog)[0]
 
 
 async def test_small_ingests_lone_processors_and_models_that_wait_have_no_workers(

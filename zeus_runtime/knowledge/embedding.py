@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
@@ -15,6 +16,8 @@ from zeus_runtime.tools.apart import processors
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.embedding import Embedder, Vectors
+
+_log = logging.getLogger(__name__)
 
 WORTH_BYTES: Final = 4_000_000
 """Of files, from which on an ingest has workers: to start one takes as long as to embed 1 to 3 MB."""
@@ -95,6 +98,9 @@ class Embedding:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 embedded = await answer
         except TimeoutError:
+            _log.warning(
+                "a worker of the embedding model %s is done without: it does not answer", self._embedder.model
+            )
             await worker.close()
             embedded = None
         if embedded is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import logging
 import os
 import struct
 import sys
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from zeus_runtime.memory.embedding import Embedder, WorkerFactory
+
+_log = logging.getLogger(__name__)
 
 _SIZE: Final = struct.Struct("!Q")
 _ONE_THREAD: Final = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -87,10 +90,11 @@ class Worker:
         try:
             self._process = await _started()
             await self._answers(self._process)
-        except (OSError, RuntimeError, EOFError, ValueError, LookupError):
+        except (OSError, RuntimeError, EOFError, ValueError, LookupError) as error:
             # It cannot be started (not every event loop can), has ended, or says something else than vectors: its user
             # embeds without it.
-            pass
+            why = "it ended" if isinstance(error, EOFError) else str(error) or type(error).__name__
+            _log.warning("a worker of the embedding model %s is done without: %s", self._embedder.model, why)
         finally:
             self._is_open = False
             if self._process is not None:
@@ -111,7 +115,7 @@ class Worker:
         assert process.stdout is not None
         process.stdin.write(self._factory)
         if json.loads(await _frame(process.stdout)) != [self._embedder.model, self._embedder.dimension]:
-            raise ValueError("another model")
+            raise ValueError("it makes another model")
         self._is_open = True
         self._begun.set_result(True)
         while True:
