@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,29 @@ async def test_one_long_file_goes_on_in_its_middle(database_url: str, tmp_path: 
         assert (base.documents, base.chunks) == (1, parts)
         found = await service.search("What part 1000 says", names=["big"], top_k=1)
         assert found.hits[0].heading == "Part 1000"
+
+
+async def test_what_was_written_of_a_long_file_goes_when_it_has_become_a_short_one(tmp_path: Path) -> None:
+    parts = "\n\n".join(f"# Part {n}\n\nWhat part {n} says." for n in range(4 * BATCH))
+    path = write(tmp_path, "long.md", parts)
+    async with knowledge("sqlite:///kb.db", tmp_path, embedder=Counting(fails_after=2 * BATCH)) as service:
+        with pytest.raises(KeyboardInterrupt):
+            await service.add("big", [path])
+    assert rows_of(tmp_path / "kb.db") == [(0, 2 * BATCH // 32)]
+    write(tmp_path, "long.md", "# Part 1\n\nAll of it.")
+    async with knowledge("sqlite:///kb.db", tmp_path) as service:
+        assert (await service.add("big", [])).added == 1
+    assert rows_of(tmp_path / "kb.db") == [(1, 1)]
+
+
+def rows_of(path: Path) -> list[tuple[int, int]]:
+    """Of each document whether it is whole, and its rows."""
+    query = (
+        "SELECT ready, (SELECT count(*) FROM knowledge_part WHERE document = knowledge_document.key)"
+        " FROM knowledge_document"
+    )
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.execute(query))
 
 
 async def test_the_log_beside_the_database_does_not_grow_with_what_is_added(
