@@ -335,18 +335,21 @@ async def test_a_worker_that_does_not_answer_is_ended(
     assert -signal.SIGKILL in ended
 
 
+TABLE = "zeus_plugins.embeddings.static.embedder"
+
+
 @pytest.mark.parametrize(
-    "factory",
+    ("factory", "why"),
     [
-        WorkerFactory("zeus_plugins.embeddings.static.embedder:StaticEmbedder", {"characters": False}),
-        WorkerFactory("zeus_plugins.embeddings.static.embedder:NoEmbedder", {}),
-        WorkerFactory("no.such.module:Embedder", {}),
-        WorkerFactory("builtins:print", {}),
+        (WorkerFactory(f"{TABLE}:StaticEmbedder", {"characters": False}), "it makes another model"),
+        (WorkerFactory(f"{TABLE}:Other", {}), f"AttributeError: module '{TABLE}' has no attribute 'Other'"),
+        (WorkerFactory("no.such.module:Other", {}), "ModuleNotFoundError: No module named 'no'"),
+        (WorkerFactory("builtins:print", {}), "AttributeError: 'NoneType' object has no attribute 'model'"),
+        (WorkerFactory("sys:exit", {}), "it ended"),
     ],
-    ids=["another model", "no such name", "no such module", "no model"],
 )
-async def test_one_that_does_not_make_the_same_model_embeds_nothing(
-    tmp_path: Path, workers: list[Worker], factory: WorkerFactory, caplog: pytest.LogCaptureFixture
+async def test_one_that_does_not_make_the_same_model_embeds_nothing_and_says_why(
+    tmp_path: Path, workers: list[Worker], factory: WorkerFactory, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = Noting()
     model.worker = factory
@@ -354,7 +357,7 @@ async def test_one_that_does_not_make_the_same_model_embeds_nothing(
         done = await service.add("book", [documents(tmp_path / "docs")])
     assert len(workers) == 2
     assert (done.chunks, done.embedded) == (80, len(model.texts))
-    assert len(done_without(caplog)) == 2
+    assert [each.partition("is done without: ")[2] for each in done_without(caplog)] == [why] * 2
 
 
 def done_without(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -442,6 +445,8 @@ class Wide(StaticEmbedder):
     def __init__(self):
         super().__init__()
         if not os.fork():
+            with open("BEGUN", "w") as begun:
+                begun.write(str(os.getpid()))
             time.sleep(600)
 
     async def embed(self, texts, *, purpose):
@@ -450,27 +455,28 @@ class Wide(StaticEmbedder):
 """
 
 
-async def test_closing_waits_neither_for_vectors_that_nobody_reads_nor_for_what_a_model_has_forked(
+async def test_closing_waits_for_no_vectors_that_nobody_reads_and_ends_what_a_model_has_forked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(tmp_path, "wide.py", WIDE)
+    os.mkfifo(tmp_path / "begun")
+    write(tmp_path, "wide.py", WIDE.replace("BEGUN", str(tmp_path / "begun")))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     model = StaticEmbedder()
     monkeypatch.setattr(model, "dimension", 250_000)
     there = Worker(model, WorkerFactory("wide:Wide", {}))
+    forked = os.pidfd_open(int(await asyncio.to_thread((tmp_path / "begun").read_bytes)))
     assert await there.is_ready()
     assert there._process is not None
-    try:
-        assert there._process.stdout is not None
-        answer = there.embed(["word"] * 8)
-        while not there._process.stdout._paused:  # type: ignore[attr-defined]
-            assert not answer.done()
-            await asyncio.sleep(0)
-        async with asyncio.timeout(60):
-            await there.close()
-        assert there._process.returncode == -signal.SIGKILL
-    finally:
-        os.killpg(there._process.pid, signal.SIGKILL)
+    assert there._process.stdout is not None
+    answer = there.embed(["word"] * 8)
+    while not there._process.stdout._paused:  # type: ignore[attr-defined]
+        assert not answer.done()
+        await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        await there.close()
+    assert there._process.returncode == -signal.SIGKILL
+    assert select.select([forked], [], [], 60)[0]
+    os.close(forked)
 
 
 async def test_event_loops_that_know_no_process_groups_have_workers_too(

@@ -11,6 +11,7 @@ import io
 import json
 import logging
 import os
+import signal
 import struct
 import sys
 from collections import deque
@@ -114,8 +115,9 @@ class Worker:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(self._factory)
-        if json.loads(await _frame(process.stdout)) != [self._embedder.model, self._embedder.dimension]:
-            raise ValueError("it makes another model")
+        said = json.loads(await _frame(process.stdout))
+        if said != [self._embedder.model, self._embedder.dimension]:
+            raise ValueError(said if isinstance(said, str) else "it makes another model")
         self._is_open = True
         self._begun.set_result(True)
         while True:
@@ -147,9 +149,12 @@ async def _started() -> asyncio.subprocess.Process:
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
-        process.kill()
+        if os.name == "posix" and process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)  # with what a model has forked
+        else:
+            process.kill()
     # Before Python 3.13 `wait` waits for the pipes too: for texts that nobody reads, for vectors that nobody does, and
-    # for what a model has forked. Nothing public closes the one that is read from.
+    # for what has left its session. Nothing public closes the one that is read from.
     assert process.stdin is not None
     if not process.stdin.transport.is_closing():
         process.stdin.transport.abort()
@@ -175,12 +180,17 @@ def _serve(user: int) -> None:
     orders = _read(sys.stdin.buffer)
     factory = json.loads(next(orders))
     module, _, function = factory["function"].partition(":")
-    embedder: Embedder = getattr(import_module(module), function)(**factory["arguments"])
+    try:
+        embedder: Embedder = getattr(import_module(module), function)(**factory["arguments"])
+        said = json.dumps([embedder.model, embedder.dimension])
+    except Exception as error:  # noqa: BLE001 - whatever keeps it from making the model is told its user
+        _write(answers, json.dumps(f"{type(error).__name__}: {str(error)[:200]}").encode())
+        return
+    _write(answers, said.encode())
     asyncio.run(_embed(embedder, orders, answers))
 
 
 async def _embed(embedder: Embedder, orders: Iterator[bytes], answers: io.FileIO) -> None:
-    _write(answers, json.dumps([embedder.model, embedder.dimension]).encode())
     for order in orders:
         vectors = await embedder.embed(json.loads(order), purpose="memory")
         _write(answers, vectors.astype("<f4", copy=False).tobytes())
