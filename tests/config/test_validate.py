@@ -168,6 +168,26 @@ def test_a_value_explains_itself(checked) -> None:  # type: ignore[no-untyped-de
         document.explain("limit.max_steps")
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("version: 1\nmodle: m\n", "model"),  # `mode` is nearer, and nothing needs it
+        ("version: 1\nmodel: m\nmodle: n\n", "mode"),
+        # What is there already is not what was meant.
+        ("version: 1\nmode: ask\nmodel: m\nmodle: n\n", None),
+    ],
+)
+def test_a_key_that_is_none_is_taken_for_one_that_is_not_there(
+    checked,  # type: ignore[no-untyped-def]
+    text: str,
+    meant: str | None,
+) -> None:
+    with pytest.raises(ConfigError) as raised:
+        checked(text)
+    said = next(each.message for each in raised.value.diagnostics if each.code == "unknown-key")
+    assert said == "'modle' is not a key of a config" + (f"; did you mean {meant!r}?" if meant else "")
+
+
 def test_checking_is_repeatable(checked, schema) -> None:  # type: ignore[no-untyped-def]
     once = checked(
         WHOLE + "prompt: {files: {core: ./c.md}}\nlimits: {max_steps: '${N}'}\n", environ={"N": "7"}

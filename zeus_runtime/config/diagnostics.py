@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 from zeus_runtime.config.nodes import Mark, Path
@@ -128,20 +128,24 @@ def to_json(diagnostic: Diagnostic) -> dict[str, Any]:
     }
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str | None:
-    """The known word nearest to ``word``, or None if none is near."""
+def did_you_mean(word: str, known: Iterable[str], *, rather: Container[str] = ()) -> str | None:
+    """The known word nearest to ``word``, or None if none is near.
+
+    Args:
+        rather: those that are taken before others that are near.
+    """
     from difflib import get_close_matches
 
     folded: dict[str, str] = {}
     for candidate in known:
         folded.setdefault(candidate.lower().replace("-", "_"), candidate)
-    close = get_close_matches(word.lower().replace("-", "_"), folded, n=1, cutoff=0.6)
-    return folded[close[0]] if close else None
+    close = [folded[each] for each in get_close_matches(word.lower().replace("-", "_"), folded, cutoff=0.6)]
+    return next((each for each in close if each in rather), close[0]) if close else None
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """The tail of a message, ``; did you mean 'x'?``, or nothing."""
-    near = did_you_mean(word, known)
+def suggestion(word: str, known: Iterable[str], *, rather: Container[str] = ()) -> str:
+    """The tail of a message, ``; did you mean 'x'?``, or nothing; ``rather`` as for ``did_you_mean``."""
+    near = did_you_mean(word, known, rather=rather)
     return f"; did you mean {near!r}?" if near is not None else ""
 
 

@@ -44,7 +44,8 @@ def _worded(error: Any, root: Mapping[str, Any]) -> Iterator[Problem]:
     if isinstance(schema, Mapping) and REF in schema and error.validator == "anyOf":
         yield from _ref(error, path, root)
     elif "propertyNames" in error.absolute_schema_path:
-        yield _unknown_key(path, error.instance, error.schema.get("enum", ()), root)
+        known = error.schema.get("enum", ())
+        yield _unknown_key(path, error.instance, suggestion(error.instance, known), known, root)
     elif error.validator in ("anyOf", "oneOf") and error.context:
         yield from _choice(error, path, root)
     elif error.validator == "additionalProperties" and not isinstance(error.validator_value, Mapping):
@@ -277,14 +278,17 @@ def _unknown_keys(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[P
 
     known = error.schema.get("properties", {})
     patterns = error.schema.get("patternProperties", {})
+    # A config that extends another may have them there.
+    needed = error.schema.get("required") or error.schema.get("else", {}).get("required", ())
     for key in error.instance:
         if key not in known and not any(re.search(pattern, key) for pattern in patterns):
-            yield _unknown_key(path, key, known, root)
+            absent = [each for each in known if each not in error.instance]
+            near = suggestion(key, absent, rather=needed)
+            yield _unknown_key(path, key, near, known, root)
 
 
-def _unknown_key(path: Path, key: str, known: Iterable[str], root: Mapping[str, Any]) -> Problem:
+def _unknown_key(path: Path, key: str, near: str, known: Iterable[str], root: Mapping[str, Any]) -> Problem:
     where = f"of {show_path(path)}" if path else "of a config"
-    near = suggestion(key, known)
     elsewhere = [
         f"{section}.{key}"
         for section, part in root.get("properties", {}).items()
