@@ -283,7 +283,7 @@ def _unknown_keys(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[P
     for key in error.instance:
         if key not in known and not any(re.search(pattern, key) for pattern in patterns):
             absent = [each for each in known if each not in error.instance]
-            near = suggestion(key, absent, rather=needed)
+            near = suggestion(key, absent, rather=needed) or suggestion(key, known)
             yield _unknown_key(path, key, near, known, root)
 
 
