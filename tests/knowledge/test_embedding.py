@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -272,7 +272,7 @@ SECTIONS = st.lists(st.integers(0, 12), max_size=24)
 FILES = st.dictionaries(st.sampled_from("abcdef"), SECTIONS)
 
 
-# What is found is small, and a hundred times as many runs would make it smaller.
+# Not shrunk: the examples are small, and shrinking one takes a hundred times as many runs.
 @settings(max_examples=15, phases=set(Phase) - {Phase.shrink})
 @given(FILES, FILES, st.lists(st.integers(-1, 40), min_size=1), st.none() | st.integers(0, 60))
 def test_whoever_answers_when_the_same_is_written(
@@ -417,21 +417,28 @@ async def test_a_given_up_ingest_leaves_no_worker(tmp_path: Path, workers: list[
             assert done.added + done.unchanged == 41
 
 
-async def test_any_text_goes_there_and_comes_back_as_a_vector() -> None:
+@asynccontextmanager
+async def ready() -> AsyncIterator[Worker]:
+    """A worker of the bundled table that takes orders."""
     model = StaticEmbedder()
     assert model.worker is not None
-    there = Worker(model, model.worker)
+    worker = Worker(model, model.worker)
     try:
-        assert await there.is_ready()
+        assert await worker.is_ready()
+        yield worker
+    finally:
+        await worker.close()
+
+
+async def test_any_text_goes_there_and_comes_back_as_a_vector() -> None:
+    async with ready() as there:
         first, second = there.embed(ODD), there.embed(ODD[::-1])
         assert not there.takes(2)
-        expected = await model.embed(ODD, purpose="memory")
+        expected = await StaticEmbedder().embed(ODD, purpose="memory")
         for vectors, wanted in ((await first, expected), (await second, expected[::-1])):
             assert vectors is not None
             assert vectors.tobytes() == wanted.tobytes()
         assert there.takes(1)
-    finally:
-        await there.close()
     assert not there.takes(1)
 
 
@@ -490,30 +497,18 @@ async def test_event_loops_that_know_no_process_groups_have_workers_too(
         return await execute(*command, **named)
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", as_uvloop_does)
-    model = StaticEmbedder()
-    assert model.worker is not None
-    there = Worker(model, model.worker)
-    try:
-        assert await there.is_ready()
+    async with ready() as there:
         assert there._process is not None
         assert os.getpgid(there._process.pid) != os.getpgrp(), "the terminal's Ctrl-C is not its own"
-    finally:
-        await there.close()
 
 
 async def test_a_worker_has_no_secrets_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
-    model = StaticEmbedder()
-    assert model.worker is not None
-    there = Worker(model, model.worker)
-    try:
-        assert await there.is_ready()
+    async with ready() as there:
         assert there._process is not None
         environment = await asyncio.to_thread(Path(f"/proc/{there._process.pid}/environ").read_bytes)
         assert b"PATH=" in environment
         assert b"sk-very-secret" not in environment
-    finally:
-        await there.close()
 
 
 KILLED = """

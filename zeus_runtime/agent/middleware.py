@@ -7,7 +7,6 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.models.profiles import suggest
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.references import Reference
@@ -107,6 +106,12 @@ def misnamed(middleware: type[Middleware]) -> str | None:
         for name, value in vars(cls).items():
             if not callable(value) or name.startswith("_") or name in METHODS:
                 continue
-            if name.startswith(_HOOKS) or suggest(name, METHODS):
+            if name.startswith(_HOOKS) or _is_near(name):
                 return name
     return None
+
+
+def _is_near(name: str) -> bool:
+    from difflib import get_close_matches
+
+    return bool(get_close_matches(name, METHODS, n=1, cutoff=0.8))

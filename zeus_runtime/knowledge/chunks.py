@@ -67,7 +67,8 @@ class _Headings:
     """Those above the place at hand.
 
     Attributes:
-        path: their titles, outermost first.
+        trail: the level of each, and its title behind those above it.
+        path: the titles of all, cut to a length.
     """
 
     def __init__(self) -> None:

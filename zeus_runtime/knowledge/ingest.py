@@ -130,7 +130,7 @@ class _Ingest:
         self._in_log = 0
         self._files = (0, 0)
         self._done = Ingested()
-        self._embedding = Embedding(embedder, workers=0)
+        self._embedding: Embedding
         self._ahead: deque[tuple[Future[Vectors], Callable[[Vectors], Awaitable[None]]]] = deque()
         self._sources: dict[str, int] = {}
         self._partial: dict[str, KnownDocument] = {}
