@@ -83,3 +83,16 @@ def test_no_config_at_all_says_what_to_do(zeus: Zeus, project: Project) -> None:
     result = zeus("validate")
     assert result.exit_code == 3
     assert "zeus init" in result.out
+
+
+def test_a_harmful_order_is_shown_once_with_its_place_and_fails_when_strict(
+    zeus: Zeus, project: Project
+) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\nmiddlewares:\n  - summarization\n  - eviction\n")
+    lenient = zeus("validate")
+    assert lenient.exit_code == 0
+    assert lenient.out.count("harmful-order") == 1
+    assert lenient.out.startswith(
+        "zeus.yaml:5:5: warning: harmful-order: summarization stands above eviction: "
+    )
+    assert zeus("validate", "--strict").exit_code == 3

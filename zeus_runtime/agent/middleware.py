@@ -68,9 +68,14 @@ class Middleware:
 
     Attributes:
         idle: methods that are overridden and do nothing, for one that is made from something else.
+        proposes: the kinds of edit that its ``edits`` makes, such as ``(Evict,)``; the plan warns of orders that harm.
+        finishes_request: its ``wrap_model_call`` depends on the request as it is sent (cache points), so that nothing
+            below it should change the request.
     """
 
     idle: Collection[str] = ()
+    proposes: Collection[type[Edit]] = ()
+    finishes_request: bool = False
 
     def tools(self) -> Sequence[Tool]:
         """What it gives the model."""

@@ -11,6 +11,7 @@ from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.components import PlannedComponent, planned_component, planned_components
 from zeus_runtime.agent.conflicts import refuse_conflicts
 from zeus_runtime.agent.digest import plan_digest
+from zeus_runtime.agent.order import harmful_orders
 from zeus_runtime.agent.planned_tools import PlannedOff, PlannedTool, PlannedTools, planned_tools
 from zeus_runtime.agent.servers import implied_component
 from zeus_runtime.agent.services import PlannedMemory, equipped, planned_memory
@@ -22,7 +23,7 @@ from zeus_runtime.tools import Tool, visible
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.subagents import Above, PlannedAgent
-    from zeus_runtime.config import Config
+    from zeus_runtime.config import Config, Diagnostic
     from zeus_runtime.config.model import Mode
     from zeus_runtime.context.fixed import ToolCounts
     from zeus_runtime.context.tokens import Counter
@@ -48,6 +49,7 @@ class Plan:
         build: what components are created with.
         agents: whom it may give work to, by name.
         notices: what the user should know before the run.
+        warnings: those of them that have a place in the config.
         digest: SHA-256 of all that decides what the model sees and what may run.
     """
 
@@ -68,6 +70,7 @@ class Plan:
     agents: Mapping[str, PlannedAgent] = field(default_factory=dict)
     off: tuple[PlannedOff, ...] = ()
     notices: tuple[Notice, ...] = ()
+    warnings: tuple[Diagnostic, ...] = ()
     digest: str = ""
 
     @cached_property
@@ -116,6 +119,7 @@ def make_plan(
     single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
     refuse_conflicts(checked, build, [*single, *toolsets, *middlewares], given)
     stable_with = _stable(checked, config)
+    warnings = tuple(harmful_orders(checked, given.middlewares))
     plan = Plan(
         config=config,
         mode=config.mode,
@@ -136,7 +140,9 @@ def make_plan(
             *checked.notices,
             *(each for each in notices(build.profile) if each.code != "unknown-model"),
             *map(_off_notice, given.off),
+            *map(_warning_notice, warnings),
         ),
+        warnings=warnings,
     )
     if config.agents and not leaf:
         plan = _with_agents(checked, plan, given, above)
@@ -172,6 +178,12 @@ def _off_notice(off: PlannedOff) -> Notice:
     from zeus_runtime.notice import Notice
 
     return Notice("tools_off", f"The tools of {off.component} are off: {off.reason}")
+
+
+def _warning_notice(warning: Diagnostic) -> Notice:
+    from zeus_runtime.notice import Notice
+
+    return Notice(warning.code, str(warning))
 
 
 def _profile(model: PlannedComponent, checked: Checked) -> ModelProfile:

@@ -99,7 +99,7 @@ def _mark(where: str | None) -> Mark | None:
 
 
 def _warnings(checked: Checked, plan: Plan) -> tuple[Diagnostic, ...]:
-    """The config's own, the plugins' problems, and what the plan adds (an unknown model)."""
+    """The config's own, the plugins' problems, and what the plan adds (a harmful order, tools that are off)."""
     from zeus_runtime.config import Diagnostic
 
     plugins = [
@@ -109,9 +109,9 @@ def _warnings(checked: Checked, plan: Plan) -> tuple[Diagnostic, ...]:
     added = [
         Diagnostic(notice.code, notice.message, severity="warning")
         for notice in plan.notices
-        if notice not in checked.notices
+        if notice not in checked.notices and notice.code not in {each.code for each in plan.warnings}
     ]
-    return (*checked.document.notices, *plugins, *added)
+    return (*checked.document.notices, *plugins, *plan.warnings, *added)
 
 
 def _as_json(outcomes: Sequence[_Outcome]) -> str:

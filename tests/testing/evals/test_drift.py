@@ -70,6 +70,54 @@ def test_asking_again_in_chinese_is_found() -> None:
     assert kinds(talked) == [("asked-again", 6)]
 
 
+ASKED_IN_CHINESE = (
+    "帮我订一张机票。",
+    "请问您的预订号是多少？",
+    "是 ZFA04Y。",
+    "谢谢，我正在查询。",
+    "好的。",
+)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        "请问您的预订号是多少？",
+        "抱歉，您的预订号是什么？",
+        "我找到了航班。能否请您再告诉我一下您的预订号？",
+        "请提供您的预订号。",
+        "我还需要知道您的预订号。",
+    ],
+)
+def test_asking_again_in_chinese_what_was_answered_is_found(again: str) -> None:
+    (finding,) = drift(talk(*ASKED_IN_CHINESE, again))
+    assert (finding.kind, finding.step) == ("asked-again", 6)
+    assert "message 3" in finding.message
+    assert "预订号" in finding.evidence
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "您的出生日期是哪一天？",
+        "还有什么可以帮您的吗？",
+        "您的预订号是 ZFA04Y，对吗？",
+        "请确认是否要更改预订号 ZFA04Y。",
+        "如果您有别的预订号，请告诉我。",
+        "我已经有您的预订号了。",
+    ],
+)
+def test_in_chinese_another_question_a_closing_question_and_a_statement_are_no_asking_again(
+    later: str,
+) -> None:
+    assert kinds(talk(*ASKED_IN_CHINESE, later)) == []
+
+
+@pytest.mark.parametrize("answer", ["我不记得了。", "在哪里可以找到？", "为什么要这个", "不知道"])
+def test_asking_again_in_chinese_after_no_answer_is_right(answer: str) -> None:
+    assert kinds(talk("订票", ASKED_IN_CHINESE[1], answer, "明白。", "继续。", ASKED_IN_CHINESE[1])) == []
+
+
 @pytest.mark.parametrize(
     "later",
     [
@@ -111,6 +159,52 @@ def test_declaring_done_with_open_todos_is_found(said: str) -> None:
     assert (finding.kind, finding.step) == ("false-done", 4)
     assert "2 open" in finding.message
     assert finding.evidence == "part 1; part 2"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "完成。",
+        "所有任务都已完成。",
+        "我已经完成了全部工作！",
+        "报告写好了，全部搞定了。",
+        "任务已完成",
+        "好的，都做完了。",
+    ],
+)
+def test_declaring_done_in_chinese_with_open_todos_is_found(said: str) -> None:
+    worked = [HumanMessage("开始"), *called(todos("completed", "in_progress", "pending")), AIMessage(said)]
+    (finding,) = drift(worked)
+    assert (finding.kind, finding.step) == ("false-done", 4)
+    assert finding.evidence == "part 1; part 2"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "第一部分已完成，还剩两项。",
+        "完成后我会通知您。",
+        "任务尚未完成。",
+        "要我继续到全部完成为止吗？",
+        "除了第二步，所有步骤都已完成。",
+        "完成了一半。",
+    ],
+)
+def test_a_report_in_chinese_of_what_is_left_is_right(said: str) -> None:
+    assert kinds([*called(todos("completed", "pending")), AIMessage(said)]) == []
+
+
+def test_claiming_in_chinese_a_file_that_nothing_names_is_found() -> None:
+    wrote = called(("write_file", {"path": "/out/report.md", "content": "x"}, "Created"))
+    assert kinds([*wrote, AIMessage("我已经把报告写入 /out/report.md。")]) == []
+    assert kinds([*wrote, AIMessage("我把数字保存到了 totals.csv。")]) == [("false-done", 3)]
+    assert kinds([*wrote, AIMessage("已将汇总保存为 汇总.csv。")]) == [("false-done", 3)]
+    assert kinds([*wrote, AIMessage("我使用了 3.11 版本的 Python。")]) == []
+
+
+def test_a_failure_told_in_chinese_is_a_reason_to_ask_again() -> None:
+    looked = called(("get_reservation", {"id": "ZFA04Y"}, "错误：没有找到预订"))
+    assert kinds([*talk(*ASKED_IN_CHINESE[:3]), *looked, AIMessage(ASKED_IN_CHINESE[1])]) == []
 
 
 def test_done_with_every_todo_done_and_a_report_of_what_is_left_are_right() -> None:

@@ -1,7 +1,7 @@
 """Goal drift in a trajectory: asking again, declaring done what is not, doing again what was done. Pure.
 
 Every finding needs evidence in the messages themselves; where a repetition may have a reason (an error in between, a
-change that asks for another look), nothing is said.
+change that asks for another look), nothing is said. Reads English and Chinese (``phrases``).
 """
 
 from __future__ import annotations
@@ -12,58 +12,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.testing.evals.laws import paths_in, short
+from zeus_runtime.testing.evals.phrases import LANGUAGES
 from zeus_runtime.testing.evals.report import Finding
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
 
-_SENTENCE: Final = re.compile(r"[^.!?\n]*[^.!?\n\s][^.!?\n]*[.!?\n]?")
-_ASKS: Final = re.compile(
-    r"\b(what|which|who|whom|whose|where|when|how (?:many|much|long|old|often)"
-    r"|(?:could|can|would|will) you (?:please )?(?:also )?(?:provide|tell|give|share|specify|send|name)"
-    r"|(?:please|kindly) (?:also )?(?:provide|tell|give|share|specify|send|name)"
-    r"|(?:i|we) (?:will |'ll |would |'d )?(?:also )?need (?:to know|your|the following))\b",
-    re.IGNORECASE,
-)
-_OPEN_ENDED: Final = re.compile(
-    r"\b(anything else|something else|any other|further|how (?:can|may|else)|what (?:else|would you like|do you want|"
-    r"should i|can i)|would you like|do you want|shall i|should i|confirm|proceed|prefer|next|instead|alternative"
-    r"|if (?:you|there)|let me know)\b",
-    re.IGNORECASE,
-)
-_NO_ANSWER: Final = re.compile(
-    r"\b(don't|do not|doesn't|not|can't|cannot|no|unsure|unknown|why|what do you mean|remember|recall)\b",
-    re.IGNORECASE,
-)
-_DONE: Final = re.compile(
-    r"^\W*(?:(?:all|everything|that|it|the (?:work|task|job)|all (?:of )?(?:the )?(?:tasks|steps|items|work))"
-    r"(?: (?:is|are|has been|have been|'s))?(?: now)? (?:all )?(?:done|finished|complete|completed)"
-    r"|(?:i|we)(?:'ve| have)(?: now| successfully)? (?:finished|completed|done) "
-    r"(?:all|everything|the (?:work|task|job)|it)"
-    r"|done|finished|task complete[d]?|work complete[d]?)\b(?!\s+(?:if|when|once|until|after|as soon))",
-    re.IGNORECASE | re.MULTILINE,
-)
-_NOT_DONE: Final = re.compile(
-    r"\b(not (?:yet )?(?:done|finished|complete)|remain|still|except|partly|but|left to)\b", re.I
-)
-_CLAIM: Final = re.compile(
-    r"\b(?:i|we)(?:'ve| have)?(?: now| also)? (?:wrote|written|created|saved|made|generated|added|stored|put)\b"
-    r"([^.!?\n]|\.(?=\w))*",
-    re.IGNORECASE,
-)
-_FILE: Final = re.compile(
-    r"\b(?:to|as|at|into|file|called|named)(?: the file)?:?\s+"
-    r"[`'\"]?(/?[\w\-]{2,}(?:/[\w.\-]+)*\.[A-Za-z][A-Za-z0-9]{0,7})\b"
-)
+_SENTENCE: Final = re.compile(r"[^.!?。！？\n]*[^.!?。！？\n\s][^.!?。！？\n]*[.!?。！？\n]?")
+_CJK: Final = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
 _WORD: Final = re.compile(r"[^\W_]+")
-_STOP: Final = frozenset(
-    _WORD.findall(
-        "a an the to of for in on at and or so is are be i me my we us our you your it this that please "
-        "kindly could can would will also provide tell give share specify send just now with need know "
-        "have do does did first then help assist thank thanks sorry sure great again what which who whom "
-        "whose where when how ",
-    )
-)
 _READING: Final = frozenset(
     _WORD.findall(
         "get find search list ls read open view show cat look fetch query grep glob head tail stat "
@@ -129,18 +86,33 @@ def _questions(text: str) -> Iterator[tuple[frozenset[str], str]]:
     """The sentences that ask the user for something they know: their telling words, and the sentence."""
     for match in _SENTENCE.finditer(text):
         sentence = match[0].strip()
-        if not _ASKS.search(sentence) or _OPEN_ENDED.search(sentence):
+        if not _says("asks", sentence) or _says("open_ended", sentence):
             continue
-        if not sentence.endswith("?") and not re.search(r"\b(please|kindly|need)\b", sentence, re.IGNORECASE):
+        if not sentence.endswith(("?", "？")) and not _says("polite", sentence):
             continue
-        words = frozenset(word.casefold() for word in _WORD.findall(sentence)) - _STOP
-        if len(words) >= 2 or any(ord(letter) > 0x2E80 for letter in sentence):
+        words = _telling(sentence)
+        if len(words) >= 2 or (words and _CJK.search(sentence)):
             yield words, sentence
+
+
+def _telling(sentence: str) -> frozenset[str]:
+    """The words that say what is asked for; Chinese, which has no spaces, gives its pairs of characters."""
+    for language in LANGUAGES:
+        sentence = language.stop.sub(" ", sentence)
+    pairs = {
+        run[place : place + 2] for run in _CJK.findall(sentence) for place in range(max(1, len(run) - 1))
+    }
+    return frozenset(word.casefold() for word in _WORD.findall(_CJK.sub(" ", sentence))) | pairs
+
+
+def _says(what: str, text: str) -> bool:
+    """Whether a text has one of the phrases, in any language."""
+    return any(getattr(language, what).search(text) for language in LANGUAGES)
 
 
 def _evades(text: str) -> bool:
     """Whether a user's message may be no answer: a question back, a refusal, not knowing."""
-    return "?" in text or not text.strip() or (len(text) < 200 and bool(_NO_ANSWER.search(text)))
+    return "?" in text or "？" in text or not text.strip() or (len(text) < 200 and _says("no_answer", text))
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
@@ -168,8 +140,7 @@ def _false_done(messages: Sequence[BaseMessage], artefacts: Collection[str]) -> 
         if message.type != "ai" or _calls(message):
             continue
         yield from _unmade(message.text, named, place)
-        said = _DONE.search(message.text)
-        if said is None or _NOT_DONE.search(message.text):
+        if not _says("done", message.text) or _says("not_done", message.text):
             continue
         still = [
             str(todo.get("content", "")) for todo in todos if todo.get("status") in ("pending", "in_progress")
@@ -187,9 +158,9 @@ def _false_done(messages: Sequence[BaseMessage], artefacts: Collection[str]) -> 
 
 def _unmade(text: str, named: Sequence[str], place: int) -> Iterator[Finding]:
     """Files that a text says were written and that nothing in the conversation names."""
-    for claim in _CLAIM.finditer(text):
+    for claim, language in ((claim, each) for each in LANGUAGES for claim in each.claim.finditer(text)):
         absolute = [path for path in paths_in(claim[0]) if "." in path.rpartition("/")[2]]
-        paths = [*absolute, *_FILE.findall(claim[0])]
+        paths = [*absolute, *language.file.findall(claim[0])]
         unknown = [path for path in paths if not any(path.rpartition("/")[2] in each for each in named)]
         if unknown:
             told = f"it says that it wrote {unknown[0]}, which no call and no result names"
@@ -273,8 +244,8 @@ def _calls(message: BaseMessage) -> Sequence[Mapping[str, Any]]:
 
 
 def _failed(message: BaseMessage) -> bool:
-    return getattr(message, "status", "") == "error" or bool(
-        re.match(r"\W*(?:error|traceback|exception)\b", message.text, re.I)
+    return getattr(message, "status", "") == "error" or any(
+        language.failed.match(message.text) for language in LANGUAGES
     )
 
 

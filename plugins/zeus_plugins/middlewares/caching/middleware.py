@@ -23,6 +23,8 @@ class Caching(Middleware):
         counter: counts the stable part, once per text.
     """
 
+    finishes_request = True
+
     def __init__(self, options: Options, minimum: int | None, counter: Counter | None) -> None:
         self._options = options
         self._minimum = minimum

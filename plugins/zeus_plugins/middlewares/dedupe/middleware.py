@@ -28,6 +28,8 @@ class Dedupe(Middleware):
         build: the model's prices and the archive's handles.
     """
 
+    proposes = (Evict,)
+
     def __init__(self, options: Options, build: Build) -> None:
         self._options = options
         self._build = build

@@ -23,6 +23,8 @@ class Eviction(Middleware):
         build: the archive's handles, and the tools that can read them.
     """
 
+    proposes = (Evict,)
+
     def __init__(self, options: Options, build: Build) -> None:
         self._options = options
         self._build = build

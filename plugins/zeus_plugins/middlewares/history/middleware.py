@@ -21,6 +21,8 @@ class History(Middleware):
         options: how many messages stay, and how many go at once.
     """
 
+    proposes = (DropBefore,)
+
     def __init__(self, options: Options) -> None:
         self._options = options
 

@@ -23,6 +23,8 @@ class Pins(Middleware):
         options: what is pinned.
     """
 
+    proposes = (Pin,)
+
     def __init__(self, options: Options) -> None:
         self._options = options
         self._seen = 0

@@ -46,6 +46,8 @@ class SkillLibrary(Middleware):
         build: the folders and the counter.
     """
 
+    proposes = (Pin,)
+
     def __init__(self, options: Options, build: Build) -> None:
         self._options = options
         self._build = build

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zeus_runtime import Middleware, OptionsError, dataclass, text_of
+from zeus_runtime import Middleware, OptionsError, Summarize, dataclass, text_of
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.summarization.options import Options
@@ -47,6 +47,8 @@ class Summarization(Middleware):
         build: the models, the counter and the session.
         prompt: how a summary is written.
     """
+
+    proposes = (Summarize,)
 
     def __init__(self, options: Options, build: Build, prompt: str) -> None:
         self._options = options
@@ -118,7 +120,6 @@ class Summarization(Middleware):
 
     async def _edit(self, view: View, budget: Budget, replaced: Sequence[Item], start: int) -> Edit:
         from zeus_plugins.middlewares.summarization.wording import bounded, compose
-        from zeus_runtime import Summarize
 
         count = self._counter.text
         limit = min(self._limit(budget), sum(item.tokens for item in replaced) // 3)

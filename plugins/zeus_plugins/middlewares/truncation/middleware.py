@@ -25,6 +25,8 @@ class Truncation(Middleware):
         build: the model's profile, its counter, and the tools with their replayable arguments.
     """
 
+    proposes = (TruncateArguments,)
+
     def __init__(self, options: Options, build: Build) -> None:
         self._options = options
         self._build = build
