@@ -609,3 +609,32 @@ def test_a_plan_asks_no_server_for_the_choice(remembering: Project, zeus: Zeus) 
     done = zeus("plan")
     assert done.exit_code == 0, done.err
     assert "unless ann chose another model: zeus memory embeddings show" in done.out
+
+
+def test_members_decide_what_a_config_that_boasts_may_do(remembering: Project, zeus: Zeus) -> None:
+    nobody = zeus("memory", "members", "list")
+    assert (nobody.exit_code, nobody.out) == (0, "")
+    assert "no members" in nobody.err
+    first = zeus("memory", "members", "put", "bob", "viewer")
+    assert first.exit_code == 2
+    assert "the first member of a project is an owner" in first.err
+    assert zeus("memory", "members", "put", "ann", "owner").exit_code == 0
+    assert zeus("memory", "members", "put", "bob", "viewer").exit_code == 0
+    rows = zeus("memory", "members", "list", "--format", "json").json["members"]
+    assert [(row["user"], row["role"]) for row in rows] == [("ann", "owner"), ("bob", "viewer")]
+    assert zeus("memory", "members", "list").out.splitlines()[0].split() == ["USER", "ROLE", "SINCE"]
+    add(zeus, "Orders ship on Mondays", "--scope", "project")
+    bob = CONFIG.replace("user: ann", "user: bob, role: owner")
+    remembering.write("bob.yaml", bob)
+    remembering.write("eve.yaml", bob.replace("bob", "eve"))
+    assert [each["content"] for each in listed(zeus, "--config", "bob.yaml")] == ["Orders ship on Mondays"]
+    refused = zeus("memory", "add", "Orders ship daily", "--scope", "project", "--config", "bob.yaml")
+    assert refused.exit_code != 0
+    promoted = zeus("memory", "members", "put", "bob", "owner", "--config", "bob.yaml")
+    assert (promoted.exit_code, "does not allow it" in promoted.err) == (2, True)
+    assert listed(zeus, "--config", "eve.yaml") == []
+    outsider = zeus("memory", "members", "list", "--config", "eve.yaml")
+    assert outsider.exit_code == 2
+    assert "'eve' is not a member of the project 'shop'" in outsider.err
+    assert zeus("memory", "members", "remove", "bob").exit_code == 0
+    assert listed(zeus, "--config", "bob.yaml") == []

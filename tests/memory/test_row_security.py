@@ -66,7 +66,8 @@ async def test_who_says_nothing_sees_nothing(filled: Any) -> None:
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table  # type: ignore[arg-type]
     memory = {"memory_item", "memory_history", "memory_vector_pg"}
     knowledge = {f"knowledge_{name}" for name in ("base", "source", "document", "part")}
-    assert memory | {"user_profile", "user_setting", "project_profile"} | knowledge == set(SECURED)
+    people = {"user_profile", "user_setting", "project_profile", "project_member"}
+    assert memory | people | knowledge == set(SECURED)
 
 
 async def test_another_user_sees_nothing_whatever_the_query_says(filled: Any) -> None:

@@ -6,7 +6,7 @@ Annotations are not postponed here, since every command needs them all: reading 
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from zeus_runtime.config.markers import Alias, Doc, FileRelative, Maximum, Minimum, MinLength, Pattern, RefTo
 from zeus_runtime.config.mcp import Connectors, McpServer
@@ -233,7 +233,7 @@ class MemoryThresholds:
 
 
 _ME = "local"
-_NAME = r"^(?!\s)[^\x00-\x1f\x7f]+(?<!\s)(?!\n)$"
+USER_NAME: Final = r"^(?!\s)[^\x00-\x1f\x7f]+(?<!\s)(?!\n)$"
 """On one line, without white space around it: nobody would see that "ann" and "ann " are two users."""
 
 
@@ -241,10 +241,11 @@ _NAME = r"^(?!\s)[^\x00-\x1f\x7f]+(?<!\s)(?!\n)$"
 class Memory:
     """What the agent remembers from session to session, on whose behalf, and how it is found again."""
 
-    user: Annotated[str, Pattern(_NAME), Doc("Whose memories they are.")] = _ME
-    project: Annotated[str | None, Pattern(_NAME), Doc("Whose project they are; null for none.")] = None
+    user: Annotated[str, Pattern(USER_NAME), Doc("Whose memories they are.")] = _ME
+    project: Annotated[str | None, Pattern(USER_NAME), Doc("Whose project they are; null for none.")] = None
     role: Annotated[
-        Literal["owner", "admin", "editor", "viewer"], Doc("What the user is in the project.")
+        Literal["owner", "admin", "editor", "viewer"],
+        Doc("The user's role in the project, as long as the project has no members (`zeus memory members`)."),
     ] = "owner"
     embeddings: Annotated[
         Ref | None,

@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.ref import Ref
@@ -97,14 +97,14 @@ class KnowledgeService:
         from zeus_runtime.knowledge import records
 
         database = await self._open()
-        return await database.run(lambda connection: records.bases(connection, self.caller))
+        return await database.run(lambda connection: records.bases(connection, database.caller))
 
     async def base(self, name: str) -> BaseInfo | None:
         """The base of a name, the caller's own before their project's."""
         from zeus_runtime.knowledge import records
 
         database = await self._open()
-        return await database.run(lambda connection: records.base_named(connection, self.caller, name))
+        return await database.run(lambda connection: records.base_named(connection, database.caller, name))
 
     async def sources(self, name: str) -> list[str]:
         """What was added to a base."""
@@ -143,7 +143,7 @@ class KnowledgeService:
             raise _unknown(name)
         database = await self._open()
         base = await self._made(name, project=project, cutting=cutting)
-        records.refuse_writing(self.caller, base)
+        records.refuse_writing(database.caller, base)
         if cutting is not None and (base.chunk_tokens, base.overlap_tokens) != (
             cutting.chunk_tokens,
             cutting.overlap_tokens,
@@ -176,7 +176,7 @@ class KnowledgeService:
         from zeus_runtime.knowledge.ingest import ingest
 
         base, database = await self._needed(name), await self._open()
-        records.refuse_writing(self.caller, base)
+        records.refuse_writing(database.caller, base)
         give_back = await self._claimed(base)
         try:
             embedder = await self._models.for_new(base.scope)
@@ -193,7 +193,7 @@ class KnowledgeService:
         from zeus_runtime.knowledge import records
 
         base, database = await self._needed(name), await self._open()
-        records.refuse_writing(self.caller, base)
+        records.refuse_writing(database.caller, base)
         give_back = await self._claimed(base)
         try:
             if not paths:
@@ -328,7 +328,7 @@ class KnowledgeService:
         # Another process may make it in between.
         with suppress(IntegrityError):
             await database.run(
-                lambda connection: records.make_base(connection, self.caller, scope, values, now_ms)
+                lambda connection: records.make_base(connection, database.caller, scope, values, now_ms)
             )
         return await self._needed(name)
 
@@ -361,7 +361,16 @@ class KnowledgeService:
                 await database.close()
                 raise
             self._database = OnBehalf(database, self.caller)
-        return self._database
+        return await self._acting(self._database)
+
+    async def _acting(self, opened: OnBehalf) -> OnBehalf:
+        """The database on behalf of the caller in the role that holds now, as ``Opened.acting`` has it of memory."""
+        if self.caller.project_id is None:
+            return opened
+        from zeus_runtime.memory.members import current_role
+
+        role = await opened.run(lambda connection: current_role(connection, self.caller))
+        return replace(opened, caller=replace(self.caller, role=role))
 
     def _searched(self) -> KnowledgeIndex:
         if self._index is None:

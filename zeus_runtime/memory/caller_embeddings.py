@@ -81,7 +81,9 @@ class CallerEmbeddings:
         Raises:
             EmbeddingUnavailableError: the model does not answer; what was done stays done.
         """
-        return await self._opened.embed_missing(self._caller, any_model=False, progress=progress)
+        return await self._opened.embed_missing(
+            await self._opened.acting(self._caller), any_model=False, progress=progress
+        )
 
     async def reindex(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Make the lexical index anew, and the vectors of the caller's memories that are not of the present model.
@@ -95,4 +97,6 @@ class CallerEmbeddings:
             EmbeddingUnavailableError: there is no model or it does not answer; what was done stays done.
         """
         await (await self._opened.operations()).rebuild_words()
-        return await self._opened.embed_missing(self._caller, any_model=True, progress=progress)
+        return await self._opened.embed_missing(
+            await self._opened.acting(self._caller), any_model=True, progress=progress
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine, Iterable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -96,6 +96,19 @@ class Opened:
                     if not self._operations.transactional:
                         self.backfill_soon(None)
         return self._operations
+
+    async def acting(self, caller: Caller) -> Caller:
+        """``caller`` in the role that holds now: the project's members win over what a config says.
+
+        Asked anew each time: one who is no longer a member loses access with the next call.
+        """
+        if caller.project_id is None:
+            return caller
+        from zeus_runtime.memory.members import current_role
+
+        operations = await self.operations()
+        role = await operations.database.read(lambda connection: current_role(connection, caller), caller)
+        return replace(caller, role=role)
 
     async def _open(self) -> Operations:
         from zeus_runtime.memory.operations import Operations

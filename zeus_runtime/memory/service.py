@@ -48,6 +48,8 @@ from zeus_runtime.memory.writing import Writing
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
+    from zeus_runtime.memory.members import Members
+    from zeus_runtime.memory.operations import Operations
     from zeus_runtime.memory.records import Change
     from zeus_runtime.memory.retrieval.search import Measure
     from zeus_runtime.prompt import SourcedText
@@ -71,7 +73,7 @@ class MemoryService:
 
     @property
     def caller(self) -> Caller:
-        """On whose behalf."""
+        """On whose behalf, in the role that the config says; ``members`` may say another."""
         return self._caller
 
     @property
@@ -90,8 +92,18 @@ class MemoryService:
         return CallerEmbeddings(self._shared, self._caller)
 
     @property
-    def _writing(self) -> Writing:
-        return Writing(self._shared, self._caller)
+    def members(self) -> Members:
+        """The members of the caller's project."""
+        from zeus_runtime.memory.members import Members
+
+        return Members(self._shared, self._caller)
+
+    async def _acting(self) -> tuple[Operations, Caller]:
+        """The open memory, and the caller in the role that holds now."""
+        return await self._shared.operations(), await self._shared.acting(self._caller)
+
+    async def _writing(self) -> Writing:
+        return Writing(self._shared, await self._shared.acting(self._caller))
 
     def for_caller(self, caller: Caller) -> MemoryService:
         """The same memory on behalf of ``caller``."""
@@ -146,7 +158,7 @@ class MemoryService:
             valid_from,
             valid_until,
         )
-        return await self._writing.save(draft, explicit=True)
+        return await (await self._writing()).save(draft, explicit=True)
 
     async def add_extracted_memory(
         self,
@@ -164,7 +176,7 @@ class MemoryService:
         draft = Draft(
             content, memory_type, scope, confidence, source, source_id, visibility, subject, None, None
         )
-        return await self._writing.save(draft, explicit=False)
+        return await (await self._writing()).save(draft, explicit=False)
 
     async def validate_memory(
         self,
@@ -176,18 +188,18 @@ class MemoryService:
         source: Source = "user",
     ) -> Passed | Rejected:
         """Whether a text may be kept at all, whatever is kept already."""
-        return self._writing.validated(Draft(content, memory_type, scope, confidence, source))
+        return (await self._writing()).validated(Draft(content, memory_type, scope, confidence, source))
 
     async def check_duplicate(
         self, content: str, *, memory_type: str = "fact", scope: str = "user", source: Source = "user"
     ) -> Decision:
         """What saving a text would come to beside what is kept: nothing is written."""
-        return await self._writing.decided(Draft(content, memory_type, scope, 1.0, source))
+        return await (await self._writing()).decided(Draft(content, memory_type, scope, 1.0, source))
 
     async def check_rate_limit(self) -> RateLimit:
         """How many memories the agent may still save of its own accord in this session."""
-        operations = await self._shared.operations()
-        return RateLimit(await operations.extractions(self._caller), self.settings.max_extractions)
+        operations, caller = await self._acting()
+        return RateLimit(await operations.extractions(caller), self.settings.max_extractions)
 
     # Finding
 
@@ -216,14 +228,14 @@ class MemoryService:
         refuse_unknown(
             memory_type=(memory_type, MEMORY_TYPES), scope=(scope, SCOPES), mode=(mode, SEARCH_MODES)
         )
-        operations = await self._shared.operations()
+        operations, caller = await self._acting()
         asked = _normalised(query)
         top_k = self.settings.top_k if k is None else k
         if not asked or top_k <= 0:
             return []
         embedded, measure = await self._compared_by(asked, mode)
         found = await operations.search(
-            self._caller, asked, embedded, measure, top_k=top_k, memory_type=memory_type, scope=scope
+            caller, asked, embedded, measure, top_k=top_k, memory_type=memory_type, scope=scope
         )
         self._shared.note_used([each.item.id for each in found])
         return found
@@ -280,7 +292,7 @@ class MemoryService:
 
         if not ids:
             return {}
-        caller, operations = self._caller, await self._shared.operations()
+        operations, caller = await self._acting()
         return await operations.database.read(
             lambda connection: records.by_ids(connection, ids, reach(caller, "read"), caller.user_id), caller
         )
@@ -298,7 +310,8 @@ class MemoryService:
         from zeus_runtime.memory.profile.text import profile_section
 
         profiles = self.profiles
-        project = await profiles.fields("project") if self._caller.project_id and self._caller.role else ()
+        caller = await self._shared.acting(self._caller)
+        project = await profiles.fields("project") if caller.project_id and caller.role else ()
         return profile_section(await profiles.fields("user"), project, max_characters=max_characters)
 
     async def get(self, memory_id: str) -> MemoryItem:
@@ -307,8 +320,8 @@ class MemoryService:
         Raises:
             UnknownMemoryError: there is none that the caller may read.
         """
-        operations = await self._shared.operations()
-        return known(await operations.find(self._caller, memory_id, "read"), memory_id)
+        operations, caller = await self._acting()
+        return known(await operations.find(caller, memory_id, "read"), memory_id)
 
     async def list_memories(
         self,
@@ -330,8 +343,7 @@ class MemoryService:
         refuse_unknown(
             scope=(scope, SCOPES), memory_type=(memory_type, MEMORY_TYPES), status=(status, STATUSES)
         )
-        caller = self._caller
-        operations = await self._shared.operations()
+        operations, caller = await self._acting()
         return await operations.database.read(
             lambda connection: records.listed(
                 connection,
@@ -355,11 +367,10 @@ class MemoryService:
         from zeus_runtime.memory import records
         from zeus_runtime.memory.permissions import reach
 
-        caller = self._caller
+        operations, caller = await self._acting()
         seen, read = reach(caller, "see", scope), reach(caller, "read", scope)
         if seen == read:
             return []
-        operations = await self._shared.operations()
         return await operations.database.read(
             lambda connection: records.hidden(
                 connection, seen, read, caller.user_id, status=status, limit=limit
@@ -376,20 +387,20 @@ class MemoryService:
         from zeus_runtime.memory import records
 
         await self.get(memory_id)
-        operations = await self._shared.operations()
+        operations, caller = await self._acting()
         return await operations.database.read(
-            lambda connection: records.history(connection, memory_id), self._caller
+            lambda connection: records.history(connection, memory_id), caller
         )
 
     async def stats(self) -> MemoryStats:
         """Figures of all that the caller may read."""
-        operations = await self._shared.operations()
-        by = await operations.figures(self._caller)
+        operations, caller = await self._acting()
+        by = await operations.figures(caller)
         embedder = await self._shared.embedder(self._caller.user_id)
         waiting = 0
         if embedder is not None:
             _, waiting = await operations.late_vectors.without(
-                self._caller, Embedding(embedder.model, embedder.dimension), any_model=True, limit=0
+                caller, Embedding(embedder.model, embedder.dimension), any_model=True, limit=0
             )
         return MemoryStats(by["status"].get("active", 0), by, waiting)
 
@@ -409,7 +420,7 @@ class MemoryService:
             UnknownMemoryError: there is none that the caller may edit.
             UsageError: a change that cannot be made.
         """
-        return await self._writing.change(memory_id, content, changes)
+        return await (await self._writing()).change(memory_id, content, changes)
 
     async def delete_memory(self, memory_id: str) -> None:
         """Remove a memory and what it had superseded: rows, vectors, words, the texts of their histories.
@@ -417,8 +428,8 @@ class MemoryService:
         Raises:
             UnknownMemoryError: there is none that the caller may delete.
         """
-        operations = await self._shared.operations()
-        gone = await operations.removal.delete(self._caller, memory_id)
+        operations, caller = await self._acting()
+        gone = await operations.removal.delete(caller, memory_id)
         if gone is None:
             raise unknown(memory_id)
         self._shared.forget_used(gone)
@@ -460,7 +471,7 @@ class MemoryService:
         Raises:
             UsageError: an entry that is no memory; says which, and nothing was saved.
         """
-        return await self._writing.import_entries(entries, progress)
+        return await (await self._writing()).import_entries(entries, progress)
 
     async def check(self) -> None:
         """That rows, words and vectors agree.

@@ -65,6 +65,13 @@ _RULES: Final[Mapping[str, _Rules]] = {
         "SELECT": f"{_OF_PROJECT} AND {_MEMBER}",
         **dict.fromkeys(("INSERT", "UPDATE", "DELETE"), f"{_OF_PROJECT} AND {_WRITER}"),
     },
+    # Who has no row is no member, so a project's rows are read before it is known who may see what of it.
+    "project_member": {
+        "SELECT": _OF_PROJECT,
+        "INSERT": f"{_OF_PROJECT} AND {_HEAD}",
+        "UPDATE": f"{_OF_PROJECT} AND {_HEAD}",
+        "DELETE": f"{_OF_PROJECT} AND ({_HEAD} OR {_OF_USER})",
+    },
     "knowledge_base": {
         "SELECT": _BASE_SEEN,
         "INSERT": _BASE_MADE,

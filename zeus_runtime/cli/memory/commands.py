@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from zeus_runtime.cli.memory.embeddings import embeddings
+from zeus_runtime.cli.memory.members import members
 from zeus_runtime.cli.memory.moving import export_memories, import_memories, reindex
 from zeus_runtime.cli.memory.opening import read_remembering, with_memory
 from zeus_runtime.cli.memory.options import (
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 @click.group("memory")
 def command() -> None:
-    """List, search, add, delete, move or index memories; show and edit profiles."""
+    """List, search, add, delete, move or index memories; show and edit profiles; say who is a member of the project."""
 
 
 @command.command("list")
@@ -307,3 +308,4 @@ command.add_command(import_memories)
 command.add_command(reindex)
 command.add_command(embeddings)
 command.add_command(profile)
+command.add_command(members)

@@ -9,6 +9,7 @@ from zeus_runtime.memory.items import Caller
 
 if TYPE_CHECKING:
     from zeus_runtime.memory.opened import Opened
+    from zeus_runtime.memory.operations import Operations
     from zeus_runtime.memory.profile.drawing import AskModel
     from zeus_runtime.memory.profile.fields import ProfileField, ProfileKind
 
@@ -32,7 +33,7 @@ class Profiles:
         """
         from zeus_runtime.memory.profile import drawing
 
-        return await drawing.shown(await self._opened.operations(), self._caller, kind)
+        return await drawing.shown(*await self._acting(), kind)
 
     async def edit(self, kind: ProfileKind, changes: Mapping[str, str]) -> None:
         """Write fields by hand; what a hand wrote stays until a hand changes it.
@@ -45,13 +46,13 @@ class Profiles:
         """
         from zeus_runtime.memory.profile import drawing
 
-        await drawing.edit(await self._opened.operations(), self._caller, kind, changes)
+        await drawing.edit(*await self._acting(), kind, changes)
 
     async def news(self, kind: ProfileKind) -> int:
         """How many memories are new, changed or gone since the profile was drawn; 0 for who may not draw it."""
         from zeus_runtime.memory.profile import drawing
 
-        return await drawing.news(await self._opened.operations(), self._caller, kind)
+        return await drawing.news(*await self._acting(), kind)
 
     async def draw(self, kind: ProfileKind, ask: AskModel | None = None) -> int:
         """Draw the profile's lines anew from the memories: by rules, and by a model what the rules do not find.
@@ -69,4 +70,7 @@ class Profiles:
         """
         from zeus_runtime.memory.profile import drawing
 
-        return await drawing.draw(await self._opened.operations(), self._caller, kind, ask)
+        return await drawing.draw(*await self._acting(), kind, ask)
+
+    async def _acting(self) -> tuple[Operations, Caller]:
+        return await self._opened.operations(), await self._opened.acting(self._caller)
