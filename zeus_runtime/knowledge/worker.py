@@ -34,6 +34,8 @@ _log = logging.getLogger(__name__)
 _SIZE: Final = struct.Struct("!Q")
 _ONE_THREAD: Final = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """Further processors are further workers'."""
+_KERNEL: Final = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS", "MKL_CBWR")
+"""These choose the routine that multiplies matrices. With another one, a worker's vectors differ in the last digits."""
 _PIPE_BYTES: Final = 1_048_576
 """An order or its answer whole, so that neither side waits for the other's turn to read; Linux alone can be asked."""
 
@@ -141,7 +143,7 @@ async def _started() -> asyncio.subprocess.Process:
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
-        env={name: os.environ[name] for name in ENVIRONMENT if name in os.environ} | _ONE_THREAD,
+        env={name: os.environ[name] for name in (*ENVIRONMENT, *_KERNEL) if name in os.environ} | _ONE_THREAD,
         start_new_session=True,
         limit=_PIPE_BYTES,
     )
