@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from zeus_runtime.errors import RunError as RunError
     from zeus_runtime.errors import UnavailableError as UnavailableError
     from zeus_runtime.errors import ZeusError as ZeusError
+    from zeus_runtime.escaping import printable as printable
     from zeus_runtime.frozen import dataclass as dataclass
     from zeus_runtime.knowledge.convert import convert_file as convert_file
     from zeus_runtime.knowledge.service import KnowledgeService as KnowledgeService
@@ -168,7 +169,6 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.finishing import finished as finished
     from zeus_runtime.tools.modes import has_connectors as has_connectors
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
-    from zeus_runtime.tools.paths import printable as printable
     from zeus_runtime.tools.sandbox import WORKING_FOLDER as WORKING_FOLDER
     from zeus_runtime.tools.sandbox import Outcome as Outcome
     from zeus_runtime.tools.sandbox import Program as Program
@@ -373,7 +373,7 @@ _ROOMS = {
     "most_picture_bytes": "models.pictures",
     "picture_of": "models.pictures",
     "pictures_of": "models.pictures",
-    "printable": "tools.paths",
+    "printable": "escaping",
     "read_cassette": "models.cassette",
     "read_skill_resource": "skills.resources",
     "read_skill_text": "skills.front_matter",

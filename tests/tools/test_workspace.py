@@ -15,7 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.errors import ZeusError
-from zeus_runtime.tools.paths import WorkspaceError, join, printable, split
+from zeus_runtime.escaping import printable
+from zeus_runtime.tools.paths import WorkspaceError, join, split
 from zeus_runtime.tools.workspace import WorkspaceFiles
 
 MB = 1_000_000

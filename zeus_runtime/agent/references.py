@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from zeus_runtime.errors import UsageError
+from zeus_runtime.escaping import printable
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, picture_of, too_large
 from zeus_runtime.tools.attached import keep
-from zeus_runtime.tools.paths import WorkspaceError, printable
+from zeus_runtime.tools.paths import WorkspaceError
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.plan import Plan

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.modes import showing as showing
     from zeus_runtime.tools.modes import visible as visible
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
-    from zeus_runtime.tools.paths import printable as printable
     from zeus_runtime.tools.tool import Access as Access
     from zeus_runtime.tools.tool import Category as Category
     from zeus_runtime.tools.tool import Tool as Tool
@@ -52,7 +51,6 @@ _ROOMS = {
     "first_line": "modes",
     "invoke": "dispatch",
     "permitted": "modes",
-    "printable": "paths",
     "showing": "modes",
     "validate_arguments": "dispatch",
     "visible": "modes",

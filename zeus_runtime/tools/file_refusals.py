@@ -6,7 +6,8 @@ import errno
 import os
 import stat
 
-from zeus_runtime.tools.paths import WorkspaceError, join, printable
+from zeus_runtime.escaping import printable
+from zeus_runtime.tools.paths import WorkspaceError, join
 from zeus_runtime.tools.walking import Place
 
 _SPECIAL = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.escaping import printable
 
 _DRIVE = re.compile(r"[A-Za-z]:([\\/]|$)")
 
@@ -56,15 +57,3 @@ def split(path: str) -> tuple[str, ...]:
 def join(parts: tuple[str, ...]) -> str:
     """The absolute virtual path of ``parts``."""
     return "/" + "/".join(parts)
-
-
-def printable(path: str) -> str:
-    """A path or name as text that is one line and valid UTF-8: control and undecodable characters are escaped."""
-    return "".join(
-        character
-        if character.isprintable()
-        else character.encode("unicode_escape").decode("ascii")
-        if not "\udc80" <= character <= "\udcff"
-        else f"\\x{ord(character) - 0xDC00:02x}"
-        for character in path
-    )

@@ -6,7 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from zeus_runtime.tools.paths import WorkspaceError, printable
+from zeus_runtime.escaping import printable
+from zeus_runtime.tools.paths import WorkspaceError
 from zeus_runtime.tools.sandbox import WORKING_FOLDER, SandboxError, SandboxFile
 from zeus_runtime.tools.workspace import WorkspaceFiles
 

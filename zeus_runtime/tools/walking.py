@@ -10,8 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeAlias
 
+from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.tools.paths import WorkspaceError, join, printable
+from zeus_runtime.tools.paths import WorkspaceError, join
 
 Guard: TypeAlias = Callable[[str], str | None]
 """Given the canonical path (links resolved) of a file about to be changed: None, or why it must not be."""

@@ -17,10 +17,11 @@ from typing import BinaryIO
 from weakref import WeakValueDictionary
 
 from zeus_runtime.errors import MissingError
+from zeus_runtime.escaping import printable
 from zeus_runtime.tools import atomic
 from zeus_runtime.tools.entries import FileEntry, kind_of, scan
 from zeus_runtime.tools.file_refusals import refused, replaceable, require_file
-from zeus_runtime.tools.paths import WorkspaceError, join, printable, split
+from zeus_runtime.tools.paths import WorkspaceError, join, split
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 from zeus_runtime.tools.walking import Guard, Place, Walk
 

@@ -1,0 +1,143 @@
+"""Untrusted text as it is shown: what cannot be seen becomes an escape, and nothing is dropped."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zeus_runtime.escaping import exact, json_text, printable, terminal_line, terminal_text
+
+FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+FLAG_WITH_TAGS = "\U0001f3f4\U000e0067\U000e0062\U000e007f"
+ODD = st.sampled_from(
+    "\\xu01be\n\t\r \x00\x07\x1b\x7f\x85\x9b\xa0\xad\u034f\u061c\u200b\u200c\u200d\u200e\u202e\u2028\u2029\u2066\u2069"
+    "\u3000\u3164\ufe0f\ufeff\ue000\ud800\udc85\U000e0041\U000e0100\U0010ffff\U0001f525م\u0915\u094d漢"
+)
+texts = st.text(st.one_of(ODD, st.characters()), max_size=30)
+
+
+def undone(shown: str) -> str:
+    """The text that ``exact`` shows so."""
+    pattern = r"\\(?:(\\)|x([0-9a-f]{2})|u([0-9a-f]{4})|U([0-9a-f]{8}))"
+    return re.sub(pattern, lambda match: match[1] or chr(int(match[2] or match[3] or match[4], 16)), shown)
+
+
+@given(texts)
+def test_what_is_approved_can_be_read_back_exactly(text: str) -> None:
+    assert undone(exact(text)) == text
+
+
+@given(texts)
+def test_what_is_approved_holds_no_character_that_cannot_be_seen(text: str) -> None:
+    for char in exact(text):
+        assert char in "\n\t" or char.isprintable(), f"U+{ord(char):04X}"
+        assert not is_ignorable(char)
+
+
+def is_ignorable(char: str) -> bool:
+    """Of those that Unicode lets a renderer leave out, some that Python calls printable."""
+    return char in "\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0" or unicodedata.name(char, "").startswith(
+        ("VARIATION SELECTOR", "MONGOLIAN FREE VARIATION SELECTOR")
+    )
+
+
+@pytest.mark.parametrize("shown", [terminal_text, terminal_line, exact, printable, json_text])
+@given(text=texts)
+def test_nothing_is_dropped(shown: Callable[[str], str], text: str) -> None:
+    result = shown(text)
+    assert len(result) >= len(text)
+    kept = iter(result)
+    assert all(char in kept for char in text if char.isprintable() and not is_ignorable(char))
+
+
+@given(texts)
+def test_an_answer_on_a_terminal_holds_no_control_but_joiners_between_letters(text: str) -> None:
+    for char in terminal_text(text):
+        category = unicodedata.category(char)
+        assert category not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") or char in "\n\t\u200c\u200d"
+    assert not set(terminal_line(text)) & set("\n\t")
+
+
+@given(texts)
+def test_json_text_is_the_same_value_and_holds_no_control(text: str) -> None:
+    made = json_text(json.dumps({text: [text]}, ensure_ascii=False, indent=2))
+    assert json.loads(made) == {text: [text]}
+    assert all(
+        unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+        for char in made
+        if char != "\n"
+    )
+
+
+@given(texts)
+def test_a_name_is_one_line(text: str) -> None:
+    assert printable(text).isprintable()
+    printable(text).encode()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain\n\ttext",
+        FAMILY,
+        "❤\ufe0f",
+        "1\ufe0f\u20e3",
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # Persian: "I want"
+        "\u0915\u094d\u200d\u0937",  # Devanagari: a half form
+        "漢\u3000字",
+        "12\u00a0km",
+        "葛\U000e0100",
+    ],
+)
+def test_what_a_language_needs_stays_in_an_answer(text: str) -> None:
+    assert terminal_text(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("a\rb\x08", "a\\x0db\\x08"),
+        ("\x9b31m", "\\x9b31m"),
+        ("evil\u202etxt.exe", "evil\\u202etxt.exe"),
+        ("pass\u200dword", "pass\\u200dword"),
+        ("\u2066x\u2069", "\\u2066x\\u2069"),
+        ("a\u2028b\u2029", "a\\u2028b\\u2029"),
+        ("hidden\U000e0041\U000e0042", "hidden\\U000e0041\\U000e0042"),
+        (FLAG_WITH_TAGS, "\U0001f3f4\\U000e0067\\U000e0062\\U000e007f"),
+        ("漢\ufe00\ufe01\ufe02", "漢\ufe00\\ufe01\\ufe02"),
+        ("漢\u200d\u200d漢", "漢\\u200d\\u200d漢"),
+        ("\u200d漢", "\\u200d漢"),
+        ("\ud800\udc85", "\\ud800\\udc85"),
+        ("\ue000\uffff", "\\ue000\\uffff"),
+        ("\u3164\u034f", "\\u3164\\u034f"),
+    ],
+)
+def test_what_deceives_becomes_an_escape(text: str, shown: str) -> None:
+    assert terminal_text(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("C:\\dir\\new\\", "C:\\dir\\new\\"),
+        ("\\x1b", "\\\\x1b"),
+        ("\\\x1b", "\\\\\\x1b"),
+        ("\\\\n", "\\\\\\n"),
+        ("curl\u00a0x\u3000y", "curl\\xa0x\\u3000y"),
+        (FAMILY, "\U0001f468\\u200d\U0001f469\\u200d\U0001f467"),
+        ("print('a\\n')\n", "print('a\\n')\n"),
+    ],
+)
+def test_an_approval_tells_an_escape_from_its_text(text: str, shown: str) -> None:
+    assert exact(text) == shown
+
+
+def test_a_byte_of_a_file_name_that_is_no_utf_8_shows_as_that_byte() -> None:
+    assert printable("caf\udce9\n") == "caf\\xe9\\n"
