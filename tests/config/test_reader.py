@@ -73,7 +73,11 @@ TEXT = st.text(
 
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**63) + 1, 2**63 - 1)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | TEXT,
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
         max_leaves=12,
     )

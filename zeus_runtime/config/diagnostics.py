@@ -48,6 +48,11 @@ CODES: Final = (
 """Every code this package reports, each with an example in docs/diagnostics.md."""
 
 
+_LONG_LINE: Final = 240
+_NEAR: Final = 60
+"""Characters of a long line that are shown before, at and after the place."""
+
+
 @dataclass(frozen=True)
 class Diagnostic:
     """One problem.
@@ -174,16 +179,26 @@ def _as_text(diagnostic: Diagnostic) -> str:
     mark = diagnostic.position
     if mark and diagnostic.source_line is not None:
         number = "" if mark.source.startswith("--set ") else str(mark.line)
-        before = diagnostic.source_line[: mark.column - 1]
-        width = max(1, min(diagnostic.width, len(diagnostic.source_line) - mark.column + 1))
-        underlined = diagnostic.source_line[mark.column - 1 :][:width]
-        lines.append(f"  {number} | {diagnostic.source_line}")
-        lines.append(f"  {' ' * len(number)} | {_blank(before)}{'^' * max(1, _columns(underlined))}")
+        before, marked, after = _excerpt(diagnostic.source_line, mark.column - 1, diagnostic.width)
+        lines.append(f"  {number} | {before}{marked}{after}")
+        lines.append(f"  {' ' * len(number)} | {_blank(before)}{'^' * max(1, _columns(marked))}")
     for message, related in diagnostic.related:
         lines.append(f"  note: {message}" + (f" ({related})" if related else ""))
     if diagnostic.hint:
         lines.append(f"  help: {diagnostic.hint}")
     return "\n".join(lines)
+
+
+def _excerpt(line: str, start: int, width: int) -> tuple[str, str, str]:
+    """What stands before, at and after the caret, as it may be printed; a long line is cut to what is near."""
+    from zeus_runtime.escaping import terminal_text
+
+    before, marked, after = line[:start], line[start : start + width], line[start + width :]
+    if len(line) > _LONG_LINE:
+        before = before if len(before) <= _NEAR else f"…{before[-_NEAR:]}"
+        marked = marked if len(marked) <= _NEAR else f"{marked[:_NEAR]}…"
+        after = after if len(after) <= _NEAR else f"{after[:_NEAR]}…"
+    return terminal_text(before), terminal_text(marked), terminal_text(after)
 
 
 def _as_command(diagnostic: Diagnostic) -> str:

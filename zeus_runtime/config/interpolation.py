@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_MOST_NESTED: Final = 20
+"""Defaults within defaults."""
 
 
 class InterpolationError(ValueError):
@@ -38,8 +40,11 @@ class Interpolated(NamedTuple):
     variables: tuple[str, ...]
 
 
-def interpolate(text: str, environ: Mapping[str, str]) -> Interpolated:
+def interpolate(text: str, environ: Mapping[str, str], *, depth: int = 0) -> Interpolated:
     """Fill in the variables of a text.
+
+    Args:
+        depth: in how many defaults the text stands.
 
     Raises:
         InterpolationError: a variable is unset, or a ``${`` is malformed.
@@ -55,7 +60,7 @@ def interpolate(text: str, environ: Mapping[str, str]) -> Interpolated:
             position = dollar + 2
         elif following == "{":
             end = _closing(text, dollar + 2)
-            inner = _expand(text[dollar + 2 : end], environ)
+            inner = _expand(text[dollar + 2 : end], environ, depth)
             parts.append(inner.text)
             used.extend(inner.variables)
             position = end + 1
@@ -65,7 +70,9 @@ def interpolate(text: str, environ: Mapping[str, str]) -> Interpolated:
     return Interpolated("".join([*parts, text[position:]]), tuple(used))
 
 
-def _expand(body: str, environ: Mapping[str, str]) -> Interpolated:
+def _expand(body: str, environ: Mapping[str, str], depth: int) -> Interpolated:
+    if depth > _MOST_NESTED:
+        raise _malformed(f"${{{body}}}", f"defaults are nested deeper than {_MOST_NESTED}")
     name = _NAME.match(body)
     if name is None:
         raise _malformed(f"${{{body}}}", "a variable's name begins with a letter or `_`")
@@ -82,7 +89,7 @@ def _expand(body: str, environ: Mapping[str, str]) -> Interpolated:
             raise InterpolationError("unset-variable", f"the variable {variable} is not set", hint)
         return Interpolated(value, (variable,))
     if rest.startswith(":-"):
-        return Interpolated(value, (variable,)) if value else interpolate(rest[2:], environ)
+        return Interpolated(value, (variable,)) if value else interpolate(rest[2:], environ, depth=depth + 1)
     if rest.startswith(":?"):
         if not value:
             message = f"the variable {variable} is {'empty' if value == '' else 'not set'}"

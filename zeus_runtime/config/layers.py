@@ -31,6 +31,7 @@ class Layers:
         sources: the texts read so far.
         folders: the folder of each source, which paths written in it start from.
         notices: what upgrades changed.
+        problems: errors that do not keep the rest from being read.
     """
 
     directory: Path
@@ -39,6 +40,7 @@ class Layers:
     sources: Sources = field(default_factory=Sources)
     folders: dict[str, Path] = field(default_factory=dict)
     notices: list[Diagnostic] = field(default_factory=list)
+    problems: list[Diagnostic] = field(default_factory=list)
 
     def shown(self, path: Path) -> str:
         """A path as messages show it: relative to the working directory where it is inside."""
@@ -118,15 +120,15 @@ class Layers:
 
     def _preset(self, name: str, homes: Sequence[Path], position: Mark | None, *, also: str = "") -> Path:
         for home in homes:
-            if (path := home / "configs" / f"{name}.yaml").is_file():
+            if _is_file(path := home / "configs" / f"{name}.yaml"):
                 return path
         presets = _presets(homes)
         near = did_you_mean(name, presets)
         tail = f"; did you mean {near!r}?" if near else ""
         message = (
-            f"there is no file {also} and no preset {name!r}{tail}"
+            f"there is no file {_cut(also)} and no preset {_cut(name)!r}{tail}"
             if also
-            else f"there is no preset {name!r}{tail}"
+            else f"there is no preset {_cut(name)!r}{tail}"
         )
         looked = listing(self.shown(home / "configs") for home in homes) if homes else "no Home"
         hint = f"presets: {listing(presets)}; looked in {looked}"
@@ -152,8 +154,9 @@ class Layers:
     ) -> Node:
         self.sources = self.sources.adding(name, text)
         self.folders[name] = folder
-        root, notices = upgrade(read(text, name), self.sources)
-        self.notices += notices
+        root, found = upgrade(read(text, name), self.sources)
+        self.problems += (each for each in found if each.severity == "error")
+        self.notices += (each for each in found if each.severity != "error")
         extends = root.value.get("extends")
         own = root._replace(value={key: node for key, node in root.value.items() if key != "extends"})
         if extends is None or extends.value is None:
@@ -172,8 +175,8 @@ class Layers:
             path = self._preset(name, homes, position)
         else:
             path = folder / Path(name).expanduser()
-            if not path.is_file():
-                message, hint = f"there is no file {self.shown(path)} to extend", _siblings(path)
+            if not _is_file(path):
+                message, hint = f"there is no file {_cut(self.shown(path))} to extend", _siblings(path)
                 diagnostic = self.sources.diagnostic(
                     "file-not-found", message, position, path=("extends",), hint=hint
                 )
@@ -242,11 +245,23 @@ def _open_written(path: str, flags: int) -> int:
     return descriptor
 
 
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 200 else f"{name[:197]}..."
+
+
 def _siblings(path: Path) -> str:
     try:
         present = sorted(other.name for other in path.parent.iterdir() if other.suffix in (".yaml", ".yml"))
     except OSError:
-        return "the folder is not there either" if not path.parent.exists() else "the folder cannot be read"
+        there = os.path.lexists(path.parent)
+        return "the folder cannot be read" if there else "the folder is not there either"
     near = did_you_mean(path.name, [name for name in present if name != path.name])
     if near:
         return f"did you mean {near!r}?"

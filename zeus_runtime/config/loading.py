@@ -89,7 +89,7 @@ def load(
         environ=environ,
         directory=directory,
         notices=tuple(layers.notices),
-        problems=tuple(problems),
+        problems=(*layers.problems, *problems),
     )
 
 

@@ -51,6 +51,10 @@ class FileRelative(NamedTuple):
     holds_secrets: bool = False
 
 
+class WorkRelative(NamedTuple):
+    """The string is a path, resolved against the working directory by whoever uses it."""
+
+
 class Alias(NamedTuple):
     """The key in YAML and JSON, where it cannot be the field's own name."""
 

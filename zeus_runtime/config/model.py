@@ -8,7 +8,17 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from zeus_runtime.config.markers import Alias, Doc, FileRelative, Maximum, Minimum, MinLength, Pattern, RefTo
+from zeus_runtime.config.markers import (
+    Alias,
+    Doc,
+    FileRelative,
+    Maximum,
+    Minimum,
+    MinLength,
+    Pattern,
+    RefTo,
+    WorkRelative,
+)
 from zeus_runtime.config.mcp import Connectors, McpServer
 from zeus_runtime.config.ref import Ref as Ref
 from zeus_runtime.frozen import dataclass
@@ -118,9 +128,12 @@ class Profiles:
 class Workspace:
     """The files the agent works on; paths in tools are rooted here."""
 
-    root: Annotated[str, Doc("The folder that `/` means; relative to the working directory.")] = "."
+    root: Annotated[
+        str, WorkRelative(), Doc("The folder that `/` means; relative to the working directory.")
+    ] = "."
     routes: Annotated[
         Mapping[str, str],
+        WorkRelative(),
         Doc("Path prefix (`/memory/`) to another folder; relative to the working directory."),
     ] = field(default_factory=dict)
 

@@ -18,6 +18,8 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?(\.inf|\.Inf|\.INF)|\.nan|\.NaN|\.NAN")
 _MOST_DIGITS = 400
+_LARGEST = 2**63 - 1
+"""Beyond it databases, JSON readers and the conversion to a float lose digits or fail."""
 
 
 class NotJsonError(ValueError):
@@ -40,14 +42,24 @@ def resolve(text: str) -> Scalar:
     if len(text) > _MOST_DIGITS and _FLOAT.fullmatch(text):
         raise NotJsonError(f"a number of {len(text)} digits")
     if _INTEGER.fullmatch(text):
-        return int(text)
+        return _integer(text, int(text))
     if _OCTAL.fullmatch(text):
-        return int(text[2:], 8)
+        return _integer(text, int(text[2:], 8))
     if _HEXADECIMAL.fullmatch(text):
-        return int(text[2:], 16)
+        return _integer(text, int(text[2:], 16))
     if _FLOAT.fullmatch(text):
         number = float(text)
         if number in (float("inf"), float("-inf")):
-            raise NotJsonError(f"{text} is too large for a JSON number")
+            raise _too_large(text)
         return number
     return text
+
+
+def _integer(text: str, number: int) -> int:
+    if abs(number) > _LARGEST:
+        raise _too_large(text)
+    return number
+
+
+def _too_large(text: str) -> NotJsonError:
+    return NotJsonError(f"{text if len(text) <= 40 else f'{text[:37]}...'} is too large for a JSON number")

@@ -38,8 +38,7 @@ class Sources:
         lines = re.split("[\n\x85\u2028\u2029]", self.texts[mark.source], maxsplit=mark.line)
         if not 1 <= mark.line <= len(lines):
             return None
-        line = re.sub("[\x00-\x08\x0b-\x1f\x7f-\x9f]", "\ufffd", lines[mark.line - 1])
-        line = self.redactor(mask_line(line))
+        line = self.redactor(mask_line(lines[mark.line - 1]))
         return line if len(line) <= 400 else line[: max(400, mark.column + 20)] + "…"
 
     def diagnostic(

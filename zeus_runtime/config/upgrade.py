@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from zeus_runtime.config.diagnostics import ConfigError, Diagnostic
+from zeus_runtime.config.diagnostics import Diagnostic
 from zeus_runtime.config.nodes import Node, find
 from zeus_runtime.config.sources import Sources
 
@@ -26,15 +26,14 @@ Step: TypeAlias = Callable[[Mapping[str, Node]], tuple[dict[str, Node], list[Cha
 def upgrade(root: Node, sources: Sources) -> tuple[Node, tuple[Diagnostic, ...]]:
     """A file's tree in the current version, with a notice for everything that was changed on the way.
 
+    A version that is not known is an error among them, and the tree is read as current, so that it hides nothing else.
+
     A file without ``version`` is taken to be current: an overlay need not repeat it, and a whole config that lacks it
     is told so by validation.
 
     Args:
         root: the file's root mapping.
         sources: to show its lines.
-
-    Raises:
-        ConfigError: the version is newer than this release, or none at all.
     """
     node: Node | None = root.value.get("version")
     if node is None:
@@ -45,9 +44,8 @@ def upgrade(root: Node, sources: Sources) -> tuple[Node, tuple[Diagnostic, ...]]
         hint = "install a newer zeus-runtime" if newer else f"write version: {CURRENT}"
         message = f"the version {version!r} is not known; this release reads 0 to {CURRENT}"
         where = node.origin.value
-        raise ConfigError(
-            [sources.diagnostic("unsupported-version", message, where, path=("version",), hint=hint)]
-        )
+        wrong = sources.diagnostic("unsupported-version", message, where, path=("version",), hint=hint)
+        return root._replace(value={**root.value, "version": node._replace(value=CURRENT)}), (wrong,)
     entries: dict[str, Node] = root.value
     notices: list[Diagnostic] = []
     for step in range(version, CURRENT):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
@@ -15,7 +16,14 @@ from zeus_runtime.config.scalars import NotJsonError, resolve
 from zeus_runtime.config.schemawalk import Schema, at, branches, type_name, types, walk_with
 from zeus_runtime.config.secrets import HiddenStr
 from zeus_runtime.config.sources import Sources
-from zeus_runtime.config.typeschema import FILE_RELATIVE, HOLDS_SECRETS, PLAIN, REF, schema_of
+from zeus_runtime.config.typeschema import (
+    FILE_RELATIVE,
+    HOLDS_SECRETS,
+    PLAIN,
+    REF,
+    WORK_RELATIVE,
+    schema_of,
+)
 from zeus_runtime.config.written_secrets import secrets_of_file
 
 KnownModel: TypeAlias = Callable[[str], Sequence[str] | None]
@@ -45,6 +53,7 @@ def check(
     """
     document = _prepared(document, schema)
     diagnostics = [*document.problems, *_violations(document, schema, document.value)]
+    diagnostics += _impossible_paths(document, schema)
     if known_model is not None:
         diagnostics += _unknown_models(document, schema, known_model)
     if any(diagnostic.severity == "error" for diagnostic in diagnostics):
@@ -69,6 +78,7 @@ def read_early(document: Document) -> Early:
     document = _prepared(replace(document, root=document.root._replace(value=part)), schema)
     problems = [problem for problem in document.problems if problem.path and problem.path[0] in _EARLY]
     problems += _violations(document, schema, document.value)
+    problems += _impossible_paths(document, schema)
     if problems:
         raise document.error(problems)
     value = plain(_resolved(document, schema))
@@ -170,11 +180,50 @@ def _resolved(document: Document, schema: Mapping[str, Any]) -> Node:
             return node._replace(value=items)
         if not isinstance(value, str) or not any(place.get(FILE_RELATIVE) for place in places):
             return node
-        folder = document.folders.get(node.origin.value.source, document.directory)
-        path = str(folder / FilePath(value).expanduser())
+        path = str(_absolute(document, node))
         return node._replace(value=HiddenStr(path) if isinstance(value, HiddenStr) else path)
 
     return resolved(document.root, branches(schema, schema))
+
+
+def _absolute(document: Document, node: Node) -> FilePath:
+    folder: FilePath = document.folders.get(node.origin.value.source, document.directory)
+    try:
+        return folder / FilePath(node.value).expanduser()
+    except (
+        RuntimeError
+    ):  # there is no such user, or nobody knows their home: then it is a name that begins with ~
+        return folder / node.value
+
+
+def _impossible_paths(document: Document, schema: Mapping[str, Any]) -> Iterator[Diagnostic]:
+    """A problem for each path that the system could never open: too long, a NUL, links in a circle."""
+    for path, node, places in walk_with(document.root, schema):
+        if not isinstance(node.value, str):
+            continue
+        if any(place.get(FILE_RELATIVE) for place in places):
+            file = _absolute(document, node)
+        elif any(place.get(WORK_RELATIVE) for place in places):
+            file = document.directory / node.value
+        else:
+            continue
+        if (reason := _impossible(file)) is not None:
+            from zeus_runtime.config.wording import shown_value
+
+            shown = shown_value(node.value)
+            yield document.diagnostic(
+                path, "unreadable-file", f"{shown} cannot be a path here: {reason}", hint="correct the path"
+            )
+
+
+def _impossible(file: FilePath) -> str | None:
+    try:
+        file.stat()
+    except ValueError:
+        return "it holds a NUL character or half of a surrogate pair"
+    except OSError as error:
+        return error.strerror if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else None
+    return None
 
 
 def _unknown_models(
@@ -182,8 +231,9 @@ def _unknown_models(
 ) -> Iterator[Diagnostic]:
     strict = document.get(("profiles", "strict")) is True
     own = document.get(("profiles", "models"), {})
+    unfilled = {problem.path for problem in document.problems}
     for path, name in _model_names(document, schema):
-        if isinstance(own, dict) and name in own:
+        if path in unfilled or (isinstance(own, dict) and name in own):
             continue
         near = known_model(name)
         if near is None:
