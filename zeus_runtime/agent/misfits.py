@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.config.diagnostics import did_you_mean
 from zeus_runtime.errors import OptionsError
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.models.profiles import suggest
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.build import Build
@@ -102,11 +102,11 @@ class Surroundings:
         is_mapping = isinstance(names, Mapping)
         for index, name in enumerate(names):
             if name not in known and not self.may_have(name):
-                likely = suggest(name, known, count=1)
+                likely = did_you_mean(name, known)
                 yield Misfit(
                     (*path, name if is_mapping else index),
                     f"{name!r} is no tool of this agent",
-                    f"did you mean {likely[0]!r}?"
+                    f"did you mean {likely!r}?"
                     if likely
                     else f"its tools: {', '.join(self.tools) or 'none'}",
                     "unknown-tool",

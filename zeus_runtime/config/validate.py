@@ -188,12 +188,11 @@ def _resolved(document: Document, schema: Mapping[str, Any]) -> Node:
 
 def _absolute(document: Document, node: Node) -> FilePath:
     folder: FilePath = document.folders.get(node.origin.value.source, document.directory)
+    path = FilePath(str(node.value))
     try:
-        return folder / FilePath(node.value).expanduser()
-    except (
-        RuntimeError
-    ):  # there is no such user, or nobody knows their home: then it is a name that begins with ~
-        return folder / node.value
+        return folder / path.expanduser()
+    except RuntimeError:  # nobody knows this user's home, so it is a name that begins with ~
+        return folder / path
 
 
 def _impossible_paths(document: Document, schema: Mapping[str, Any]) -> Iterator[Diagnostic]:

@@ -115,7 +115,9 @@ def lookup(
         return profile
     from dataclasses import replace
 
-    profile = replace(profile, suggestions=suggest(name, _names(overrides, layers, table)))
+    from zeus_runtime.models.suggestions import suggestions
+
+    profile = replace(profile, suggestions=suggestions(name, _providers(overrides, layers, table)))
     if overrides is not None and overrides.strict:
         raise UnknownModelError(profile)
     return profile
@@ -226,6 +228,14 @@ def _names(
     table: Table,
     provider: str | None = None,
 ) -> tuple[str, ...]:
+    providers = _providers(overrides, layers, table)
+    return tuple(sorted(name for name, of in providers.items() if provider in (None, of)))
+
+
+def _providers(
+    overrides: Profiles | None, layers: Sequence[tuple[str, Mapping[str, Row]]], table: Table
+) -> dict[str, str]:
+    """Every known model that answers a conversation, and whose it is."""
     providers = {
         name: provider_of(str(row.get("litellm_provider") or ""))
         for name, row in table.rows().items()
@@ -236,7 +246,7 @@ def _names(
             providers.setdefault(name, str(row.get("provider") or ""))
     for name in () if overrides is None else overrides.models:
         providers.setdefault(name, name.partition("/")[0] if "/" in name else "")
-    return tuple(sorted(name for name, of in providers.items() if provider in (None, of)))
+    return providers
 
 
 def catalogue(
@@ -252,17 +262,6 @@ def catalogue(
     return tuple(
         _profile(name, overrides, layers, table) for name in _names(overrides, layers, table, provider)
     )
-
-
-def suggest(name: str, known: Sequence[str], count: int = 3) -> tuple[str, ...]:
-    """Up to ``count`` of the ``known`` names the user may have meant by ``name``, best first."""
-    from difflib import get_close_matches
-
-    last = name.rpartition("/")[2]
-    same = [other for other in known if other.rpartition("/")[2] == last]
-    close = get_close_matches(name, known, n=count, cutoff=0.8)
-    near = [] if "/" not in name else get_close_matches(last, known, n=count, cutoff=0.85)
-    return tuple(dict.fromkeys([*sorted(same, key=len), *close, *near]))[:count]
 
 
 def notices(profile: ModelProfile) -> tuple[Notice, ...]:
