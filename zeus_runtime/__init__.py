@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zeus_runtime.bridges.langchain import from_langchain_middleware as from_langchain_middleware
     from zeus_runtime.bridges.langchain import from_langchain_tool as from_langchain_tool
     from zeus_runtime.config.annotations import Alias as Alias
+    from zeus_runtime.config.annotations import AlsoCalled as AlsoCalled
     from zeus_runtime.config.annotations import Doc as Doc
     from zeus_runtime.config.annotations import Maximum as Maximum
     from zeus_runtime.config.annotations import MaxLength as MaxLength
@@ -260,6 +261,7 @@ _ROOMS = {
     "MemoryService": "memory.service",
     "MemoryType": "memory.items",
     "Middleware": "agent.middleware",
+    "AlsoCalled": "config.annotations",
     "MinLength": "config.annotations",
     "Minimum": "config.annotations",
     "Misfit": "agent.misfits",

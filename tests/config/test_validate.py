@@ -171,9 +171,9 @@ def test_a_value_explains_itself(checked) -> None:  # type: ignore[no-untyped-de
 @pytest.mark.parametrize(
     ("text", "meant"),
     [
-        ("version: 1\nmodle: m\n", "model"),  # `mode` is nearer, and nothing needs it
+        ("version: 1\nmodle: m\n", "model"),  # `mode` is as near, and nothing needs it
         ("version: 1\nmodel: m\nmodle: n\n", "mode"),
-        ("version: 1\nmode: ask\nmodel: m\nmodle: n\n", "mode"),
+        ("version: 1\nmode: ask\nmodel: m\nmodle: n\n", "model"),
         ("version: 1\nlimits: {}\nmodel: m\nlimit: {}\n", "limits"),
     ],
 )

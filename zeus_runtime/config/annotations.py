@@ -13,6 +13,7 @@ from zeus_runtime.config.coercion import coerce
 from zeus_runtime.config.construct import BuildError, build
 from zeus_runtime.config.markers import (
     Alias,
+    AlsoCalled,
     Doc,
     FileRelative,
     Maximum,
@@ -28,6 +29,7 @@ from zeus_runtime.config.typeschema import schema_of
 
 __all__ = [
     "Alias",
+    "AlsoCalled",
     "BuildError",
     "Doc",
     "FileRelative",

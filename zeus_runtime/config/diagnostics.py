@@ -49,6 +49,7 @@ CODES: Final = (
 
 
 _LONG_LINE: Final = 240
+_LONGEST_WORD: Final = 200
 _NEAR: Final = 60
 """Characters of a long line that are shown before, at and after the place."""
 
@@ -134,18 +135,41 @@ def to_json(diagnostic: Diagnostic) -> dict[str, Any]:
 
 
 def did_you_mean(word: str, known: Iterable[str], *, rather: Container[str] = ()) -> str | None:
-    """The known word nearest to ``word``, or None if none is near.
+    """The known word with the fewest edits from ``word``, or None if it takes more than a quarter of its characters.
 
     Args:
         rather: those that are taken before others that are near.
     """
-    from difflib import get_close_matches
+    wanted = _folded(word)
+    if len(wanted) > _LONGEST_WORD:
+        return None
+    near: list[tuple[bool, int, int, str]] = []
+    for place, candidate in enumerate(known):
+        most = max(1, max(len(wanted), len(candidate)) // 4)
+        if (
+            abs(len(wanted) - len(candidate)) <= most
+            and (edits := _edits(wanted, _folded(candidate))) <= most
+        ):
+            near.append((candidate not in rather, edits, place, candidate))
+    return min(near)[-1] if near else None
 
-    folded: dict[str, str] = {}
-    for candidate in known:
-        folded.setdefault(candidate.lower().replace("-", "_"), candidate)
-    close = [folded[each] for each in get_close_matches(word.lower().replace("-", "_"), folded, cutoff=0.6)]
-    return next((each for each in close if each in rather), close[0]) if close else None
+
+def _folded(word: str) -> str:
+    return word.lower().replace("-", "_")
+
+
+def _edits(one: str, other: str) -> int:
+    """How many characters are added, left out, replaced or swapped with their neighbour (Damerau, restricted)."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for place, char in enumerate(one):
+        older, before, row = before, row, [place + 1]
+        for column, wanted in enumerate(other):
+            cost = min(before[column] + (char != wanted), before[column + 1] + 1, row[column] + 1)
+            if place and column and char == other[column - 1] and one[place - 1] == wanted:
+                cost = min(cost, older[column - 1] + 1)
+            row.append(cost)
+    return row[-1]
 
 
 def suggestion(word: str, known: Iterable[str], *, rather: Container[str] = ()) -> str:

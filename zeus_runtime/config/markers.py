@@ -61,6 +61,12 @@ class Alias(NamedTuple):
     key: str
 
 
+class AlsoCalled(NamedTuple):
+    """Words by which other products call the same key: an unknown key among them is told ours."""
+
+    words: tuple[str, ...]
+
+
 class RefTo(NamedTuple):
     """Which kind of component a ``Ref`` field names.
 

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from zeus_runtime.config.markers import (
     Alias,
+    AlsoCalled,
     Doc,
     FileRelative,
     Maximum,
@@ -32,12 +33,20 @@ Mode: TypeAlias = Literal["agent", "ask", "plan"]
 class Limits:
     """When a run stops by itself (exit code 6)."""
 
-    max_steps: Annotated[int, Doc("Model calls in one run."), Minimum(1)] = 200
-    timeout_seconds: Annotated[float | None, Doc("Wall time of one run; null for none."), Minimum(0.001)] = (
-        3600.0
-    )
+    max_steps: Annotated[
+        int,
+        AlsoCalled(("max_iterations", "max_turns", "recursion_limit")),
+        Doc("Model calls in one run."),
+        Minimum(1),
+    ] = 200
+    timeout_seconds: Annotated[
+        float | None, AlsoCalled(("timeout",)), Doc("Wall time of one run; null for none."), Minimum(0.001)
+    ] = 3600.0
     max_cost_usd: Annotated[
-        float | None, Doc("Money one run may cost, by the model's price; null for none."), Minimum(0)
+        float | None,
+        AlsoCalled(("max_cost", "budget", "max_budget")),
+        Doc("Money one run may cost, by the model's price; null for none."),
+        Minimum(0),
     ] = None
     max_parallel_tools: Annotated[
         int, Doc("Tool calls of one answer that run at the same time."), Minimum(1)
@@ -339,10 +348,13 @@ class Config:
         tuple[Ref, ...], RefTo("tool"), Doc("Tool components, in the order the model sees them.")
     ] = ()
     agents: Annotated[
-        Mapping[str, SubAgent], Doc("Name to an agent that the tool `subagents` gives work to.")
+        Mapping[str, SubAgent],
+        AlsoCalled(("subagents", "sub_agents", "handoffs")),
+        Doc("Name to an agent that the tool `subagents` gives work to."),
     ] = field(default_factory=dict)
     mcp_servers: Annotated[
         Mapping[str, McpServer],
+        AlsoCalled(("mcp",)),
         Alias("mcpServers"),
         Doc(
             "MCP servers by name, as other clients write them; they bring the tool component `mcp` along, first in the"
@@ -356,7 +368,9 @@ class Config:
         tuple[Ref, ...], RefTo("middleware"), Doc("Middlewares; the first line is outermost.")
     ] = ()
     workspace: Annotated[Workspace, Doc("The agent's files.")] = field(default_factory=Workspace)
-    storage: Annotated[Storage, Doc("The threads' database.")] = field(default_factory=Storage)
+    storage: Annotated[Storage, AlsoCalled(("database", "persistence")), Doc("The threads' database.")] = (
+        field(default_factory=Storage)
+    )
     archive: Annotated[ArchiveLimits, Doc("The files of what left the model's window.")] = field(
         default_factory=ArchiveLimits
     )

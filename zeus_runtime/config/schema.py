@@ -92,8 +92,8 @@ def _define(component: Described, definitions: dict[str, Any]) -> None:
     for part, moved in inner.items():
         definitions[moved] = _repointed(schema["$defs"][part], pointers)
     definitions[name] = _repointed({key: value for key, value in schema.items() if key != "$defs"}, pointers)
-    if component.summary and "description" not in definitions[name]:
-        definitions[name] = {"description": component.summary, **definitions[name]}
+    if component.summary:
+        definitions[name] = {**definitions[name], "description": component.summary}
 
 
 _NO_OPTIONS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}, "additionalProperties": False}

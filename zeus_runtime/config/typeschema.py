@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 from zeus_runtime.config import docstrings
 from zeus_runtime.config.markers import (
+    AlsoCalled,
     FileRelative,
     Maximum,
     MaxLength,
@@ -38,6 +39,7 @@ REF: Final = "x-zeus-ref"
 PLAIN: Final = "x-zeus-plain"
 """Schema keyword beside ``x-zeus-ref``: ``[component, option]`` that a plain string stands for."""
 FILE_RELATIVE: Final = "x-zeus-file-relative"
+ALSO_CALLED: Final = "x-zeus-also-called"
 WORK_RELATIVE: Final = "x-zeus-work-relative"
 """Schema keyword: the string is a path relative to the file it is written in."""
 HOLDS_SECRETS: Final = "x-zeus-holds-secrets"
@@ -324,6 +326,8 @@ def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, An
             limits[FILE_RELATIVE] = True
             if entry.holds_secrets:
                 limits[HOLDS_SECRETS] = True
+        elif isinstance(entry, AlsoCalled):
+            limits[ALSO_CALLED] = list(entry.words)
         elif isinstance(entry, WorkRelative) and "string" in _types(schema):
             limits[WORK_RELATIVE] = True
     return {**schema, **limits}

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from zeus_runtime.config.diagnostics import listing, suggestion
 from zeus_runtime.config.nodes import Path, show_path
+from zeus_runtime.config.other_words import belongs, called_here, component_with
 from zeus_runtime.config.schemawalk import resolve, type_name
 from zeus_runtime.config.secrets import HiddenStr
 from zeus_runtime.config.typeschema import PLAIN, REF
@@ -118,7 +119,13 @@ def _ref(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem]:
         yield _ref_shape(path, value, kind, known, plain, root)
     else:
         (name,) = value
-        if name not in known:
+        if name not in known and (written := _as_ours(value, kind, known, plain, root)) is not None:
+            message = f"{name!r} is an option, and a {kind}'s options stand below its name"
+            yield Problem("ref-shape", message, path, hint=written)
+        elif name not in known and isinstance(value[name], str) and value[name] in known:
+            message = f"{_a(kind)} is its name, and here is the key {name!r}"
+            yield Problem("ref-shape", message, path, hint=f"write `{value[name]}`")
+        elif name not in known:
             yield _unknown_component((*path, name), name, kind, known, plain, root, at_key=True)
         elif value[name] is None:
             yield _ref_text((*path, name), name, kind, known, None, root)._replace(at_key=True)
@@ -165,14 +172,11 @@ def _unknown_component(
     *,
     at_key: bool,
 ) -> Problem:
-    message = f"there is no {kind} {name!r}{suggestion(name, known)}"
+    tail = suggestion(name, known)
+    if not tail and (giver := component_with(name, known, root)) is not None:
+        tail = f"; did you mean {giver!r}?"
+    message = f"there is no {kind} {name!r}{tail}"
     hint = _installed(kind, known)
-    if (
-        plain is not None
-        and plain[0] in known
-        and name in resolve(known[plain[0]], root).get("properties", {})
-    ):
-        hint = f"options stand below the component's name: `{kind}: {{{plain[0]}: {{{name}: …}}}}`"
     return Problem("unknown-component", message, path, at_key=at_key, hint=hint)
 
 
@@ -198,9 +202,47 @@ def _ref_shape(
     hint = f"write one entry for each {kind}" if all(key in known for key in keys) else None
     if hint is None and first in known:
         hint = f"indent {listing(keys[1:])} below {first!r}, if they are its options"
-    elif hint is None and plain is not None and plain[0] in known:
-        hint = f"put them below a component's name: `{kind}: {{{plain[0]}: {{{first}: …}}}}`"
+    elif hint is None:
+        hint = _as_ours(value, kind, known, plain, root)
     return Problem("ref-shape", message, path, hint=hint or _installed(kind, known))
+
+
+def _as_ours(
+    value: Mapping[str, Any],
+    kind: str,
+    known: Mapping[str, Any],
+    plain: Sequence[str] | None,
+    root: Mapping[str, Any],
+) -> str | None:
+    """How a mapping of options is written here, if all of them are options of what a plain name means.
+
+    A ``provider`` beside the name goes before it: ``{provider: openai, name: gpt-5.2}`` is ``openai/gpt-5.2``.
+    """
+    if plain is None or plain[0] not in known:
+        return None
+    component, option = plain
+    properties = resolve(known[component], root).get("properties", {})
+    options = {called_here(key, properties) or key: each for key, each in value.items() if key != "provider"}
+    provider, name = value.get("provider"), options.pop(option, "…")
+    if not isinstance(name, str) or not set(options) <= set(properties):
+        return None
+    if isinstance(provider, str) and provider and not name.startswith(f"{provider}/"):
+        name = f"{provider}/{name}"
+    if not options:
+        return f"write `{kind}: {name}`"
+    shown = ", ".join(f"{key}: {_flow(each)}" for key, each in {option: name, **options}.items())
+    return f"write `{kind}: {{{component}: {{{shown}}}}}`"
+
+
+def _flow(value: Any) -> str:
+    """A value as it may stand between braces in YAML; a secret's place is left open."""
+    from json import dumps
+
+    if isinstance(value, HiddenStr):
+        return "…"
+    if isinstance(value, str) and not any(char in value for char in ",[]{}#:\"'") and value == value.strip():
+        return value
+    return dumps(value, ensure_ascii=False)
 
 
 def _choice(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[Problem]:
@@ -282,24 +324,30 @@ def _unknown_keys(error: Any, path: Path, root: Mapping[str, Any]) -> Iterator[P
     needed = error.schema.get("required") or error.schema.get("else", {}).get("required", ())
     for key in error.instance:
         if key not in known and not any(re.search(pattern, key) for pattern in patterns):
+            ours = called_here(key, known)
             absent = [each for each in known if each not in error.instance]
-            near = suggestion(key, absent, rather=needed) or suggestion(key, known)
-            yield _unknown_key(path, key, near, known, root)
+            near = f"; did you mean {ours!r}?" if ours else suggestion(key, absent, rather=needed)
+            yield _unknown_key(path, key, near or suggestion(key, known), known, root)
 
 
 def _unknown_key(path: Path, key: str, near: str, known: Iterable[str], root: Mapping[str, Any]) -> Problem:
     where = f"of {show_path(path)}" if path else "of a config"
-    elsewhere = [
-        f"{section}.{key}"
-        for section, part in root.get("properties", {}).items()
-        if not path and isinstance(part, Mapping) and key in part.get("properties", {})
-    ]
     hint = None if near else f"the keys are {listing(known)}"
-    if elsewhere:
-        hint = f"did you mean {' or '.join(elsewhere)}?"
-    if not list(known):
+    if not near and not path and (elsewhere := [*belongs(key, root), *_components(key, root)]):
+        hint = f"did you mean {' or '.join(elsewhere[:3])}?"
+    elif not list(known):
         hint = "it takes no options"
     return Problem("unknown-key", f"{key!r} is not a key {where}{near}", (*path, key), at_key=True, hint=hint)
+
+
+def _components(word: str, root: Mapping[str, Any]) -> Iterator[str]:
+    """The entries of ``tools`` and ``middlewares`` that do what the word says."""
+    for kind, section in (("tool", "tools"), ("middleware", "middlewares")):
+        listed = resolve(root.get("properties", {}).get(section, {}).get("items", {}), root)
+        known = listed["anyOf"][-1].get("properties", {}) if REF in listed else {}
+        name = called_here(word, known) or component_with(word, known, root, in_title=True)
+        if name is not None:
+            yield f"the {kind} {name!r} (`{section}: [{name}]`)"
 
 
 def _missing(
@@ -331,8 +379,15 @@ def _slip(value: Any, names: Sequence[str]) -> str | None:
             return f"write {digits}"
         if digits.lstrip("-").replace(".", "", 1).isdecimal():
             return "remove the quotes"
-    if "array" in names and not isinstance(value, Mapping) and value is not None:
+    if "array" in names and isinstance(value, Mapping) and value:
+        entries = (str(key) if each in (None, {}) else f"{key}: …" for key, each in value.items())
+        return f"write a list: {', '.join(f'`- {entry}`' for entry in entries)}, each on a line of its own"
+    if "array" in names and value is not None:
         return "write a list: `[…]`, or one `- …` on each line"
+    if "object" in names and value is True:
+        return "write `{}` for the defaults"
+    if "object" in names and value is False and "null" in names:
+        return "write null for none"
     if "string" in names and isinstance(value, bool | int | float):
         return "put it in quotes"
     return None

@@ -13,6 +13,6 @@ def register_middlewares() -> list[Component]:
             "approve",
             create="zeus_plugins.middlewares.approve.middleware:create",
             options="zeus_plugins.middlewares.approve.options:Options",
-            summary="Asks the user before tools run: always, never, or what rules and the user's allowlist leave.",
+            summary="Approvals (permissions): asks the user before tools run, as rules and the allowlist say.",
         )
     ]

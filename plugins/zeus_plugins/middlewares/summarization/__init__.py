@@ -13,6 +13,6 @@ def register_middlewares() -> list[Component]:
             "summarization",
             create="zeus_plugins.middlewares.summarization.middleware:create",
             options="zeus_plugins.middlewares.summarization.options:Options",
-            summary="Replaces old messages by a structured summary when the window fills; the originals stay readable.",
+            summary="Compaction: a summary replaces old messages when the window fills; originals stay.",
         )
     ]

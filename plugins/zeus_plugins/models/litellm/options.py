@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Annotated, Any
 
-from zeus_runtime import Doc, Maximum, Minimum, Secret, dataclass
+from zeus_runtime import AlsoCalled, Doc, Maximum, Minimum, Secret, dataclass
 
 
 @dataclass(frozen=True)
@@ -14,15 +14,26 @@ class Options:
     """``{litellm: {model: gpt-5.2, temperature: 0}}``; a plain string as ``model:`` is the name alone."""
 
     model: Annotated[
-        str, Doc("The model as litellm names it, with its provider: `openai/gpt-5.2`, `ollama/qwen3`.")
+        str,
+        AlsoCalled(("name", "model_name", "id", "provider")),
+        Doc("The model as litellm names it, with its provider: `openai/gpt-5.2`, `ollama/qwen3`."),
     ]
     api_key: Annotated[
         Secret | None, Doc("The provider's key; without it the provider's usual variable is read.")
     ] = None
-    api_base: Annotated[str | None, Doc("URL of a compatible server or proxy.")] = None
+    api_base: Annotated[
+        str | None,
+        AlsoCalled(("base_url", "endpoint", "url", "host")),
+        Doc("URL of a compatible server or proxy."),
+    ] = None
     temperature: Annotated[float | None, Doc("Sampling temperature."), Minimum(0), Maximum(2)] = None
     top_p: Annotated[float | None, Doc("Nucleus sampling."), Minimum(0), Maximum(1)] = None
-    max_tokens: Annotated[int | None, Doc("The longest answer, in tokens."), Minimum(1)] = None
+    max_tokens: Annotated[
+        int | None,
+        AlsoCalled(("max_output_tokens", "max_completion_tokens")),
+        Doc("The longest answer, in tokens."),
+        Minimum(1),
+    ] = None
     timeout_seconds: Annotated[float, Doc("How long one call may take in all."), Minimum(0.001)] = 600.0
     idle_seconds: Annotated[
         float,

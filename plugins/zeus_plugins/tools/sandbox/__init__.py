@@ -13,7 +13,7 @@ def register_tools() -> list[Component]:
             "sandbox",
             create="zeus_plugins.tools.sandbox.tools:create",
             options="zeus_plugins.tools.sandbox.options:Options",
-            summary="Run code where it can do no harm: create_sandbox execute_code copy_from_sandbox.",
+            summary="Run code, as in a shell, where it can do no harm: create_sandbox execute_code copy_from_sandbox.",
             gives={"sandbox": "bubblewrap, or another backend"},
         )
     ]
