@@ -584,3 +584,28 @@ async def test_what_is_a_part_of_an_agent_is_switched_to_another_mode_with_it(fo
     async with Agent.from_config(config, directory=folder, mode="agent") as living:
         modes = {name: planned.plan.mode for name, planned in living.plan.agents.items()}
     assert modes == {"part": "agent", "fixed": "plan", "own": "plan"}
+
+
+def test_linked_knowledge_is_no_mistake_of_a_sub_agent_that_only_inherits_it(folder: Path) -> None:
+    config = write_agent(
+        folder,
+        "knowledge: [handbook]\n"
+        "agents: {plain: {description: a, overrides: {tools: [probe]}}, same: {description: b}}",
+        tools="[probe, subagents, knowledge]",
+    )
+    agents = Agent.from_config(config, directory=folder).plan.agents
+    assert agents["plain"].plan.config.knowledge == ()
+    assert agents["same"].plan.config.knowledge == ("handbook",)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "said"),
+    [
+        ("{tools: [probe], knowledge: [handbook]}", "knowledge-unused"),
+        ("{tools: [probe, probe]}", "tool-conflict"),
+    ],
+)
+def test_a_problem_of_a_sub_agents_plan_names_the_sub_agent(folder: Path, overrides: str, said: str) -> None:
+    told = problems(folder, f"{{reviewer: {{description: a, overrides: {overrides}}}}}")
+    assert "the config of the agent 'reviewer' is not valid" in told
+    assert told.index("'reviewer'") < told.index(said)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.components import PlannedComponent
     from zeus_runtime.agent.planned_tools import PlannedTools
-    from zeus_runtime.config import Diagnostic
+    from zeus_runtime.config import Config, Diagnostic
     from zeus_runtime.models.profiles import ModelProfile
 
 
@@ -71,13 +71,18 @@ def _again(names: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def _knowledge_unused(checked: Checked) -> Iterator[Diagnostic]:
-    if checked.config.knowledge and "knowledge" not in [ref.name for ref in checked.config.tools]:
+    if checked.config.knowledge and not searches_knowledge(checked.config):
         yield checked.diagnostic(
             "knowledge-unused",
             "knowledge bases are linked, but nothing gives the model the tools to search them",
             ("knowledge",),
             hint="add `- knowledge` to tools, or drop this key",
         )
+
+
+def searches_knowledge(config: Config) -> bool:
+    """Whether the model gets the tools that search the linked knowledge bases."""
+    return any(ref.name == "knowledge" for ref in config.tools)
 
 
 def _price_unknown(checked: Checked, profile: ModelProfile) -> Iterator[Diagnostic]:

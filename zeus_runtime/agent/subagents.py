@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.agent.asked import asks_user
 from zeus_runtime.agent.checked import check_loaded
+from zeus_runtime.agent.conflicts import searches_knowledge
 from zeus_runtime.config import ConfigError
 
 if TYPE_CHECKING:
@@ -101,7 +102,10 @@ def _planned(checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Abo
     # A parent that may only read has no agent that writes; one that was switched switches what is a part of it.
     has_mode = spec.config is not None or "mode" in (spec.overrides or {})
     planned_mode = own.config.mode if mode == "agent" and has_mode else mode
-    plan = make_plan(own, mode=planned_mode, above=above, leaf=spec.config is None)
+    try:
+        plan = make_plan(own, mode=planned_mode, above=above, leaf=spec.config is None)
+    except ConfigError as error:
+        raise _blamed(checked, name, error) from None
     prices = (plan.profile.input_cost_per_token, plan.profile.output_cost_per_token)
     if above.priced and None in prices:
         raise _refused(
@@ -177,16 +181,24 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
             document = replace(document, root=merge(document.root, overrides, ref_places(Config)))
         own = check_loaded(document, directory=checked.directory, environ=checked.environ)
     except ConfigError as error:
-        if any(each.code.startswith("agents-") for each in error.diagnostics):
-            raise
-        told = checked.diagnostic(
-            "agents-invalid", f"the config of the agent {name!r} is not valid", ("agents", name)
-        )
-        raise ConfigError([told, *error.diagnostics]) from None
+        raise _blamed(checked, name, error) from None
     if spec.config is None and spec.context != "fork":
         # A fork keeps the tool that lists the agents: it is part of the prefix that the provider has cached.
         own = replace(own, config=replace(own.config, agents={}))
+    if spec.config is None and "knowledge" not in (spec.overrides or {}) and not searches_knowledge(own.config):
+        # Linked for the agent above; what it inherits and has no tool for is no mistake of this one.
+        own = replace(own, config=replace(own.config, knowledge=()))
     return own
+
+
+def _blamed(checked: Checked, name: str, error: ConfigError) -> ConfigError:
+    """The same problems, after one that says whose config has them."""
+    if any(each.code.startswith("agents-") for each in error.diagnostics):
+        return error
+    told = checked.diagnostic(
+        "agents-invalid", f"the config of the agent {name!r} is not valid", ("agents", name)
+    )
+    return ConfigError([told, *error.diagnostics])
 
 
 def _loaded(checked: Checked, config: str) -> Document:
