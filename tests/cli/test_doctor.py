@@ -117,3 +117,17 @@ def test_a_folder_that_cannot_be_written_is_a_failure(
     (finding,) = database("sqlite:///.zeus/zeus.db", tmp_path)
     assert finding.exit_code == 4
     assert "Permission denied" in finding.detail
+
+
+def test_doctor_and_run_refuse_a_model_without_a_provider_with_the_same_words(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-one")
+    project.write("zeus.yaml", "version: 1\nmodel: gpt5\n")
+    for words in (["doctor"], ["run", "zeus.yaml", "hi"]):
+        result = zeus(*words)
+        assert result.exit_code != 0
+        told = result.out + result.err
+        assert "names no provider that litellm knows" in told
+        assert "openai/gpt5" in told
+        assert "Traceback" not in told

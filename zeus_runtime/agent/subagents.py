@@ -185,7 +185,11 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
     if spec.config is None and spec.context != "fork":
         # A fork keeps the tool that lists the agents: it is part of the prefix that the provider has cached.
         own = replace(own, config=replace(own.config, agents={}))
-    if spec.config is None and "knowledge" not in (spec.overrides or {}) and not searches_knowledge(own.config):
+    if (
+        spec.config is None
+        and "knowledge" not in (spec.overrides or {})
+        and not searches_knowledge(own.config)
+    ):
         # Linked for the agent above; what it inherits and has no tool for is no mistake of this one.
         own = replace(own, config=replace(own.config, knowledge=()))
     return own

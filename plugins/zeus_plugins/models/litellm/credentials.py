@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from zeus_plugins.models.litellm.options import Options
-from zeus_runtime import ModelError
+from zeus_runtime import MissingError, ModelError
 
 _ARGUMENTS: Final = (
     ("_API_KEY", "api_key"),
@@ -27,6 +27,22 @@ _ARGUMENTS: Final = (
 _KEYS: Final = ("_API_KEY", "_API_TOKEN")
 """Ends of the names without which a call cannot work; cloud accounts have other ways to sign in."""
 
+_BESIDE_THE_KEY: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
+    "azure": (("AZURE_API_BASE", "api_base"), ("AZURE_API_VERSION", "api_version")),
+    "azure_ai": (("AZURE_AI_API_BASE", "api_base"),),
+}
+"""Provider to further variables without which no call works, each with the argument that says the same."""
+
+_PACKAGES: Final[Mapping[str, tuple[str, str]]] = {
+    "bedrock": ("boto3", "bedrock"),
+    "bedrock_converse": ("boto3", "bedrock"),
+    "sagemaker": ("boto3", "bedrock"),
+    "sagemaker_chat": ("boto3", "bedrock"),
+    "vertex_ai": ("google.auth", "vertex"),
+    "vertex_ai_beta": ("google.auth", "vertex"),
+}
+"""Provider to the package that litellm imports for it and does not require, and our extra that has it."""
+
 _OTHER_SIGN_INS: Final = frozenset({"azure_ad_token", "azure_ad_token_provider", "client_id", "tenant_id"})
 
 _UNUSED_KEY: Final = "unused"
@@ -43,8 +59,11 @@ def credentials(litellm: Any, options: Options, environ: Mapping[str, str]) -> d
             ``.env`` has is passed on as arguments.
 
     Raises:
-        ModelError: (auth) a key is missing; the error names the variables.
+        ModelError: (auth) a key or another variable is missing, all named; (bad_request) the model has no provider.
+        MissingError: a package that the provider needs is not installed.
     """
+    provider = _known_provider(litellm, options)
+    _require_package(provider, options.model)
     found = _from_dotenv(litellm, options.model, environ)
     if options.api_key is not None:
         found["api_key"] = options.api_key.reveal()
@@ -57,15 +76,77 @@ def credentials(litellm: Any, options: Options, environ: Mapping[str, str]) -> d
     # litellm takes an empty variable for a key.
     empty = [name for name in keys if environ.get(name) == ""] if not any(map(environ.get, keys)) else []
     missing = [name for name in checked["missing_keys"] if name.endswith(_KEYS)] or empty
-    if not missing or "api_key" in found or _OTHER_SIGN_INS & set(options.extra):
+    if "api_key" in found or _OTHER_SIGN_INS & set(options.extra):
+        missing = []
+    beside = [
+        (name, argument)
+        for name, argument in _BESIDE_THE_KEY.get(provider, ())
+        if not environ.get(name) and argument not in found and argument not in options.extra
+    ]
+    if beside:
+        raise _all_missing(options.model, missing, beside)
+    if not missing:
         return found
-    if "api_base" in found:
+    if "api_base" in found and provider not in _BESIDE_THE_KEY:
         return {**found, "api_key": _UNUSED_KEY}
     raise ModelError(
         f"the model {options.model!r} needs a key, and {' or '.join(missing)} is {'empty' if empty else 'not set'}",
         kind="auth",
         remedy=f"Set {missing[0]} in the environment or in .env, or model.litellm.api_key in the YAML",
     )
+
+
+def _all_missing(model: str, keys: Sequence[str], beside: Sequence[tuple[str, str]]) -> ModelError:
+    """Everything that is missing at once, where a provider wants more than a key."""
+    names = [*keys[:1], *(name for name, _ in beside)]
+    options = [
+        *(["model.litellm.api_key"] if keys else []),
+        *(f"model.litellm.{'' if argument == 'api_base' else 'extra.'}{argument}" for _, argument in beside),
+    ]
+    return ModelError(
+        f"the model {model!r} needs more than is set: {', '.join(names)}",
+        kind="auth",
+        remedy=f"Set {'them' if len(names) > 1 else 'it'} in the environment or in .env, or in the YAML:"
+        f" {', '.join(options)}",
+    )
+
+
+def _known_provider(litellm: Any, options: Options) -> str:
+    """The model's provider.
+
+    Raises:
+        ModelError: (bad_request) litellm knows none by this name, so it could send the request nowhere.
+    """
+    from openai import BadRequestError
+
+    named = options.extra.get("custom_llm_provider")
+    if isinstance(named, str):
+        return named
+    try:
+        return str(litellm.get_llm_provider(options.model, api_base=options.api_base)[1])
+    except BadRequestError:
+        name = options.model.replace(":", "/", 1)
+        raise ModelError(
+            f"the model {options.model!r} names no provider that litellm knows",
+            kind="bad_request",
+            remedy=f"Write the provider before the name, such as {name if '/' in name else f'openai/{name}'};"
+            " `zeus models list` shows the names, and a server of your own is openai/NAME with api_base",
+        ) from None
+
+
+def _require_package(provider: str, model: str) -> None:
+    from importlib.util import find_spec
+
+    package, extra = _PACKAGES.get(provider, ("", ""))
+    try:
+        is_there = not package or find_spec(package) is not None
+    except ModuleNotFoundError:  # the package that it is in
+        is_there = False
+    if not is_there:
+        raise MissingError(
+            f"the model {model!r} needs the package {package.replace('.', '-')}, which is not installed",
+            remedy=f"pip install 'zeus-runtime[{extra}]'",
+        )
 
 
 def _provider(litellm: Any, model: str) -> str:

@@ -1,0 +1,100 @@
+"""What a provider needs and does not have is said at once, all of it, and never taken for a lost connection."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from zeus_plugins.models.litellm.credentials import credentials
+from zeus_plugins.models.litellm.library import library
+from zeus_plugins.models.litellm.options import Options
+
+from zeus_runtime import MissingError, ModelError, Secret
+
+# One worker imports litellm, and once: it takes seconds.
+pytestmark = pytest.mark.xdist_group("litellm")
+
+
+@pytest.fixture
+async def litellm(monkeypatch: pytest.MonkeyPatch) -> Any:
+    for name in os.environ:
+        if name.startswith(("AZURE_", "OPENAI_", "AWS_", "VERTEXAI_")):
+            monkeypatch.delenv(name)
+    return await library()
+
+
+AZURE = {"AZURE_API_BASE": "https://x.openai.azure.com", "AZURE_API_VERSION": "2026-01-01"}
+
+
+async def test_all_that_azure_needs_is_named_at_once(litellm: Any) -> None:
+    with pytest.raises(ModelError) as raised:
+        credentials(litellm, Options("azure/gpt-4o"), {})
+    assert (raised.value.kind, raised.value.exit_code) == ("auth", 4)
+    for name in ("AZURE_API_KEY", "AZURE_API_BASE", "AZURE_API_VERSION"):
+        assert name in raised.value.message
+    assert raised.value.remedy is not None
+    assert "model.litellm.extra.api_version" in raised.value.remedy
+
+
+async def test_with_a_key_only_what_is_still_missing_is_named(litellm: Any) -> None:
+    options = Options("azure/gpt-4o", api_key=Secret("k"), api_base="https://x.openai.azure.com")
+    with pytest.raises(ModelError) as raised:
+        credentials(litellm, options, {})
+    assert raised.value.message.endswith("needs more than is set: AZURE_API_VERSION")
+    assert "key" not in raised.value.message
+
+
+@pytest.mark.parametrize(
+    ("options", "environ"),
+    [
+        (Options("azure/gpt-4o", api_key=Secret("k")), AZURE),
+        (
+            Options("azure/gpt-4o", api_base="https://x", extra={"api_version": "1", "azure_ad_token": "t"}),
+            {},
+        ),
+        (Options("azure/gpt-4o"), {**AZURE, "AZURE_API_KEY": "k"}),
+    ],
+)
+async def test_whatever_says_it_is_enough(litellm: Any, options: Options, environ: dict[str, str]) -> None:
+    found = credentials(litellm, options, environ)
+    assert found.get("api_base") or options.api_base
+
+
+async def test_azure_with_all_but_the_key_still_needs_it(litellm: Any) -> None:
+    with pytest.raises(ModelError, match="AZURE_API_KEY is not set"):
+        credentials(litellm, Options("azure/gpt-4o"), AZURE)
+
+
+@pytest.mark.parametrize(
+    ("name", "better"),
+    [("gpt5", "openai/gpt5"), ("sonnet", "openai/sonnet"), ("openai:gpt-5.2", "openai/gpt-5.2")],
+)
+async def test_a_model_without_a_provider_is_refused_before_anything_is_sent(
+    litellm: Any, name: str, better: str
+) -> None:
+    with pytest.raises(ModelError) as raised:
+        credentials(litellm, Options(name), {"OPENAI_API_KEY": "k"})
+    assert raised.value.kind == "bad_request"
+    assert raised.value.remedy is not None
+    assert better in raised.value.remedy
+    assert credentials(
+        litellm, Options(name, api_key=Secret("k"), extra={"custom_llm_provider": "openai"}), {}
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "package", "extra"),
+    [
+        ("bedrock/anthropic.claude-3-haiku-20240307-v1:0", "boto3", "bedrock"),
+        ("vertex_ai/gemini-2.5-pro", "google-auth", "vertex"),
+    ],
+)
+async def test_a_package_that_a_provider_needs_is_named_with_its_extra(
+    litellm: Any, model: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingError, match=f"needs the package {package}") as raised:
+        credentials(litellm, Options(model), {})
+    assert raised.value.exit_code == 4
+    assert raised.value.remedy == f"pip install 'zeus-runtime[{extra}]'"
