@@ -148,19 +148,19 @@ def test_the_allowlist_is_listed_extended_and_shortened(zeus: Zeus, project: Pro
 def test_a_terminal_is_asked_and_answers_by_keys(project: Project) -> None:
     project.agent(shouting("a"), shouting("b"), shouting("c"), "done", more=ASKING)
     with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
-        question = terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        question = terminal.until("approve shout? [y, a, c, n, v, l or ?] ")
         assert "text: a" in question
         assert "because: shout is not on your allowlist" in question
         terminal.press("?\r")
-        assert "decide later" in terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        assert "decide later" in terminal.until("approve shout? [y, a, c, n, v, l or ?] ")
         terminal.press('c {"txt": 1}\r')
-        assert "did you mean text?" in terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        assert "did you mean text?" in terminal.until("approve shout? [y, a, c, n, v, l or ?] ")
         terminal.press("c\r")
         terminal.until("arguments as JSON: ")
         terminal.press('{"text": "changed"}\r')
-        assert "with changed arguments" in terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        assert "with changed arguments" in terminal.until("approve shout? [y, a, c, n, v, l or ?] ")
         terminal.press("n too loud\r")
-        assert "shout was rejected" in terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        assert "shout was rejected" in terminal.until("approve shout? [y, a, c, n, v, l or ?] ")
         terminal.press("a\r")
         assert terminal.end() == 0
         assert "CHANGED" not in terminal.screen.split("arguments as JSON")[0]
@@ -221,6 +221,7 @@ def test_what_is_asked_cannot_control_the_terminal(project: Project) -> None:
         assert terminal.end() == 0
         assert "\x1b[2J" not in terminal.raw
         assert "\x1b]" not in terminal.raw
+        assert "text: \\x1b]0;owned\\x07\\x1b[2Jhid\\x9b31mden" in terminal.screen
 
 
 def test_the_approvals_of_a_session_are_exported(zeus: Zeus, project: Project) -> None:
@@ -314,10 +315,10 @@ def test_a_servers_question_is_decided_with_an_answer_that_fits(zeus: Zeus, proj
 def test_at_a_terminal_a_servers_question_is_answered_field_by_field(project: Project) -> None:
     inquiring(project)
     with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
-        question = terminal.until("answer small__ask? [y, c, n, l or ?] ")
+        question = terminal.until("answer small__ask? [y, c, n, v, l or ?] ")
         assert "answer: colour (string, required)" in question
         terminal.press("y\r")
-        assert "missing: colour" in terminal.until("answer small__ask? [y, c, n, l or ?] ")
+        assert "missing: colour" in terminal.until("answer small__ask? [y, c, n, v, l or ?] ")
         terminal.press("c\r")
         terminal.until("colour (string, required): ")
         terminal.press("green\r")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from zeus_runtime.cli.approval_mode import mode
 from zeus_runtime.cli.log import with_log
 from zeus_runtime.cli.options import ConfigArgs, Decorator, read_owner
 from zeus_runtime.cli.sessions.options import config_option, json_option
-from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
+from zeus_runtime.cli.streams import answer, as_json, complain
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -87,7 +86,7 @@ def list_allowed(
     if as_object:
         answer(as_json([{"user": whose, "tool": tool, "since_ms": since} for tool, since in found]))
     elif found:
-        rows = [(printable(tool) if is_terminal(sys.stdout) else tool, _time(since)) for tool, since in found]
+        rows = [(tool, _time(since)) for tool, since in found]
         answer(table(rows, ("TOOL", "SINCE")))
     else:
         complain(f"the allowlist of {whose} is empty")

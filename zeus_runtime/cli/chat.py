@@ -20,7 +20,8 @@ from zeus_runtime.cli.options import (
     read_config,
     set_option,
 )
-from zeus_runtime.cli.streams import complain, is_terminal, printable
+from zeus_runtime.cli.streams import complain, is_terminal
+from zeus_runtime.escaping import printable
 
 if TYPE_CHECKING:
     import asyncio
@@ -284,7 +285,7 @@ class Chat:
         if name and path.is_file():
             self._attach.append(path)
         elif name:
-            complain(f"there is no file {printable(name)!r}", "yellow")
+            complain(f"there is no file {name!r}", "yellow")
         waiting = ", ".join(printable(each.name) for each in self._attach)
         complain(f"goes with the next prompt: {waiting or 'nothing'}")
 
@@ -295,7 +296,7 @@ class Chat:
             self._agent = agent
             self._keep_session()
         elif mode and mode not in MODES:
-            complain(f"there is no mode {printable(mode)!r}; the modes are {', '.join(MODES)}", "yellow")
+            complain(f"there is no mode {mode!r}; the modes are {', '.join(MODES)}", "yellow")
             return
         complain(f"the mode is {self.mode}")
 
@@ -346,7 +347,7 @@ class Chat:
             complain(f"{done.tokens_before:,} tokens in messages became {done.tokens_after:,}")
         for each in done.decisions:
             verdict = "" if each.admitted else "refused: "
-            complain(f"  {each.policy}: {verdict}{printable(each.reason)}", "dim")
+            complain(f"  {each.policy}: {verdict}{each.reason}", "dim")
 
     def _resume(self) -> int:
         if self._session is None:

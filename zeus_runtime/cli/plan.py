@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,7 @@ from zeus_runtime.cli.options import (
     read_config,
     set_option,
 )
-from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
+from zeus_runtime.cli.streams import answer, as_json, complain
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -73,8 +72,7 @@ def command(
         return
     plan = make_plan(checked, mode=mode)
     if prompt:
-        shown = redact(_prompt(plan))
-        answer(printable(shown) if is_terminal(sys.stdout) else shown)
+        answer(redact(_prompt(plan)))
     elif output == "json":
         answer(as_json(redact.json(_object(checked, plan))))
     else:
