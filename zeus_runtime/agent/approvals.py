@@ -12,7 +12,7 @@ from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
 from zeus_runtime.tools.approval import ApprovalPending, Decision
 from zeus_runtime.tools.clock import all_standing_still
-from zeus_runtime.tools.preview import Change, Preview
+from zeus_runtime.tools.preview import masked
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
@@ -187,7 +187,8 @@ class Desk:
         if pending.is_open and self._is_over(pending):
             pending = await self._timed_out(pending)
         if pending.is_open:
-            pending = replace(pending, preview=self._masked(request.preview))
+            shows = request.preview and masked(request.preview, self._redact)
+            pending = replace(pending, preview=shows)
             self._emit(ApprovalRequested(**_told(pending), expires_ms=pending.expires_ms))
             with all_standing_still((*self._clocks, *clocks)):
                 pending = await self._answered(pending)
@@ -195,18 +196,6 @@ class Desk:
         if decision is None:
             raise ApprovalPending([pending])
         return decision
-
-    def _masked(self, preview: Preview | None) -> Preview | None:
-        """The preview without known secrets; a change within a secret cannot be seen, which is said."""
-        if preview is None:
-            return None
-        changes = tuple(Change(**self._redact(vars(each))) for each in preview.changes)
-        if any(
-            now.before == now.after and was.before != was.after
-            for was, now in zip(preview.changes, changes, strict=True)
-        ):
-            return Preview(problem="known secrets change, which are masked")
-        return replace(preview, changes=changes, problem=str(self._redact(preview.problem)))
 
     def _told_decision(self, pending: PendingApproval, request: ApprovalRequest) -> Decision | None:
         decision = pending.decision

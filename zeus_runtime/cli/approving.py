@@ -9,7 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from zeus_runtime.cli.question import question_lines
 from zeus_runtime.cli.streams import complain, is_terminal
@@ -35,8 +35,18 @@ _ANSWER_HELP: Final = """\
   v         show all of it
   l         decide later: the run ends, and `zeus resume` goes on (so does Ctrl-D)"""
 
+YES_NOTICE: Final = "--yes: calls that need approval run without asking in this run; `deny` rules hold."
+
 ReadLine = Callable[[str], Awaitable[str | None]]
 """Asks for a line with a prompt; None at the end of input."""
+
+
+class Asking(Protocol):
+    """What a run asks its user by, and what shows the question when the view has shown what happened before."""
+
+    async def ask(self, pending: PendingApproval) -> Decision | None: ...
+
+    async def answer(self, name: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -116,6 +126,28 @@ class TerminalApprovals:
             if line.strip():
                 given[field.name] = field.value(line.strip())
         return json.dumps(given)
+
+
+class YesApprovals:
+    """Approves every call (``--yes``); a question in the middle of a call needs an answer, which yes is not.
+
+    Args:
+        terminal: who answers questions; None leaves them open.
+    """
+
+    def __init__(self, terminal: TerminalApprovals | None) -> None:
+        self._terminal = terminal
+
+    async def ask(self, pending: PendingApproval) -> Decision | None:
+        """Yes, or what the user answers to a question."""
+        if not pending.is_question:
+            return Decision("approve")
+        return None if self._terminal is None else await self._terminal.ask(pending)
+
+    async def answer(self, name: str) -> None:
+        """Put a question to the user, if it still waits."""
+        if self._terminal is not None:
+            await self._terminal.answer(name)
 
 
 @dataclass(frozen=True)
@@ -237,9 +269,20 @@ async def read_line(prompt: str) -> str | None:
     return sys.stdin.readline() or None
 
 
-def at_terminal() -> TerminalApprovals | None:
+def _terminal() -> TerminalApprovals | None:
     """A way to ask, where somebody sits at standard input and sees standard error."""
     return TerminalApprovals() if is_terminal(sys.stdin) and is_terminal(sys.stderr) else None
+
+
+def asking_for(*, yes: bool, at_terminal: bool = True) -> Asking | None:
+    """What a run asks its user by; None where nobody is there.
+
+    Args:
+        yes: approve every call; only questions that need an answer are still put to the user.
+        at_terminal: whether the user may be asked at the terminal.
+    """
+    terminal = _terminal() if at_terminal else None
+    return YesApprovals(terminal) if yes else terminal
 
 
 def _forget_typed() -> None:

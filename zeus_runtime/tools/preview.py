@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
@@ -40,6 +40,21 @@ class Preview:
     changes: tuple[Change, ...] = ()
     stands_for: tuple[str, ...] = ()
     problem: str = ""
+
+
+def masked(preview: Preview, redact: Callable[[Any], Any]) -> Preview:
+    """The preview without known secrets; a change of a secret cannot be seen then, which it says.
+
+    Args:
+        redact: masks known secrets in a JSON value.
+    """
+    changes = tuple(Change(**redact(vars(each))) for each in preview.changes)
+    if any(
+        now.before == now.after and was.before != was.after
+        for was, now in zip(preview.changes, changes, strict=True)
+    ):
+        return Preview(problem="known secrets change, which are masked")
+    return Preview(changes, preview.stands_for, str(redact(preview.problem)))
 
 
 async def preview_of(tool: Tool, arguments: Mapping[str, JSON]) -> Preview | None:
