@@ -361,7 +361,7 @@ class Chat:
         complain(session_table(found) if found else "no session yet")
 
     async def _sessions(self) -> Sequence[Any]:
-        return await self._agent.sessions(limit=LATEST)
+        return await self._agent.sessions(limit=LATEST, every_agent=False)
 
     def _compact(self) -> None:
         if self._session is None:

@@ -43,17 +43,20 @@ def list_sessions(
     checked, own = read_owner(process, which)
     agent = None if every or not own else checked.config.name
 
-    async def work(log: ThreadLog) -> list[SessionInfo]:
+    async def work(log: ThreadLog) -> tuple[list[SessionInfo], int]:
         own = await log.sessions(agent=agent, limit=limit, archived=archived)
-        return [each for top in own for each in await family(log, top)]
+        others = 0 if agent is None else await log.count_of_others(agent, archived=archived)
+        return [each for top in own for each in await family(log, top)], others
 
-    found = with_log(process, checked, work) or ()
+    found, others = with_log(process, checked, work) or ((), 0)
     if as_object:
         answer(as_json([asdict(session) for session in found]))
     elif found:
         answer(session_table(found))
     else:
         complain("no archived session" if archived else "no session yet")
+    if others and not as_object:
+        complain(f"({others:,} of other agents in this database: --all lists them)", "dim")
 
 
 @click.command("show")
