@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from zeus_runtime.cli.diff import difference
@@ -66,10 +67,20 @@ def test_every_line_fits_and_no_value_begins_where_our_lines_begin(
     head, *lines = shown(arguments, width=width)
     assert head == "tool waits for approval (id)"
     for line in [head, *lines]:
-        assert columns(line) < max(21, width)
+        assert columns(line.expandtabs()) < max(21, width)
         assert all(char == "\t" or char.isprintable() for char in line)
     own = [line for line in lines if not line.startswith("    ")]
     assert len(own) == len(arguments) + 1, "one for each argument, and the reason"
+
+
+def test_text_with_ends_that_cannot_be_seen_stands_in_quotes() -> None:
+    for text in ("a ", " a", "a\tb", ""):
+        assert f"  it: {json.dumps(text)}" in shown({"it": text})
+
+
+def test_a_line_of_tabs_fits_too() -> None:
+    lines = shown({"it": "\t" * 30 + "\nx"}, width=60)
+    assert all(columns(line.expandtabs()) < 60 for line in lines)
 
 
 def test_the_name_of_an_argument_cannot_take_part_of_its_value() -> None:
@@ -149,6 +160,7 @@ def test_without_a_diff_the_arguments_stay_and_the_reason_is_said() -> None:
 lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\x0b\u2028\r\n", "\n"]), max_size=12)
 
 
+@example(before=["a\n", "b\n", "b\n"], after=["a\n", "b\n"], rest="")
 @given(before=lines, after=lines, rest=st.sampled_from(["", "z"]))
 def test_a_diff_says_all_that_changes(before: list[str], after: list[str], rest: str) -> None:
     old, new = "".join(before), "".join(after) + rest
