@@ -169,7 +169,11 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.entries import FileEntry as FileEntry
     from zeus_runtime.tools.finishing import finished as finished
     from zeus_runtime.tools.modes import has_connectors as has_connectors
+    from zeus_runtime.tools.paths import NoSuchFileError as NoSuchFileError
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
+    from zeus_runtime.tools.preview import Change as Change
+    from zeus_runtime.tools.preview import Preview as Preview
+    from zeus_runtime.tools.preview import preview_of as preview_of
     from zeus_runtime.tools.sandbox import WORKING_FOLDER as WORKING_FOLDER
     from zeus_runtime.tools.sandbox import Outcome as Outcome
     from zeus_runtime.tools.sandbox import Program as Program
@@ -231,6 +235,7 @@ _ROOMS = {
     "CallTool": "agent.middleware",
     "Cassette": "models.cassette",
     "Category": "tools.tool",
+    "Change": "tools.preview",
     "Component": "plugins.component",
     "Config": "config.model",
     "ConfigError": "config.diagnostics",
@@ -272,6 +277,7 @@ _ROOMS = {
     "ModelProfile": "models.profiles",
     "ModelRequest": "models.interface",
     "ModelResponse": "models.interface",
+    "NoSuchFileError": "tools.paths",
     "OptionsError": "errors",
     "Outcome": "tools.sandbox",
     "Pattern": "config.annotations",
@@ -279,6 +285,7 @@ _ROOMS = {
     "Picture": "models.pictures",
     "PictureSight": "models.sight",
     "Pin": "context.edits",
+    "Preview": "tools.preview",
     "Program": "tools.sandbox",
     "Ranked": "memory.retrieval.ranking",
     "Reach": "memory.permissions",
@@ -375,6 +382,7 @@ _ROOMS = {
     "most_picture_bytes": "models.pictures",
     "picture_of": "models.pictures",
     "pictures_of": "models.pictures",
+    "preview_of": "tools.preview",
     "printable": "escaping",
     "read_cassette": "models.cassette",
     "read_skill_resource": "skills.resources",

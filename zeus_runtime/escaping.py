@@ -18,7 +18,7 @@ _NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def terminal_text(text: str) -> str:
-    """``text`` as a terminal may show it: newlines and tabs stay, other unseen characters become escapes.
+    """``text`` as a terminal may show it: line ends and tabs stay, other unseen characters become escapes.
 
     A joiner between two letters or symbols outside ASCII stays (Persian and Indic words, joined emoji), and so does one
     variation selector behind such a character. Bidirectional controls never stay.
@@ -33,7 +33,7 @@ def terminal_text(text: str) -> str:
 
 def terminal_line(text: str) -> str:
     """``terminal_text`` in one line: newlines and tabs become escapes too."""
-    return terminal_text(text).replace("\n", "\\n").replace("\t", "\\t")
+    return "".join(_NAMED.get(char, char) for char in terminal_text(text))
 
 
 def printable(text: str) -> str:
@@ -69,6 +69,11 @@ def json_text(text: str) -> str:
     return "".join(_json_escape(char) if is_unseen(char) else char for char in text)
 
 
+def exact_json(text: str) -> str:
+    """``json_text``, and spaces outside ASCII as escapes too: two different values never look the same."""
+    return _SPACE.sub(lambda match: _json_escape(match[0]), json_text(text))
+
+
 def is_unseen(char: str) -> bool:
     """Whether a character shows nothing, or acts on the text around it; newlines, tabs and spaces do not count."""
     if char in "\n\t" or unicodedata.category(char) == "Zs":
@@ -90,8 +95,10 @@ def _is_plain(text: str) -> bool:
 
 
 def _belongs(text: str, place: int) -> bool:
-    """Whether a joiner or selector is part of how the characters beside it are written."""
+    """Whether a joiner or selector is part of how the characters beside it are written; or it is CRLF's CR."""
     char, before, after = text[place], text[place - 1 : place] if place else "", text[place + 1 : place + 2]
+    if char == "\r":
+        return after == "\n"
     if char in _JOINERS:
         return _joins(before) and _joins(after)
     if not _SELECTOR.match(char) or _SELECTOR.match(before):

@@ -11,7 +11,7 @@ import pytest
 from tests.cli.conftest import Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
 from tests.support import mcp_server
-from zeus_runtime.cli.approving import Field, TerminalApprovals
+from zeus_runtime.cli.approving import Field, TerminalApprovals, YesApprovals
 from zeus_runtime.tools.approval import Decision, PendingApproval
 
 ASKING = "middlewares: [approve]\n"
@@ -148,19 +148,19 @@ def test_the_allowlist_is_listed_extended_and_shortened(zeus: Zeus, project: Pro
 def test_a_terminal_is_asked_and_answers_by_keys(project: Project) -> None:
     project.agent(shouting("a"), shouting("b"), shouting("c"), "done", more=ASKING)
     with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
-        question = terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        question = terminal.until("approve shout? [y, a, c, n, v, l or ?] ")
         assert "text: a" in question
         assert "because: shout is not on your allowlist" in question
         terminal.press("?\r")
-        assert "decide later" in terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        assert "decide later" in terminal.until("approve shout? [y, a, c, n, v, l or ?] ")
         terminal.press('c {"txt": 1}\r')
-        assert "did you mean text?" in terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        assert "did you mean text?" in terminal.until("approve shout? [y, a, c, n, v, l or ?] ")
         terminal.press("c\r")
         terminal.until("arguments as JSON: ")
         terminal.press('{"text": "changed"}\r')
-        assert "with changed arguments" in terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        assert "with changed arguments" in terminal.until("approve shout? [y, a, c, n, v, l or ?] ")
         terminal.press("n too loud\r")
-        assert "shout was rejected" in terminal.until("approve shout? [y, a, c, n, l or ?] ")
+        assert "shout was rejected" in terminal.until("approve shout? [y, a, c, n, v, l or ?] ")
         terminal.press("a\r")
         assert terminal.end() == 0
         assert "CHANGED" not in terminal.screen.split("arguments as JSON")[0]
@@ -221,6 +221,7 @@ def test_what_is_asked_cannot_control_the_terminal(project: Project) -> None:
         assert terminal.end() == 0
         assert "\x1b[2J" not in terminal.raw
         assert "\x1b]" not in terminal.raw
+        assert "text: \\x1b]0;owned\\x07\\x1b[2Jhid\\x9b31mden" in terminal.screen
 
 
 def test_the_approvals_of_a_session_are_exported(zeus: Zeus, project: Project) -> None:
@@ -314,10 +315,10 @@ def test_a_servers_question_is_decided_with_an_answer_that_fits(zeus: Zeus, proj
 def test_at_a_terminal_a_servers_question_is_answered_field_by_field(project: Project) -> None:
     inquiring(project)
     with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
-        question = terminal.until("answer small__ask? [y, c, n, l or ?] ")
+        question = terminal.until("answer small__ask? [y, c, n, v, l or ?] ")
         assert "answer: colour (string, required)" in question
         terminal.press("y\r")
-        assert "missing: colour" in terminal.until("answer small__ask? [y, c, n, l or ?] ")
+        assert "missing: colour" in terminal.until("answer small__ask? [y, c, n, v, l or ?] ")
         terminal.press("c\r")
         terminal.until("colour (string, required): ")
         terminal.press("green\r")
@@ -410,3 +411,59 @@ def test_a_run_in_the_configs_own_mode_is_taken_up_in_it_too(zeus: Zeus, project
     config.write_text(config.read_text().replace("mode: plan", "mode: agent"))
     assert zeus("resume", session).exit_code in (0, 6)
     assert "shout cannot be called in plan mode" in zeus("sessions", "show", session).out
+
+
+def test_yes_approves_what_would_be_asked_and_nothing_that_is_denied(zeus: Zeus, project: Project) -> None:
+    project.agent(
+        shouting("a"),
+        {"call": "echo", "args": {"text": "b"}},
+        "done",
+        more="middlewares: [{approve: {mode: ask, deny: [echo]}}]\n",
+    )
+    result = zeus("run", "go", "--yes")
+    assert (result.exit_code, result.out) == (0, "done\n")
+    assert "note: --yes: calls that need approval run without asking" in result.err
+    assert "shout was approved" in result.err
+    assert "echo is not allowed" in result.err
+    given = zeus("run", "go", "--yes", "-o", "json").json
+    assert (given["status"], given["notices"][0]["code"]) == ("completed", "yes")
+    assert zeus("approvals", "list").err == "the allowlist of local is empty\n", "yes remembers nothing"
+    assert zeus("run", "go").exit_code == 7
+
+
+def test_yes_leaves_a_question_open(project: Project) -> None:
+    pending = PendingApproval("id", "s", "r", "1.ask", "d", "tool", {}, schema={"type": "object"})
+    call = PendingApproval("id", "s", "r", "1", "d", "tool", {})
+    asking = YesApprovals(None)
+    assert asyncio.run(asking.ask(call)) == Decision("approve")
+    assert asyncio.run(asking.ask(pending)) is None
+
+
+def test_without_a_terminal_the_user_is_told_every_way_to_decide(zeus: Zeus, project: Project) -> None:
+    project.agent(shouting(), "done", more=ASKING)
+    result = zeus("run", "go")
+    assert result.exit_code == 7
+    for way in ("zeus resume", "zeus approvals show", "--yes", "`allow` of `approve`"):
+        assert way in result.err
+
+
+def test_a_waiting_call_is_shown_in_full_with_the_diff_it_would_make_now(
+    zeus: Zeus, project: Project
+) -> None:
+    long = "".join(f"line {number}\n" for number in range(200)) + "\x1b[2Jend"
+    write = {"call": "write_file", "args": {"path": "a.txt", "content": long}}
+    path = project.agent(write, "done", more=ASKING)
+    path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
+    assert zeus("run", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    shown = zeus("approvals", "show", pending["id"])
+    assert shown.exit_code == 0
+    assert "  /a.txt: new file, 201 lines" in shown.out
+    assert "    + line 199\n    + \\x1b[2Jend\n" in shown.out
+    project.write("a.txt", long.replace("line 7\n", "seven\n"))
+    assert "  /a.txt: 1 removed, 1 added" in zeus("approvals", "show", pending["id"]).out
+    (project.folder / "a.txt").write_bytes(b"\x89PNG\0")
+    binary = zeus("approvals", "show", pending["id"]).out
+    assert "  no diff: the old file is a PNG image (5 bytes)" in binary
+    assert "    │ line 199\n    │ \\x1b[2Jend\n" in binary
+    assert zeus("approvals", "show", "nothing").exit_code == 2

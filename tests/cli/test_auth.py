@@ -138,7 +138,10 @@ def test_a_login_that_is_refused_says_so_without_a_traceback_or_escape_sequences
     logging.getLogger("mcp").setLevel(logging.NOTSET)
     done = zeus("auth", "login", "far")
     assert done.exit_code == 1
-    assert "the account of 'far' was not authorised: the server refused: not you\n" in done.err
+    assert (
+        "the account of 'far' was not authorised: the server refused: \\x1b]0;title\\x07\\x1b[31mnot you"
+        in done.err
+    )
     assert "Traceback" not in done.err
     assert not [each for each in caplog.records if each.name.startswith("mcp")]
 
@@ -216,8 +219,8 @@ def test_tools_list_says_why_a_connector_is_off_and_shows_no_servers_escape_sequ
     listed = zeus("tools", "list", "--connect")
     (browser,) = [line for line in listed.out.splitlines() if line.startswith("browser ")]
     assert browser.endswith("off is disabled: disabled: true")
-    assert "it wrote: no licence" in listed.out
-    assert "it wrote: no licence" in listed.err
+    assert "it wrote: \\x1b]0;title\\x07\\x1b[31mno licence" in listed.out
+    assert "it wrote: \\x1b]0;title\\x07\\x1b[31mno licence" in listed.err
     assert "\x1b" not in listed.out + listed.err
     (idle,) = [line.split() for line in listed.err.splitlines() if line.startswith("idle ")]
     assert idle[1:] == ["mcp", "disabled", "disabled:", "true"]

@@ -41,7 +41,7 @@ def test_every_value_has_its_source(zeus: Zeus, layered: Project) -> None:
     assert found["mode"] == ("ask", ["--set mode=ask"])
     assert found["middlewares.0.history.max_messages"] == (12, ["zeus.yaml"])
     assert found["model.litellm.model"] == ("gpt-5.2", ["zeus.yaml"])
-    text = zeus("plan", "--env", "prod").out
+    text = zeus("plan", "--env", "prod", "--all").out
     assert "zeus.prod.yaml:2:14, overrides zeus.yaml:11:21" in text
 
 
@@ -77,8 +77,35 @@ def test_the_options_of_a_component_within_another_are_where_they_are_written(
     assert values(zeus)["tools.0.web.search"] == ("tavily", ["zeus.yaml"])
 
 
+def test_the_plan_is_short_and_says_what_matters(zeus: Zeus, project: Project) -> None:
+    project.write(
+        "zeus.yaml",
+        "version: 1\nextends: default\nmodel: openai/gpt-5.2\nlimits: {max_steps: 7, max_cost_usd: 2}\n",
+    )
+    text = zeus("plan").out
+    lines = text.splitlines()
+    assert len(lines) <= 60
+    assert 'model         litellm model="openai/gpt-5.2"' in lines
+    assert any(line.startswith("limits        max_steps 7,") and "max_cost_usd 2" in line for line in lines)
+    assert "  filesystem  ls, read_file, write_file, edit_file, glob, grep" in lines
+    assert "  4. eviction max_tokens=8000 max_fraction=0.125" in lines, "only options that are written"
+    assert "preview_lines" not in text
+    assert "zeus plan --all" in lines[-1]
+    whole = zeus("plan", "--all").out
+    assert len(whole.splitlines()) > 100
+    assert "preview_lines=10" in whole
+
+
+def test_in_another_mode_the_short_plan_says_which_tools_are_refused(zeus: Zeus, layered: Project) -> None:
+    lines = zeus("plan", "--mode", "ask").out.splitlines()
+    (refused,) = [line for line in lines if "write_file" in line]
+    assert "edit_file" in refused
+    assert "read_file" not in refused
+    assert refused.endswith(")")
+
+
 def test_the_plan_names_components_tools_and_their_plugins(zeus: Zeus, layered: Project) -> None:
-    text = zeus("plan", "--mode", "ask").out
+    text = zeus("plan", "--mode", "ask", "--all").out
     assert "layered, mode ask" in text
     assert "input limit" in text
     assert "272,000 tokens" in text

@@ -184,3 +184,22 @@ def test_more_rows_than_a_database_can_count_are_all(zeus: Zeus, project: Projec
     talk(zeus, "one")
     assert len(zeus("sessions", "list", "--limit", "99999999999999999999", "--json").json) == 1
     assert zeus("sessions", "list", "--limit", "0").exit_code == 2
+
+
+def test_sessions_of_other_agents_are_counted_and_listed_only_when_asked_for(
+    zeus: Zeus, project: Project
+) -> None:
+    project.agent("one")
+    other = project.agent("two", name="other.yaml")
+    other.write_text(other.read_text().replace("name: tester", "name: another"))
+    assert zeus("sessions", "list").err == "no session yet\n"
+    for config in ("zeus.yaml", "other.yaml", "other.yaml"):
+        assert zeus("run", config, f"said to {config}").exit_code == 0
+    listed = zeus("sessions", "list")
+    assert listed.out.count("session_") == 1
+    assert listed.err == "(2 of other agents in this database: --all lists them)\n"
+    every = zeus("sessions", "list", "--all")
+    assert (every.out.count("session_"), every.err) == (3, "")
+    chat = zeus("chat", stdin="/sessions\n")
+    assert "said to zeus.yaml" in chat.err
+    assert "said to other.yaml" not in chat.err

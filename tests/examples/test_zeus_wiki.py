@@ -186,7 +186,7 @@ def test_its_yaml_is_valid_and_a_wrong_option_is_not(clean: Path, tmp_path: Path
 
 def test_the_plan_counts_with_its_profile(clean: Path, tmp_path: Path) -> None:
     shutil.copy(EXAMPLE / "wiki.yaml", tmp_path / "zeus.yaml")
-    plan = zeus(clean, "plan", cwd=tmp_path)
+    plan = zeus(clean, "plan", "--all", cwd=tmp_path)
     assert "8,192" in plan
     assert "o200k_base" in plan
 

@@ -184,9 +184,15 @@ class Agent:
         finally:
             self._runner.cassette = former
 
-    async def sessions(self, *, limit: int | None = None) -> Sequence[SessionInfo]:
-        """The sessions of this agent's database, last used first."""
-        return await (await self._open()).log.sessions(limit=limit)
+    async def sessions(self, *, limit: int | None = None, every_agent: bool = True) -> Sequence[SessionInfo]:
+        """The sessions of this agent's database, last used first.
+
+        Args:
+            limit: at most so many.
+            every_agent: those of all agents that use the database, not of this one alone.
+        """
+        agent = None if every_agent else self._plan.config.name
+        return await (await self._open()).log.sessions(agent=agent, limit=limit)
 
     async def latest_session(self) -> str | None:
         """The session that this agent used last; None if it has none."""

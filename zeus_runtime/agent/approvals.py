@@ -12,6 +12,7 @@ from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
 from zeus_runtime.tools.approval import ApprovalPending, Decision
 from zeus_runtime.tools.clock import all_standing_still
+from zeus_runtime.tools.preview import masked
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
@@ -186,6 +187,8 @@ class Desk:
         if pending.is_open and self._is_over(pending):
             pending = await self._timed_out(pending)
         if pending.is_open:
+            shows = request.preview and masked(request.preview, self._redact)
+            pending = replace(pending, preview=shows)
             self._emit(ApprovalRequested(**_told(pending), expires_ms=pending.expires_ms))
             with all_standing_still((*self._clocks, *clocks)):
                 pending = await self._answered(pending)

@@ -261,7 +261,7 @@ class Run:
         )
 
     def _emit_result(self, call: Mapping[str, Any], content: str, *, is_error: bool) -> None:
-        self.emit(ToolCallResult(str(call["id"]), call["name"], content, is_error))
+        self.emit(ToolCallResult(str(call["id"]), call["name"] or "", content, is_error))
 
     def _keep_limits(self) -> None:
         limits = self._outfit.limits

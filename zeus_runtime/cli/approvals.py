@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,16 @@ from zeus_runtime.cli.approval_mode import mode
 from zeus_runtime.cli.log import with_log
 from zeus_runtime.cli.options import ConfigArgs, Decorator, read_owner
 from zeus_runtime.cli.sessions.options import config_option, json_option
-from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
+from zeus_runtime.cli.streams import answer, as_json, complain, terminal_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
     from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.tools.approval import PendingApproval
 
 user_option: Decorator = click.option(
     "--user", metavar="NAME", help="Whose allowlist; the config's memory.user by default, else local."
@@ -66,6 +71,55 @@ def list_pending(
     answer(table(rows, ("ID", "SESSION", "ASKED", "UNTIL", "CALL")))
 
 
+@command.command("show")
+@click.argument("name", metavar="ID")
+@config_option
+@click.pass_obj
+def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
+    """Show a call that waits for a decision in full, and the diff that it would make now."""
+    from zeus_runtime.cli.approving import fields_of
+    from zeus_runtime.cli.question import question_lines
+    from zeus_runtime.errors import UsageError
+    from zeus_runtime.store.approvals import open_approvals
+
+    checked, _ = read_owner(process, which)
+
+    async def work(log: ThreadLog) -> PendingApproval | None:
+        found = next((each for each in await open_approvals(log) if each.id == name), None)
+        if found is None or found.is_question:
+            return found
+        agent = (await log.info(await log.find(found.session))).agent
+        return await _previewed(checked, agent, found)
+
+    pending = with_log(process, checked, work)
+    if pending is None:
+        raise UsageError(
+            f"nothing waits for a decision under the id {name!r}",
+            remedy="`zeus approvals pending` lists what waits.",
+        )
+    answers = [field.line for field in fields_of(pending)] if pending.is_question else ()
+    for line in question_lines(pending, answers, whole=True, width=terminal_columns()):
+        answer(checked.document.redactor(line.text), style=line.style)
+
+
+async def _previewed(checked: Checked, agent: str, pending: PendingApproval) -> PendingApproval:
+    """The call with what it would change now, as the tool of the agent that waits tells it."""
+    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.tools.preview import masked, preview_of
+
+    plan = make_plan(checked)
+    plan = next((each for each_name, each in _plans(plan) if each_name == agent), plan)
+    tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
+    preview = None if tool is None else await preview_of(tool, pending.arguments)
+    return replace(pending, preview=preview and masked(preview, checked.document.redactor.json))
+
+
+def _plans(plan: Plan) -> Iterator[tuple[str, Plan]]:
+    for name, each in plan.agents.items():
+        yield name, each.plan
+        yield from _plans(each.plan)
+
+
 @command.command("list")
 @user_option
 @config_option
@@ -87,7 +141,7 @@ def list_allowed(
     if as_object:
         answer(as_json([{"user": whose, "tool": tool, "since_ms": since} for tool, since in found]))
     elif found:
-        rows = [(printable(tool) if is_terminal(sys.stdout) else tool, _time(since)) for tool, since in found]
+        rows = [(tool, _time(since)) for tool, since in found]
         answer(table(rows, ("TOOL", "SINCE")))
     else:
         complain(f"the allowlist of {whose} is empty")

@@ -4,36 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from zeus_runtime.cli.streams import complain, is_terminal, printable, styled
+from zeus_runtime.cli.question import question_lines
+from zeus_runtime.cli.streams import complain, is_terminal
+from zeus_runtime.cli.table import one_line
+from zeus_runtime.cli.wording import tool_label
 from zeus_runtime.tools.approval import Decision
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.approval import PendingApproval
-
-LONGEST_VALUE: Final = 4_000
-"""Characters of an argument that are shown."""
 
 _HELP: Final = """\
   y [TEXT]  run it once; TEXT is told the model besides
   a         run it, and never ask this user about the tool again
   c [JSON]  run it with these arguments instead
   n [TEXT]  do not run it; TEXT tells the model why
+  v         show all of it: long values, and the arguments behind a diff
   l         decide later: the run ends, and `zeus resume` goes on (so does Ctrl-D)"""
 
 _ANSWER_HELP: Final = """\
   c [JSON]  answer with this; without JSON you are asked field by field
   y         answer with what has a default, and nothing else
   n [TEXT]  do not answer
+  v         show all of it
   l         decide later: the run ends, and `zeus resume` goes on (so does Ctrl-D)"""
+
+YES_NOTICE: Final = "--yes: calls that need approval run without asking in this run; `deny` rules hold."
 
 ReadLine = Callable[[str], Awaitable[str | None]]
 """Asks for a line with a prompt; None at the end of input."""
+
+
+class Asking(Protocol):
+    """What a run asks its user by, and what shows the question when the view has shown what happened before."""
+
+    async def ask(self, pending: PendingApproval) -> Decision | None: ...
+
+    async def answer(self, name: str) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -81,13 +94,16 @@ class TerminalApprovals:
                 complain("")
 
     async def _decided(self, pending: PendingApproval) -> Decision | None:
-        complain(question(pending))
-        keys = "y, a, c, n, l or ?" if pending.may_remember else "y, c, n, l or ?"
+        _show(pending)
+        keys = "y, a, c, n, v, l or ?" if pending.may_remember else "y, c, n, v, l or ?"
         deed = "answer" if pending.is_question else "approve"
         while True:
-            line = await self._read(f"{deed} {pending.tool}? [{keys}] ")
+            line = await self._read(f"{deed} {tool_label(pending.tool)}? [{keys}] ")
             if line is None:
                 return None
+            if line.strip().lower() in ("v", "view"):
+                _show(pending, whole=True)
+                continue
             if line.strip().lower() in ("c", "change"):
                 given = await self._asked_for(pending)
                 if given is None:
@@ -110,6 +126,28 @@ class TerminalApprovals:
             if line.strip():
                 given[field.name] = field.value(line.strip())
         return json.dumps(given)
+
+
+class YesApprovals:
+    """Approves every call (``--yes``); a question in the middle of a call needs an answer, which yes is not.
+
+    Args:
+        terminal: who answers questions; None leaves them open.
+    """
+
+    def __init__(self, terminal: TerminalApprovals | None) -> None:
+        self._terminal = terminal
+
+    async def ask(self, pending: PendingApproval) -> Decision | None:
+        """Yes, or what the user answers to a question."""
+        if not pending.is_question:
+            return Decision("approve")
+        return None if self._terminal is None else await self._terminal.ask(pending)
+
+    async def answer(self, name: str) -> None:
+        """Put a question to the user, if it still waits."""
+        if self._terminal is not None:
+            await self._terminal.answer(name)
 
 
 @dataclass(frozen=True)
@@ -137,7 +175,7 @@ class Field:
         elif self.required:
             about.append("required")
         text = str(schema.get("description") or schema.get("title") or "")
-        return printable(f"{self.name} ({', '.join(about)}){f', {text}' if text else ''}")
+        return one_line(f"{self.name} ({', '.join(about)}){f', {text}' if text else ''}")
 
     def value(self, line: str) -> Any:
         """What was typed: text where a text is wanted, else JSON."""
@@ -162,21 +200,11 @@ def fields_of(pending: PendingApproval) -> Sequence[Field]:
     ]
 
 
-def question(pending: PendingApproval) -> str:
-    """What would be done, why it is asked, and until when."""
-    from datetime import UTC, datetime
-
-    waits = "asks" if pending.is_question else "waits for approval"
-    lines = [styled(f"{printable(pending.tool)} {waits} ({pending.id})", "yellow", sys.stderr)]
-    lines += [f"  {printable(str(name))}: {_shown(value)}" for name, value in pending.arguments.items()]
-    if pending.is_question:
-        lines += [f"  answer: {field.line}" for field in fields_of(pending)]
-    elif pending.reason:
-        lines.append(f"  because: {printable(pending.reason)}")
-    if pending.expires_ms is not None:
-        until = datetime.fromtimestamp(pending.expires_ms / 1000, UTC).astimezone()
-        lines.append(f"  until {until:%Y-%m-%d %H:%M:%S}, then: {pending.on_timeout}")
-    return "\n".join(lines)
+def _show(pending: PendingApproval, *, whole: bool = False) -> None:
+    answers = [field.line for field in fields_of(pending)] if pending.is_question else ()
+    width = shutil.get_terminal_size().columns
+    for line in question_lines(pending, answers, whole=whole, width=width):
+        complain(line.text, line.style)
 
 
 def read_answer(line: str, pending: PendingApproval) -> Decision | Instead | None:
@@ -241,9 +269,20 @@ async def read_line(prompt: str) -> str | None:
     return sys.stdin.readline() or None
 
 
-def at_terminal() -> TerminalApprovals | None:
+def _terminal() -> TerminalApprovals | None:
     """A way to ask, where somebody sits at standard input and sees standard error."""
     return TerminalApprovals() if is_terminal(sys.stdin) and is_terminal(sys.stderr) else None
+
+
+def asking_for(*, yes: bool, at_terminal: bool = True) -> Asking | None:
+    """What a run asks its user by; None where nobody is there.
+
+    Args:
+        yes: approve every call; only questions that need an answer are still put to the user.
+        at_terminal: whether the user may be asked at the terminal.
+    """
+    terminal = _terminal() if at_terminal else None
+    return YesApprovals(terminal) if yes else terminal
 
 
 def _forget_typed() -> None:
@@ -252,10 +291,3 @@ def _forget_typed() -> None:
         import termios
 
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-
-
-def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    more = len(text) - LONGEST_VALUE
-    cut = f"{text[:LONGEST_VALUE]}\n(… {more:,} more characters)" if more > 0 else text
-    return printable(cut).replace("\n", "\n    ")

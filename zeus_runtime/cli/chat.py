@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from zeus_runtime.cli.completion import complete_session
+from zeus_runtime.cli.approving import YES_NOTICE, asking_for
+from zeus_runtime.cli.completion import complete_session, presets
 from zeus_runtime.cli.options import (
     MODES,
     ConfigArgs,
@@ -17,10 +19,14 @@ from zeus_runtime.cli.options import (
     env_option,
     gather_config,
     mode_option,
+    model_option,
     read_config,
     set_option,
+    with_model,
 )
-from zeus_runtime.cli.streams import complain, is_terminal, printable
+from zeus_runtime.cli.streams import complain, is_terminal
+from zeus_runtime.cli.words import config_and_prompt
+from zeus_runtime.escaping import printable
 
 if TYPE_CHECKING:
     import asyncio
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.agent.checked import Checked
-    from zeus_runtime.cli.approving import TerminalApprovals
+    from zeus_runtime.cli.approving import Asking
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.views import View
 
@@ -51,11 +57,14 @@ LATEST: Final = 15
 
 @click.command("chat")
 @bare_config_argument
+@click.argument("prompt", metavar="[PROMPT]", required=False)
 @click.option("--session", metavar="ID", shell_complete=complete_session, help="Go on with this session.")
 @click.option("-c", "--continue", "continues", is_flag=True, help="Go on with the agent's latest session.")
 @mode_option
+@model_option
 @env_option
 @set_option
+@click.option("-y", "--yes", is_flag=True, help="Approve what would need your approval; `deny` rules hold.")
 @attach_option
 @click.option("-q", "--quiet", is_flag=True, help="Show the answers and errors only.")
 @gather_config
@@ -65,17 +74,23 @@ def command(
     ctx: click.Context,
     process: Process,
     which: ConfigArgs,
+    prompt: str | None,
     session: str | None,
     continues: bool,
     mode: str | None,
+    model: str | None,
+    yes: bool,
     attach: tuple[Path, ...],
     quiet: bool,
 ) -> None:
     """Talk with an agent in the terminal.
 
-    Each line is a prompt; a line that ends with a backslash goes on in the next. /help shows the commands. Ctrl-C stops
-    the answer; at the prompt, twice, it leaves. Lines may also be piped in, one prompt each.
+    CONFIG and PROMPT are as in `zeus run`; PROMPT is said first. Each line is a prompt; a line that ends with a
+    backslash goes on in the next, and pasted lines are one prompt. /help shows the commands. Ctrl-C stops the answer;
+    at the prompt, twice, it leaves. Lines may also be piped in, one prompt each.
     """
+    config, prompt = config_and_prompt(which.config, prompt, process.directory, presets)
+    which = with_model(replace(which, config=config), model)
     if which.config == "-":
         raise click.UsageError("standard input is the conversation; give the config as a file", ctx)
     ctx.exit(
@@ -87,6 +102,8 @@ def command(
             continues=continues,
             quiet=quiet,
             attach=attach,
+            yes=yes,
+            prompt=prompt,
         )
     )
 
@@ -100,8 +117,14 @@ def converse(
     quiet: bool,
     continues: bool = False,
     attach: Sequence[Path] = (),
+    yes: bool = False,
+    prompt: str | None = None,
 ) -> int:
     """Talk until the user leaves.
+
+    Args:
+        which, mode, session, continues, quiet, attach, yes: as the command line says.
+        prompt: what is said first.
 
     Returns:
         the exit code: 0, or 130 when Ctrl-C left, or, where prompts are piped in, that of the first failed run.
@@ -116,17 +139,19 @@ def converse(
 
     checked = read_config(process, which)
     with prepared(process), asyncio.Runner() as runner:
-        chat = Chat(checked, runner, mode=mode, quiet=quiet, attach=attach)
+        chat = Chat(checked, runner, mode=mode, quiet=quiet, attach=attach, yes=yes)
         try:
             chat.enter(session, continues=continues)
             with Lines(process.environ) as lines:
-                return _loop(chat, lines)
+                return _loop(chat, lines, prompt)
         finally:
             chat.close()
 
 
-def _loop(chat: Chat, lines: Any) -> int:
+def _loop(chat: Chat, lines: Any, prompt: str | None) -> int:
     interrupted = False
+    if prompt and (code := chat.take(prompt)) and not lines.interactive:
+        return code
     while True:
         try:
             text = lines.read(f"{chat.mode}> ")
@@ -154,6 +179,7 @@ class Chat:
         mode: instead of the config's.
         quiet: show the answers and errors only.
         attach: files that go with the first prompt.
+        yes: approve whatever needs approval.
     """
 
     def __init__(
@@ -164,7 +190,9 @@ class Chat:
         mode: Any,
         quiet: bool,
         attach: Sequence[Path] = (),
+        yes: bool = False,
     ) -> None:
+        self._yes = yes
         self._attach = list(attach)
         self._checked = checked
         self._runner = runner
@@ -192,6 +220,8 @@ class Chat:
         if not self._quiet and is_terminal(sys.stdin):
             plan = self._agent.plan
             complain(f"{plan.config.name} · {plan.profile.name} · /help shows the commands", "dim")
+        if self._yes and not self._quiet:
+            complain(f"note: {YES_NOTICE}", "yellow")
 
     def take(self, text: str) -> int:
         """Do what a line asks for.
@@ -231,12 +261,10 @@ class Chat:
         self._attach.clear()
         return code
 
-    def _asking(self) -> TerminalApprovals | None:
-        from zeus_runtime.cli.approving import at_terminal
+    def _asking(self) -> Asking | None:
+        return asking_for(yes=self._yes)
 
-        return at_terminal()
-
-    def _follow(self, events: Any, asking: TerminalApprovals | None) -> int:
+    def _follow(self, events: Any, asking: Asking | None) -> int:
         from zeus_runtime.cli.drive import drive
         from zeus_runtime.cli.views import view_for
         from zeus_runtime.events import RunFailed
@@ -284,7 +312,7 @@ class Chat:
         if name and path.is_file():
             self._attach.append(path)
         elif name:
-            complain(f"there is no file {printable(name)!r}", "yellow")
+            complain(f"there is no file {name!r}", "yellow")
         waiting = ", ".join(printable(each.name) for each in self._attach)
         complain(f"goes with the next prompt: {waiting or 'nothing'}")
 
@@ -295,7 +323,7 @@ class Chat:
             self._agent = agent
             self._keep_session()
         elif mode and mode not in MODES:
-            complain(f"there is no mode {printable(mode)!r}; the modes are {', '.join(MODES)}", "yellow")
+            complain(f"there is no mode {mode!r}; the modes are {', '.join(MODES)}", "yellow")
             return
         complain(f"the mode is {self.mode}")
 
@@ -333,7 +361,7 @@ class Chat:
         complain(session_table(found) if found else "no session yet")
 
     async def _sessions(self) -> Sequence[Any]:
-        return await self._agent.sessions(limit=LATEST)
+        return await self._agent.sessions(limit=LATEST, every_agent=False)
 
     def _compact(self) -> None:
         if self._session is None:
@@ -346,7 +374,7 @@ class Chat:
             complain(f"{done.tokens_before:,} tokens in messages became {done.tokens_after:,}")
         for each in done.decisions:
             verdict = "" if each.admitted else "refused: "
-            complain(f"  {each.policy}: {verdict}{printable(each.reason)}", "dim")
+            complain(f"  {each.policy}: {verdict}{each.reason}", "dim")
 
     def _resume(self) -> int:
         if self._session is None:

@@ -18,13 +18,8 @@ def complete_config(ctx: click.Context, param: click.Parameter, incomplete: str)
     """Presets of the Homes, and files."""
     from click.shell_completion import CompletionItem
 
-    names = sorted({path.stem for home in _homes() for path in (home / "configs").glob("*.yaml")})
-    presets = [
-        CompletionItem(name, help="preset")
-        for name in names
-        if name != "profiles" and name.startswith(incomplete)
-    ]
-    return [*presets, CompletionItem(incomplete, type="file")]
+    found = [CompletionItem(name, help="preset") for name in presets() if name.startswith(incomplete)]
+    return [*found, CompletionItem(incomplete, type="file")]
 
 
 def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -50,6 +45,12 @@ def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str
     except sqlite3.Error:
         return []
     return [CompletionItem(name, help=title) for name, title in rows if name.startswith(incomplete)]
+
+
+def presets() -> list[str]:
+    """The presets of the Homes."""
+    names = {path.stem for home in _homes() for path in (home / "configs").glob("*.yaml")}
+    return sorted(names - {"profiles"})
 
 
 def _homes() -> tuple[Path, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zeus_runtime.cli.options import ConfigArgs, config_argument
-from zeus_runtime.cli.streams import Style, answer, as_json, styled
+from zeus_runtime.cli.streams import Style, answer, as_json
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.findings import Finding
@@ -50,13 +50,11 @@ def command(
 def _shown(
     findings: Iterable[Finding], *, as_object: bool, redact: Callable[[str], str]
 ) -> Iterator[Finding]:
-    import sys
-
     for finding in findings:
         told: Any = finding.redacted(redact)
         if not as_object:
-            mark = styled(f"{told.status:<4}", _STYLES[told.status], sys.stdout)
-            answer(f"{mark}  {told.subject}: {told.detail}")
+            answer(f"{told.status:<4}", style=_STYLES[told.status], end="")
+            answer(f"  {told.subject}: {told.detail}")
             if told.remedy:
                 answer(f"      {told.remedy}")
         yield told

@@ -14,14 +14,14 @@ from zeus_runtime.events import ApprovalRequested, Event, RunCompleted, RunFaile
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
-    from zeus_runtime.cli.approving import TerminalApprovals
+    from zeus_runtime.cli.approving import Asking
     from zeus_runtime.cli.views import View
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 async def drive(
-    agent: Agent, events: AsyncIterator[Event], view: View, approvals: TerminalApprovals | None = None
+    agent: Agent, events: AsyncIterator[Event], view: View, approvals: Asking | None = None
 ) -> RunCompleted | RunFailed:
     """Show the events of one run and return the last.
 

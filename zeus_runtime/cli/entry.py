@@ -10,6 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    import click
+
     from zeus_runtime.cli.process import Process
 
 EXIT_CODES: Final = {
@@ -62,8 +64,7 @@ def _guarded(words: Sequence[str], process: Process) -> int:
     except ZeusError as error:
         return _failed(error, process)
     except click.ClickException as error:
-        error.show()
-        return error.exit_code
+        return _misused(error)
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
@@ -75,12 +76,23 @@ def _guarded(words: Sequence[str], process: Process) -> int:
 
 
 def _failed(error: Exception, process: Process) -> int:
-    from zeus_runtime.cli.streams import complain, printable
+    from zeus_runtime.cli.streams import complain
     from zeus_runtime.config.diagnostics import ConfigError
 
-    text = process.redact(printable(str(error)))
+    text = process.redact(str(error))
     complain(text if isinstance(error, ConfigError) else f"error: {text}")
     return int(getattr(error, "exit_code", 1))
+
+
+def _misused(error: click.ClickException) -> int:
+    """A wrong command line, which may hold anything."""
+    from zeus_runtime.cli.streams import complain
+
+    # Click's own `show` drops escape sequences.
+    if (context := getattr(error, "ctx", None)) is not None:
+        complain(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n")
+    complain(f"Error: {error.format_message()}")
+    return error.exit_code
 
 
 def _prepare_streams() -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from zeus_runtime.cli.options import ConfigArgs, config_args, read_owner
-from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
+from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
+from zeus_runtime.escaping import printable
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -105,7 +106,7 @@ def _tell_done(name: str, done: Ingested, *, as_object: bool) -> None:
             f" {done.chunks:,} chunks written, {done.embedded:,} embedded"
         )
     for path, why in done.failed:
-        complain(f"warning: {printable(path)} was left out: {printable(why)}", "yellow")
+        complain(f"warning: {printable(path)} was left out: {why}", "yellow")
 
 
 @command.command("list")
@@ -132,7 +133,7 @@ def list_bases(process: Process, which: ConfigArgs, as_object: bool) -> None:
                 f"{base.documents:,}",
                 f"{base.chunks:,}",
                 base.embedding,
-                printable(", ".join(sources)),
+                ", ".join(sources),
             )
             for base, sources in found
         ]
@@ -264,7 +265,7 @@ def _progress_bar() -> Iterator[Callable[[Progress], None]]:
 
 def _passage(number: int, hit: Hit) -> str:
     ranks = f"vector {hit.vector_rank or '-'}, words {hit.word_rank or '-'}"
-    return printable(f"[{number}] {hit.citation} ({hit.score:.4f}; {ranks})\n{hit.content}")
+    return f"[{number}] {hit.citation} ({hit.score:.4f}; {ranks})\n{hit.content}"
 
 
 def _object(base: BaseInfo) -> dict[str, Any]:

@@ -37,6 +37,8 @@ class Lines:
                 import readline
 
                 self._readline = readline
+                # Python turns it off: pasted lines would be sent one by one.
+                readline.parse_and_bind("set enable-bracketed-paste on")
         if self._readline is not None and self._file is not None:
             self._readline.set_history_length(MOST_REMEMBERED)
             with suppress(OSError):

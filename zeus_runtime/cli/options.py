@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
 
-from zeus_runtime.cli.completion import complete_config
+from zeus_runtime.cli.completion import complete_config, complete_model
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -112,7 +112,20 @@ output_option: Decorator = click.option(
     show_default=True,
     help="The answer as text, one JSON object at the end, or one JSON event per line.",
 )
+model_option: Decorator = click.option(
+    "--model",
+    metavar="NAME",
+    shell_complete=complete_model,
+    help="The model, instead of all that the config says under `model`.",
+)
 quiet_option: Decorator = click.option("-q", "--quiet", is_flag=True, help="On standard error only errors.")
+
+
+def with_model(which: ConfigArgs, model: str | None) -> ConfigArgs:
+    """``which`` with the model of ``--model`` laid over it."""
+    import json
+
+    return which if model is None else replace(which, sets=(*which.sets, f"model={json.dumps(model)}"))
 
 
 def read_config(process: Process, which: ConfigArgs) -> Checked:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,7 +17,7 @@ from zeus_runtime.cli.options import (
     read_config,
     set_option,
 )
-from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
+from zeus_runtime.cli.streams import answer, as_json, complain
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -34,6 +33,9 @@ if TYPE_CHECKING:
 @bare_config_argument
 @click.option("--explain", metavar="PATH", help="Only where one value comes from, such as limits.max_steps.")
 @click.option("--prompt", is_flag=True, help="Only the system prompt, without what middlewares add in a run.")
+@click.option(
+    "--all", "whole", is_flag=True, help="Every tool, every option, and every value with where it comes from."
+)
 @mode_option
 @env_option
 @set_option
@@ -54,13 +56,15 @@ def command(
     which: ConfigArgs,
     explain: str | None,
     prompt: bool,
+    whole: bool,
     mode: Any,
     output: str,
 ) -> None:
     """Show exactly what will run and where each value comes from.
 
     CONFIG is a file, a preset's name, or - for standard input; zeus.yaml in the working directory by default. Nothing
-    is run. Secrets are masked.
+    is run. Secrets are masked. Of the options only those that are written are shown, unless --all is given; JSON always
+    has all.
     """
     if sum([explain is not None, prompt, output == "json"]) > 1:
         raise click.UsageError("--explain, --prompt and --format json exclude each other", ctx)
@@ -73,12 +77,11 @@ def command(
         return
     plan = make_plan(checked, mode=mode)
     if prompt:
-        shown = redact(_prompt(plan))
-        answer(printable(shown) if is_terminal(sys.stdout) else shown)
+        answer(redact(_prompt(plan)))
     elif output == "json":
         answer(as_json(redact.json(_object(checked, plan))))
     else:
-        answer(redact("\n".join(_lines(checked, plan))))
+        answer(redact("\n".join(_lines(checked, plan, whole=whole))))
     for notice in plan.notices:
         complain(redact(f"note: {notice.message}"), "yellow")
 
@@ -99,28 +102,34 @@ def _prompt(plan: Plan) -> str:
     return assemble({**plan.stable, Section.TIME: time_section(now, plan.config.prompt.time)}).text
 
 
-def _lines(checked: Checked, plan: Plan) -> Iterator[str]:
+def _lines(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str]:
     from zeus_runtime.cli.profiles import profile_rows
     from zeus_runtime.cli.table import table
     from zeus_runtime.cli.values import effective_values
 
+    values = effective_values(checked.document, plan)
+    written = None if whole else [each.path for each in values if each.marks]
     yield table(
         [
             ("agent", f"{plan.config.name}, mode {plan.mode}"),
             *([("", plan.config.description)] if plan.config.description else []),
             ("config", checked.document.source),
             ("digest", plan.digest[:16]),
-            ("model", _component(plan.model)),
+            ("model", _component(plan.model, written, "model")),
             *[("", f"{name} {value}  ({source})") for name, value, source in profile_rows(plan.profile)],
             *([("counter", _component(plan.counter))] if plan.counter else []),
             *_memory_rows(checked, plan),
-            ("checkpointer", _component(plan.checkpointer)),
+            ("checkpointer", _component(plan.checkpointer, written, "checkpointer")),
+            *([] if whole else [("limits", _limits(plan))]),
         ]
     )
     yield "\nmiddlewares, outermost first" if plan.middlewares else "\nno middlewares"
-    yield from (f"  {number}. {_component(each)}" for number, each in enumerate(plan.middlewares, 1))
+    for place, each in enumerate(plan.middlewares):
+        yield f"  {place + 1}. {_component(each, written, f'middlewares.{place}')}"
     yield f"\ntools in {plan.mode} mode" if plan.tools else "\nno tools"
-    if plan.tools:
+    if plan.tools and not whole:
+        yield table(_tool_rows(plan), indent="  ")
+    elif plan.tools:
         rows = [
             (each.tool.name, each.tool.category, each.tool.access, each.showing, _plugin(each.plugin))
             for each in plan.tools
@@ -135,9 +144,28 @@ def _lines(checked: Checked, plan: Plan) -> Iterator[str]:
         yield table([(each.name, each.category, each.why) for each in servers], indent="  ")
     yield "\nsystem prompt, sections 1 to 6"
     yield table([(name, f"{len(text):,} characters") for name, text in plan.stable.items()], indent="  ")
+    if not whole:
+        yield "\n`zeus plan --all` shows every value and where it comes from, --explain PATH one of them"
+        return
     yield "\nvalues"
-    values = effective_values(checked.document, plan)
     yield table([(each.path, each.source, as_json(each.value, indent=None)) for each in values], indent="  ")
+
+
+def _limits(plan: Plan) -> str:
+    """``max_steps 200, timeout_seconds 600``: what is limited."""
+    limits = vars(plan.config.limits).items()
+    return ", ".join(f"{name} {value:g}" for name, value in limits if value is not None)
+
+
+def _tool_rows(plan: Plan) -> list[tuple[str, str]]:
+    """The tools of each component in a cell, with what the mode does to them."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for each in plan.tools:
+        found.setdefault((each.component, each.showing), []).append(each.tool.name)
+    return [
+        (name, ", ".join(tools) + ("" if showing == "callable" else f"  ({showing})"))
+        for (name, showing), tools in found.items()
+    ]
 
 
 def _agent_lines(plan: Plan, indent: str) -> Iterator[str]:
@@ -265,9 +293,25 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _component(planned: PlannedComponent) -> str:
-    options = "".join(f" {name}={as_json(value, indent=None)}" for name, value in planned.options.items())
+def _component(planned: PlannedComponent, written: Sequence[str] | None = None, path: str = "") -> str:
+    """Its name, options and plugin.
+
+    Args:
+        written: the paths of the values that a config writes; with it only such options, and no bundled plugin.
+        path: where the component stands.
+    """
+    options = "".join(
+        f" {name}={as_json(value, indent=None)}"
+        for name, value in planned.options.items()
+        if written is None or _is_written(f"{path}.{planned.name}.{name}", written)
+    )
+    if written is not None and planned.plugin.distribution == "zeus-runtime":
+        return f"{planned.name}{options}"
     return f"{planned.name}{options}  [{_plugin(planned.plugin)}]"
+
+
+def _is_written(path: str, written: Sequence[str]) -> bool:
+    return any(each == path or each.startswith(f"{path}.") for each in written)
 
 
 def _component_object(planned: PlannedComponent) -> dict[str, Any]:

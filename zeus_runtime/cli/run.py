@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zeus_runtime.cli.completion import complete_session
+from zeus_runtime.cli.completion import complete_session, presets
 from zeus_runtime.cli.options import (
     ConfigArgs,
     attach_option,
@@ -18,11 +18,15 @@ from zeus_runtime.cli.options import (
     env_option,
     gather_config,
     mode_option,
+    model_option,
     output_option,
     quiet_option,
+    read_config,
     set_option,
+    with_model,
 )
 from zeus_runtime.cli.streams import as_json, complain, is_terminal
+from zeus_runtime.cli.words import config_and_prompt
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
@@ -47,6 +51,7 @@ class Request:
         output: ``text``, ``json`` or ``ndjson``.
         quiet: no journal but errors.
         decide: a question's id to what is decided, before the run is taken up.
+        yes: approve whatever needs approval.
     """
 
     which: ConfigArgs
@@ -59,6 +64,7 @@ class Request:
     output: str
     quiet: bool
     decide: Mapping[str, Decision] = field(default_factory=dict)
+    yes: bool = False
 
     @property
     def again(self) -> str:
@@ -86,9 +92,7 @@ class Request:
 @click.command("run")
 @bare_config_argument
 @click.argument("prompt", metavar="[PROMPT]", required=False)
-@click.option(
-    "-p", "--prompt", "text", metavar="TEXT", help="The prompt; with PROMPT -, standard input follows it."
-)
+@click.option("-p", "--prompt", "text", metavar="TEXT", help="The prompt; what is piped in follows it.")
 @click.option("--session", metavar="ID", shell_complete=complete_session, help="Go on with this session.")
 @click.option(
     "-c",
@@ -98,6 +102,7 @@ class Request:
     help="Go on with the agent's latest session; without a prompt, take up its interrupted run.",
 )
 @mode_option
+@model_option
 @env_option
 @set_option
 @click.option("--max-steps", metavar="N", type=click.IntRange(min=1), help="Sets limits.max_steps.")
@@ -114,6 +119,9 @@ class Request:
     type=click.Path(dir_okay=False, writable=True, path_type=Path),
     help="Write the model's answers to a cassette that model: replay plays back.",
 )
+@click.option(
+    "-y", "--yes", is_flag=True, help="Approve what would need your approval in this run; `deny` rules hold."
+)
 @attach_option
 @output_option
 @quiet_option
@@ -129,42 +137,49 @@ def command(
     session: str | None,
     continues: bool,
     mode: str | None,
+    model: str | None,
     max_steps: int | None,
     timeout: float | None,
     max_cost: float | None,
     record: Path | None,
+    yes: bool,
     attach: tuple[Path, ...],
     output: str,
     quiet: bool,
 ) -> None:
     """Run an agent: one prompt, or a conversation.
 
-    CONFIG is a file, a preset's name, or - for standard input; zeus.yaml in the working directory by default. The
-    prompt is PROMPT, or -p TEXT, or what is piped in (PROMPT - insists on that); without any, a terminal gets a
-    conversation as `zeus chat` does. Standard output is the answer; all else goes to standard error.
+    CONFIG is a file, a preset's name, or - for standard input; zeus.yaml in the working directory by default. A single
+    word is CONFIG if it is a file or preset, or looks like a file (*.yaml, or a / and no spaces); else it is PROMPT if
+    it has spaces or a zeus.yaml is there.
+
+    The prompt is PROMPT or -p TEXT, and what is piped in follows it as <stdin>; without them what is piped in is the
+    prompt. PROMPT - waits for a pipe that is silent for long. Without any of it, a terminal gets a conversation as
+    `zeus chat` does. Standard output is the answer; all else goes to standard error.
 
     Ctrl-C stops the run so that --continue can go on with it; twice, it ends at once.
     """
     config = which.config
-    if prompt is None and config is not None and " " in config and not (process.directory / config).exists():
-        message = f"CONFIG comes first, and there is no file {config!r}; a prompt alone is given with -p"
-        raise click.UsageError(message, ctx)
+    if text is None:
+        config, prompt = config_and_prompt(config, prompt, process.directory, presets)
     limits = {
         "limits.max_steps": max_steps,
         "limits.timeout_seconds": timeout,
         "limits.max_cost_usd": max_cost,
     }
     limited = [f"{path}={value}" for path, value in limits.items() if value is not None]
+    which = with_model(replace(which, config=config, sets=(*which.sets, *limited)), model)
     request = Request(
-        which=replace(which, sets=(*which.sets, *limited)),
+        which=which,
         mode=mode,
-        prompt=_prompt(ctx, config, prompt, text, continues=continues),
+        prompt=_prompt(ctx, process, which, prompt, text, continues=continues),
         session=session,
         continues=continues,
         record=record,
         attach=attach,
         output=output,
         quiet=quiet,
+        yes=yes,
     )
     if request.prompt is None and continues and attach:
         raise click.UsageError("--attach needs a prompt", ctx)
@@ -174,40 +189,46 @@ def command(
 
 
 def _prompt(
-    ctx: click.Context, config: str | None, prompt: str | None, text: str | None, *, continues: bool
+    ctx: click.Context,
+    process: Process,
+    which: ConfigArgs,
+    prompt: str | None,
+    text: str | None,
+    *,
+    continues: bool,
 ) -> str | None:
     """The prompt that the words and standard input make; None if there is none and none is needed."""
-    if config == "-" and prompt == "-":
+    from zeus_runtime.cli.piped import PATIENCE_SECONDS, is_silent, read_piped, with_piped
+
+    config, waits = which.config, prompt == "-"
+    if config == "-" and waits:
         raise click.UsageError("standard input cannot be both CONFIG and PROMPT", ctx)
     if prompt not in (None, "-") and text is not None:
         raise click.UsageError("give the prompt once: PROMPT or -p", ctx)
-    piped = prompt is None and text is None and not continues and config != "-" and not is_terminal(sys.stdin)
-    if prompt == "-" or piped:
-        read = _read_input(ctx)
-        found: str | None = f"{text}\n\n{read}" if text is not None and read else (text or read)
-    else:
-        found = text if text is not None else prompt
-    if found is None and (continues or is_terminal(sys.stdin)) and config != "-":
+    found = text if waits or prompt is None else prompt
+    piped = ""
+    if waits or (config != "-" and not is_terminal(sys.stdin) and (found is not None or not continues)):
+        if found is not None and not waits and is_silent():
+            complain(
+                f"note: nothing came on standard input within {PATIENCE_SECONDS:g} seconds, and the run begins without"
+                " it; `zeus run CONFIG - -p PROMPT` waits for it",
+                "yellow",
+            )
+        else:
+            piped = read_piped()
+    if found is None and not piped and (continues or is_terminal(sys.stdin)) and config != "-" and not waits:
         return None
-    if found is None or not found.strip():
+    found = piped if found is None else found
+    if not found.strip():
+        if config != "-":
+            # Of a config that is not there, this is the better error.
+            read_config(process, which)
         raise click.UsageError("there is no prompt: give PROMPT, -p TEXT, or pipe it in", ctx)
     try:
         found.encode()
     except UnicodeEncodeError:
         raise click.UsageError("the prompt is not UTF-8 text", ctx) from None
-    return found
-
-
-def _read_input(ctx: click.Context) -> str:
-    from zeus_runtime.cli.lines import MAX_INPUT
-
-    data = sys.stdin.buffer.read(MAX_INPUT + 1)
-    if len(data) > MAX_INPUT:
-        raise click.UsageError(f"standard input has more than {MAX_INPUT:,} bytes, which is no prompt", ctx)
-    try:
-        return data.decode("utf-8-sig").strip()
-    except UnicodeDecodeError as error:
-        raise click.UsageError(f"standard input is not UTF-8 text (byte {error.start})", ctx) from None
+    return found if found is piped else with_piped(found, piped)
 
 
 def _converse(ctx: click.Context, process: Process, request: Request) -> int:
@@ -222,6 +243,7 @@ def _converse(ctx: click.Context, process: Process, request: Request) -> int:
         session=request.session,
         quiet=request.quiet,
         attach=request.attach,
+        yes=request.yes,
     )
 
 
@@ -250,6 +272,10 @@ def carry_out(process: Process, request: Request) -> int:
         complain(f"go on with: {request.again}")
     if ending.details.get("pending") and request.output == "text":
         complain(f"decide with: {request.deciding(ending)}")
+        complain(
+            "`zeus approvals show ID` shows a call in full; `zeus run --yes` approves all calls of one run; tools under"
+            " `allow` of `approve` in the config run unasked"
+        )
     return ending.exit_code
 
 
@@ -258,9 +284,9 @@ async def _ending(process: Process, request: Request, view: View) -> RunComplete
 
     from zeus_runtime.agent.agent import Agent
     from zeus_runtime.agent.plan import make_plan
-    from zeus_runtime.cli.approving import at_terminal
+    from zeus_runtime.cli.approving import YES_NOTICE, asking_for
     from zeus_runtime.cli.drive import drive
-    from zeus_runtime.cli.options import read_config
+    from zeus_runtime.events import Notice
 
     checked = read_config(process, request.which)
     agent = Agent(checked, make_plan(checked, mode=request.mode))
@@ -274,7 +300,9 @@ async def _ending(process: Process, request: Request, view: View) -> RunComplete
                 await stack.enter_async_context(agent)
         if request.record is not None:
             stack.enter_context(agent.record(request.record))
-        asking = at_terminal() if request.output == "text" else None
+        asking = asking_for(yes=request.yes, at_terminal=request.output == "text")
+        if request.yes:
+            view.show(Notice("yes", YES_NOTICE))
         if request.prompt is not None:
             events = agent.stream(
                 request.prompt, session=session, approvals=asking, attachments=request.attach

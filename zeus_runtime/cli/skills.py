@@ -13,7 +13,8 @@ from zeus_runtime.cli.options import (
     config_argument,
     read_owner,
 )
-from zeus_runtime.cli.streams import answer, as_json, complain, printable
+from zeus_runtime.cli.streams import answer, as_json, complain
+from zeus_runtime.escaping import printable
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
@@ -52,10 +53,10 @@ def list_skills(process: Process, which: ConfigArgs, as_object: bool) -> None:
         return
     rows = [
         (
-            printable(each.name),
+            each.name,
             _status(each),
-            printable(str(each.folder)),
-            shortened(printable(each.description), 60),
+            str(each.folder),
+            shortened(each.description, 60),
         )
         for each in found.all
     ]
@@ -92,9 +93,9 @@ def show_skill(process: Process, name: str, which: ConfigArgs, as_object: bool) 
         *([("license", skill.license)] if skill.license else []),
         *(("resource", f"{each.path} ({each.size_bytes:,} bytes)") for each in files),
     ]
-    answer(table([(key, printable(value)) for key, value in facts]))
+    answer(table(facts))
     if body:
-        answer(f"\n{printable(body)}")
+        answer(f"\n{body}")
     _complain_of([skill], overflow=False, listed=listed)
 
 
@@ -133,7 +134,7 @@ def _complain_of(skills: Sequence[Skill], *, overflow: bool, listed: bool) -> No
     for skill in skills:
         for each in skill.warnings:
             place = f"{printable(str(skill.file))}:{each.line}:{each.column}"
-            complain(f"{place}: warning: {printable(each.message)}", "yellow")
+            complain(f"{place}: warning: {each.message}", "yellow")
     if any(each.status == "untrusted" for each in skills):
         complain(
             "untrusted skills came with the project and are not offered; if you trust their authors:"

@@ -3,35 +3,35 @@
 from __future__ import annotations
 
 import os
-import re
+import shutil
 import sys
 from collections.abc import Mapping
 from functools import cache
 from json import JSONEncoder
 from typing import Any, Final, Literal, TextIO, TypeAlias
 
+from zeus_runtime.escaping import json_text, terminal_text
+
 Style: TypeAlias = Literal["plain", "dim", "bold", "red", "yellow", "green"]
 
 _CODES: Final[Mapping[Style, str]] = {"dim": "2", "bold": "1", "red": "31", "yellow": "33", "green": "32"}
-_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_ESCAPE: Final = re.compile("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)|[@-Z\\\\-_])")
 
 
-def answer(text: str, *, end: str = "\n") -> None:
-    """Write to standard output at once."""
-    sys.stdout.write(text + end)
+def answer(text: str, *, style: Style = "plain", end: str = "\n") -> None:
+    """Write to standard output at once: to a terminal with escapes for what cannot be seen, elsewhere as it is."""
+    shown = terminal_text(text) if is_terminal(sys.stdout) else text
+    sys.stdout.write(_styled(shown, style, sys.stdout) + end)
     sys.stdout.flush()
 
 
 def complain(text: str, style: Style = "plain") -> None:
-    """Write a line to standard error, in colour where that is a terminal that wants it."""
+    """Write a line to standard error, with escapes for what cannot be seen, in colour where the terminal wants it."""
     sys.stdout.flush()
-    sys.stderr.write(styled(text, style, sys.stderr) + "\n")
+    sys.stderr.write(_styled(terminal_text(text), style, sys.stderr) + "\n")
     sys.stderr.flush()
 
 
-def styled(text: str, style: Style, stream: TextIO) -> str:
-    """``text`` in ``style`` where ``stream`` shows colours, else as it is."""
+def _styled(text: str, style: Style, stream: TextIO) -> str:
     code = _CODES.get(style)
     return f"\x1b[{code}m{text}\x1b[0m" if code and shows_colours(stream) else text
 
@@ -49,17 +49,14 @@ def is_terminal(stream: TextIO) -> bool:
         return False
 
 
-def printable(text: str) -> str:
-    """``text`` as it may go to a terminal: without escape sequences and control characters but newline and tab.
-
-    What a model or a tool writes must not move the cursor, set a title or press keys.
-    """
-    return _CONTROL.sub("", _ESCAPE.sub("", text)) if _CONTROL.search(text) else text
-
-
 def as_json(value: Any, *, indent: int | None = 2) -> str:
-    """``value`` as JSON text, Unicode as it is."""
-    return _encoder(indent).encode(value)
+    """``value`` as JSON text: letters of all scripts as they are, what cannot be seen as ``\\uXXXX``."""
+    return json_text(_encoder(indent).encode(value))
+
+
+def terminal_columns() -> int | None:
+    """How wide the terminal is that shows standard output; None where it is no terminal."""
+    return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
 
 
 @cache

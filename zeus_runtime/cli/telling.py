@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.cli.streams import answer, as_json, is_terminal, printable
+from zeus_runtime.cli.streams import answer, as_json
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -17,8 +16,7 @@ def tell(checked: Checked | None, form: str, value: dict[str, Any], text: Callab
     if form == "json":
         answer(as_json(value if redact is None else redact.json(_jsonable(value))))
         return
-    shown = text() if redact is None else redact(text())
-    answer(printable(shown) if is_terminal(sys.stdout) else shown)
+    answer(text() if redact is None else redact(text()))
 
 
 def _jsonable(value: Any) -> Any:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Iterator
 from typing import Final
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions
 from rich.live import Live
 from rich.markdown import Markdown
+from rich.segment import Segment
 from rich.text import Text as RichText
 
-from zeus_runtime.cli.streams import printable
 from zeus_runtime.cli.views import Journal
-from zeus_runtime.cli.wording import progress_line, subagent_line
+from zeus_runtime.cli.wording import progress_line, subagent_line, tool_label
+from zeus_runtime.escaping import terminal_text
 from zeus_runtime.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -62,7 +64,9 @@ class TerminalView:
             self._aside += event.text
             self._redraw()
         elif isinstance(event, ToolCallChunk):
-            self._aside = f"writing a call of {event.tool_name} …" if event.tool_name else self._aside
+            self._aside = (
+                f"writing a call of {tool_label(event.tool_name)} …" if event.tool_name else self._aside
+            )
             self._redraw()
         elif isinstance(event, ToolProgress):
             if not self._quiet:
@@ -114,12 +118,12 @@ class TerminalView:
         console = self._live.console if self._live else self._console
         if self._printed:
             console.print()
-        console.print(Markdown(printable(block)))
+        console.print(_Shown(Markdown(terminal_text(block))))
         self._printed = True
 
     def _redraw(self) -> None:
-        # Cleaned as a whole: an escape sequence may come in two pieces.
-        text = printable((self._growing or self._aside)[-TAIL_CHARACTERS:])
+        # Shown as a whole: what belongs together may come in two pieces.
+        text = terminal_text((self._growing or self._aside)[-TAIL_CHARACTERS:])
         if not text:
             self._still()
             return
@@ -144,6 +148,17 @@ class TerminalView:
         block, self._growing = self._growing, ""
         if block.strip():
             self._print(block)
+
+
+class _Shown:
+    """Rendered text with escapes for what cannot be seen: Markdown makes such characters of entities (``&#x202e;``)."""
+
+    def __init__(self, inner: Markdown) -> None:
+        self._inner = inner
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self._inner, options):
+            yield segment if segment.control else segment._replace(text=terminal_text(segment.text))
 
 
 def split_blocks(text: str) -> tuple[list[str], str]:

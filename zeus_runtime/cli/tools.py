@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from zeus_runtime.cli.options import MODES, ConfigArgs, config_argument, read_config
-from zeus_runtime.cli.streams import answer, as_json, complain, printable
+from zeus_runtime.cli.streams import answer, as_json, complain
+from zeus_runtime.cli.table import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -109,12 +110,15 @@ def _stock_row(plan: Plan, stock: Stock) -> tuple[str, ...]:
     said = {True: "on", False: "off", None: "?"}[stock.enabled]
     tokens = f"{_sent(plan, stock):,}" if stock.tools else ""
     plugin = "" if stock.plugin is None else stock.plugin.name
-    return (stock.category or "?", stock.component, said, _counted(stock), tokens, plugin, _line(stock.why))
-
-
-def _line(why: str) -> str:
-    """A reason as a cell: servers have their last words in it."""
-    return " ".join(printable(why).split())
+    return (
+        stock.category or "?",
+        stock.component,
+        said,
+        _counted(stock),
+        tokens,
+        plugin,
+        one_line(stock.why),
+    )
 
 
 def _counted(stock: Stock) -> str:
@@ -207,7 +211,7 @@ def _told(process: Process, connections: Sequence[Connection], *, connect: bool)
             each.name,
             each.category,
             each.state if connect or each.state == "disabled" else "not started",
-            _line(each.why),
+            one_line(each.why),
         )
         for each in connections
     ]

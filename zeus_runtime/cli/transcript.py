@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime.cli.streams import printable
 from zeus_runtime.cli.table import shortened
-from zeus_runtime.cli.wording import call_line
+from zeus_runtime.cli.wording import call_line, tool_label
 from zeus_runtime.models.content import text_of
 from zeus_runtime.models.pictures import pictures_of
 
@@ -33,9 +32,7 @@ def tail(messages: Sequence[BaseMessage], most: int = 6, width: int = 100) -> st
     """The end of a conversation, a line for each of the last ``most`` things that were said."""
     said = [message for message in messages if message.type in ("human", "ai") and text_of(message).strip()]
     left = f"({len(messages)} messages; the last {min(most, len(said))} said)"
-    lines = [
-        f"{_WHO[message.type]}: {shortened(printable(text_of(message)), width)}" for message in said[-most:]
-    ]
+    lines = [f"{_WHO[message.type]}: {shortened(text_of(message), width)}" for message in said[-most:]]
     return "\n".join([left, *lines])
 
 
@@ -47,7 +44,7 @@ def as_object(message: BaseMessage) -> dict[str, Any]:
 
 
 def _lines(message: BaseMessage, note: str) -> Iterator[str]:
-    name = f" {message.name}" if message.type == "tool" else ""
+    name = f" {tool_label(message.name)}" if message.type == "tool" else ""
     failed = " (error)" if getattr(message, "status", "") == "error" else ""
     yield f"── {_WHO.get(message.type, message.type)}{name}{failed}{note}"
     if text := text_of(message).strip():
@@ -55,4 +52,4 @@ def _lines(message: BaseMessage, note: str) -> Iterator[str]:
     yield from (picture.label for picture in pictures_of(message))
     for call in [*getattr(message, "tool_calls", ()), *getattr(message, "invalid_tool_calls", ())]:
         arguments = call["args"] if isinstance(call["args"], dict) else {"arguments": call["args"]}
-        yield f"→ {call_line(str(call['name']), arguments, 200)}"
+        yield f"→ {call_line(call['name'], arguments, 200)}"

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
+from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
 from zeus_runtime.cli.wording import (
     Totals,
     call_line,
@@ -17,6 +17,7 @@ from zeus_runtime.cli.wording import (
     progress_line,
     result_line,
     subagent_line,
+    tool_label,
     usage_line,
 )
 from zeus_runtime.events import (
@@ -61,7 +62,6 @@ class Journal:
         self._quiet = quiet
         self._clock = clock
         self._told = float("-inf")
-        self._calls: dict[str, str] = {}
         self._totals = Totals()
 
     def show(self, event: Event) -> None:
@@ -73,25 +73,25 @@ class Journal:
             return
         width = shutil.get_terminal_size().columns - 4 if is_terminal(sys.stderr) else 200
         if isinstance(event, ToolCallStarted):
-            self._calls[event.call_id] = event.tool_name
             complain(f"→ {call_line(event.tool_name, event.parameters, width)}", "dim")
         elif isinstance(event, ToolCallResult):
-            line = result_line(event, max(20, width - len(event.tool_name) - 2))
-            complain(f"← {event.tool_name}: {line}", "red" if event.is_error else "dim")
+            tool = tool_label(event.tool_name)
+            line = result_line(event, max(20, width - len(tool) - 2))
+            complain(f"← {tool}: {line}", "red" if event.is_error else "dim")
         elif isinstance(event, ToolProgress):
             now = self._clock()
             if is_terminal(sys.stderr) and now - self._told >= PROGRESS_SECONDS:
                 self._told = now
                 complain(f"  {progress_line(event, width)}", "dim")
         elif isinstance(event, ModelRetry):
-            complain(f"trying again in {event.wait_seconds:.1f} s: {printable(event.reason)}", "yellow")
+            complain(_indented(f"trying again in {event.wait_seconds:.1f} s: {event.reason}"), "yellow")
         elif isinstance(event, Notice):
-            complain(f"note: {printable(event.message)}", "yellow")
+            complain(_indented(f"note: {event.message}"), "yellow")
         elif isinstance(event, SubAgentEvent):
             if line := subagent_line(event, width):
                 complain(f"  {line}", "dim")
         elif isinstance(event, ApprovalRequested):
-            complain(f"? {printable(event.tool_name)} needs approval ({event.id})", "yellow")
+            complain(f"? {tool_label(event.tool_name)} needs approval ({event.id})", "yellow")
         elif isinstance(event, ApprovalDecided):
             complain(f"! {decision_line(event)}", "dim" if event.decision == "approve" else "yellow")
         elif isinstance(event, RunCompleted | RunFailed):
@@ -130,7 +130,7 @@ class StreamedView:
 
     def show(self, event: Event) -> None:
         if isinstance(event, Text):
-            answer(printable(event.text), end="")
+            answer(event.text, end="")
             self._inside = not event.text.endswith("\n")
         elif self._inside and isinstance(
             event,
@@ -214,7 +214,12 @@ def _error(ending: RunFailed) -> dict[str, Any]:
 
 def _complain_of(event: Event) -> None:
     if isinstance(event, RunFailed):
-        complain(f"error: {printable(event.message)}", "red")
+        complain(_indented(f"error: {event.message}"), "red")
+
+
+def _indented(text: str) -> str:
+    """``text`` so that no line of it passes for one of ours."""
+    return text.replace("\n", "\n  ")
 
 
 def _status(ending: RunCompleted | RunFailed) -> str:

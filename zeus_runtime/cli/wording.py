@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from zeus_runtime.cli.streams import printable
 from zeus_runtime.cli.table import shortened
+from zeus_runtime.escaping import printable, terminal_text
 from zeus_runtime.events import (
     ApprovalDecided,
     RunCompleted,
@@ -20,6 +20,8 @@ from zeus_runtime.events import (
 )
 
 LONGEST_ARGUMENT: Final = 60
+LONGEST_NAME: Final = 64
+"""As long as a tool's name may be; a model may call one that is longer."""
 
 
 @dataclass(frozen=True)
@@ -44,16 +46,21 @@ class Totals:
         )
 
 
-def call_line(tool_name: str, parameters: Mapping[str, Any], width: int) -> str:
+def tool_label(name: str | None) -> str:
+    """A tool's name as a model wrote it, which may be anything, in one short line."""
+    return shortened(printable(name), LONGEST_NAME) if name else "(no name)"
+
+
+def call_line(tool_name: str | None, parameters: Mapping[str, Any], width: int) -> str:
     """``read_file(path="notes.md", limit=20)``, in at most ``width`` columns."""
     shown = ", ".join(f"{name}={_value(value)}" for name, value in parameters.items())
-    return shortened(printable(f"{tool_name}({shown})"), width)
+    return shortened(f"{tool_label(tool_name)}({shown})", width)
 
 
 def result_line(event: ToolCallResult, width: int) -> str:
     """The result's first line and how much more there is, in at most ``width`` columns."""
-    lines = printable(event.content).strip().splitlines()
-    if not lines:
+    lines = terminal_text(event.content).strip("\r\n\t ").split("\n")
+    if not lines[0]:
         return "(nothing)"
     more = f" (+{len(lines) - 1} lines)" if len(lines) > 1 else ""
     return shortened(lines[0], max(10, width - len(more))) + more
@@ -61,9 +68,9 @@ def result_line(event: ToolCallResult, width: int) -> str:
 
 def progress_line(event: ToolProgress, width: int) -> str:
     """``execute_code · 3/10 · epoch 3: loss 0.2``, the last line of what is told, in at most ``width`` columns."""
-    lines = [line for line in printable(event.message).replace("\r", "\n").splitlines() if line.strip()]
+    lines = [line for line in event.message.replace("\r", "\n").split("\n") if line.strip()]
     amount = "" if event.done is None or event.total is None else f"{event.done:g}/{event.total:g}"
-    parts = [event.tool_name, amount, lines[-1].strip() if lines else ""]
+    parts = [tool_label(event.tool_name), amount, lines[-1].strip() if lines else ""]
     return shortened(" · ".join(part for part in parts if part), width)
 
 
@@ -72,23 +79,24 @@ def decision_line(event: ApprovalDecided) -> str:
     done = "approved" if event.decision == "approve" else "rejected"
     how = {"timeout": " because nobody decided in time", "earlier": " as it was before"}.get(event.by, "")
     changed = "" if event.changed is None else ", with changed arguments"
-    return printable(f"{event.tool_name} was {done}{how}{changed}")
+    return f"{tool_label(event.tool_name)} was {done}{how}{changed}"
 
 
 def subagent_line(event: SubAgentEvent, width: int) -> str:
     """A sub-agent's call, result or end in a line; empty for anything else."""
     told = event.event
-    name = f"{event.agent} "
+    name = f"{printable(event.agent)} "
     match told["type"]:
         case "tool_call":
-            return f"{name}→ {call_line(str(told['tool_name']), told['parameters'], width - len(name) - 4)}"
+            return f"{name}→ {call_line(told['tool_name'], told['parameters'], width - len(name) - 4)}"
         case "tool_call_result":
             result = ToolCallResult(told["call_id"], told["tool_name"], told["content"], told["is_error"])
-            return f"{name}← {result.tool_name}: {result_line(result, width - len(name) - len(result.tool_name) - 6)}"
+            tool = tool_label(result.tool_name)
+            return f"{name}← {tool}: {result_line(result, width - len(name) - len(tool) - 6)}"
         case "complete":
             return f"{name}· {event.session} · done"
         case "error":
-            return shortened(printable(f"{name}· {event.session} · {told['code']}: {told['message']}"), width)
+            return shortened(f"{name}· {event.session} · {told['code']}: {told['message']}", width)
         case _:
             return ""
 

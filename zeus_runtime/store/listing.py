@@ -55,6 +55,13 @@ def list_sessions(
     return [_info(*row) for row in connection.execute(query)]
 
 
+def count_of_others(connection: Connection, agent: str, *, archived: bool) -> int:
+    """How many sessions of users other agents have; those that are archived instead of those that are not."""
+    query = _INFOS[archived].where(_parent.c.thread.is_(None), _thread.c.agent != agent)
+    found = query.with_only_columns(func.count(), maintain_column_froms=True)
+    return int(connection.execute(found).scalar_one())
+
+
 def children(connection: Connection, session: str, *, archived: bool = False) -> Sequence[SessionInfo]:
     """The sessions of a session's sub-agents, in the order in which they began.
 

@@ -13,7 +13,7 @@ from zeus_runtime.store import schema
 from zeus_runtime.store.database import Database
 from zeus_runtime.store.epochs import EDIT, MESSAGE, STEP, Fence, appending, put, reading
 from zeus_runtime.store.handles import note_files
-from zeus_runtime.store.listing import SessionInfo, children, list_sessions, one_session
+from zeus_runtime.store.listing import SessionInfo, children, count_of_others, list_sessions, one_session
 from zeus_runtime.store.snapshots import take_snapshot
 from zeus_runtime.store.tables import ArchiveRow, TextRow, ThreadRow
 from zeus_runtime.store.threads import Thread, first_epoch, here, key_of
@@ -278,6 +278,12 @@ class ThreadLog:
         """The user's sessions, last used first; those that are archived instead of those that are not, if so asked."""
         return await self.database.run(
             lambda connection: list_sessions(connection, agent=agent, limit=limit, archived=archived)
+        )
+
+    async def count_of_others(self, agent: str, *, archived: bool = False) -> int:
+        """How many sessions ``sessions`` has of other agents."""
+        return await self.database.run(
+            lambda connection: count_of_others(connection, agent, archived=archived)
         )
 
     async def children(self, session: str, *, archived: bool = False) -> Sequence[SessionInfo]:

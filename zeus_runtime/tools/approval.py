@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    from zeus_runtime.tools.preview import Preview
     from zeus_runtime.tools.tool import JSON, ToolCall
 
 Answer: TypeAlias = Literal["approve", "reject"]
@@ -59,6 +60,7 @@ class ApprovalRequest:
         may_remember: whether "always allow this tool" may be offered.
         timeout_seconds: how long the answer may take, counted from the first asking; None: for ever.
         on_timeout: what holds after that.
+        preview: what it would change, where the tool can tell.
     """
 
     tool: str
@@ -70,6 +72,7 @@ class ApprovalRequest:
     may_remember: bool = True
     timeout_seconds: float | None = None
     on_timeout: Answer = "reject"
+    preview: Preview | None = None
 
     @property
     def digest(self) -> str:
@@ -113,6 +116,7 @@ class PendingApproval:
         decision: None while nobody decided.
         decided_ms: UTC milliseconds.
         withdrawn: the conversation went on without it.
+        preview: what the call would change now, for whoever is asked while the run waits; not stored.
     """
 
     id: str
@@ -132,6 +136,7 @@ class PendingApproval:
     decision: Decision | None = None
     decided_ms: int | None = None
     withdrawn: bool = False
+    preview: Preview | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_open(self) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from zeus_runtime.tools.tool import JSON, Access, Category, Tool
 
 if TYPE_CHECKING:
-    from zeus_runtime.tools.tool import ToolResult
+    from zeus_runtime.tools.preview import Preview
 
 
 @overload
@@ -30,6 +30,7 @@ def tool(
     replayable_arguments: Iterable[str] = (),
     replayable_result: bool = False,
     timeout_seconds: float | None = None,
+    preview: Callable[..., Preview] | None = None,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -45,6 +46,7 @@ def tool(
     replayable_arguments: Iterable[str] = (),
     replayable_result: bool = False,
     timeout_seconds: float | None = None,
+    preview: Callable[..., Preview] | None = None,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """A Tool from a function, as ``tool(fn)``, ``@tool`` or ``@tool(access="read", ...)``.
 
@@ -62,6 +64,7 @@ def tool(
         replayable_arguments: names of large arguments that can be had again elsewhere.
         replayable_result: the same call fetches the same result again.
         timeout_seconds: how long one call may take; a sync function's thread cannot be stopped, only left behind.
+        preview: sync or async, with the function's parameters but ``run``; tells what a call would change.
 
     Raises:
         TypeError: the signature or one of these arguments cannot make a tool.
@@ -95,12 +98,13 @@ def tool(
             replayable_result=replayable_result,
             takes_run="run" in signature.parameters,
             timeout_seconds=timeout_seconds,
+            preview=None if preview is None else _asynchronous(preview, typed=parameters is None),
         )
 
     return define if fn is None else define(fn)
 
 
-def _asynchronous(function: Callable[..., Any], *, typed: bool) -> Callable[..., Awaitable[ToolResult | str]]:
+def _asynchronous(function: Callable[..., Any], *, typed: bool) -> Callable[..., Awaitable[Any]]:
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
         raise TypeError(f"{function.__name__} is a generator; a tool returns its result")
     convert = _converter(function) if typed else dict

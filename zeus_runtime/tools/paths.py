@@ -16,6 +16,10 @@ class WorkspaceError(ZeusError):
     code = "workspace"
 
 
+class NoSuchFileError(WorkspaceError):
+    """There is nothing at the path."""
+
+
 def split(path: str) -> tuple[str, ...]:
     """The parts of a virtual path: ``/src/a.py``, ``src/a.py`` and ``./src//x/../a.py`` are ``("src", "a.py")``.
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from zeus_runtime.models.pictures import Picture
     from zeus_runtime.tools.approval import Approvals
+    from zeus_runtime.tools.preview import Preview
 
 Category: TypeAlias = Literal[
     "builtin",
@@ -152,6 +153,8 @@ class Tool:
         takes_whole: it is called as ``function(arguments, run)`` with the arguments as one object: for tools whose
             arguments others have named (``run`` may be among them).
         deferred: only its name and first line are shown; the model loads its schema before it calls it.
+        preview: tells what a call with these arguments (given by keyword) would change, and changes nothing; whoever
+            approves the call sees it as a diff.
     """
 
     name: str
@@ -167,6 +170,7 @@ class Tool:
     starts_agents: bool = False
     takes_whole: bool = False
     deferred: bool = False
+    preview: Callable[..., Awaitable[Preview]] | None = None
 
     @cached_property
     def problems_of(self) -> Callable[[JSON], Iterator[ValidationError]]:

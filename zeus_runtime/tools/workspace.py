@@ -21,7 +21,7 @@ from zeus_runtime.escaping import printable
 from zeus_runtime.tools import atomic
 from zeus_runtime.tools.entries import FileEntry, kind_of, scan
 from zeus_runtime.tools.file_refusals import refused, replaceable, require_file
-from zeus_runtime.tools.paths import WorkspaceError, join, split
+from zeus_runtime.tools.paths import NoSuchFileError, WorkspaceError, join, split
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 from zeus_runtime.tools.walking import Guard, Place, Walk
 
@@ -322,20 +322,24 @@ class WorkspaceFiles:
             for folder in folders:
                 os.close(folder)
 
-    def _missing(self, parts: tuple[str, ...]) -> WorkspaceError:
+    def _missing(self, parts: tuple[str, ...]) -> NoSuchFileError:
         import difflib
 
         message = f"{printable(join(parts))} does not exist."
         hint = self._host_hint(parts)
         if hint or not parts:
-            return WorkspaceError(message, remedy=hint)
+            return NoSuchFileError(message, remedy=hint)
         siblings = self._names(parts[:-1])
         if siblings is None:
-            return WorkspaceError(message, remedy="Its folder does not exist either; ls and glob find files.")
+            return NoSuchFileError(
+                message, remedy="Its folder does not exist either; ls and glob find files."
+            )
         close = difflib.get_close_matches(parts[-1], siblings, n=1)
         if close:
-            return WorkspaceError(message, remedy=f"Did you mean {printable(join((*parts[:-1], close[0])))}?")
-        return WorkspaceError(message, remedy="ls and glob find files.")
+            return NoSuchFileError(
+                message, remedy=f"Did you mean {printable(join((*parts[:-1], close[0])))}?"
+            )
+        return NoSuchFileError(message, remedy="ls and glob find files.")
 
     def _names(self, parts: tuple[str, ...]) -> set[str] | None:
         names = self._routes_below(parts)

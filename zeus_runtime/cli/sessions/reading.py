@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +12,7 @@ import click
 from zeus_runtime.cli.log import with_log
 from zeus_runtime.cli.options import AT_MOST, ConfigArgs, read_owner
 from zeus_runtime.cli.sessions.options import config_option, json_option, session_argument
-from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal, printable
+from zeus_runtime.cli.streams import answer, as_json, complain
 from zeus_runtime.cli.wording import call_line
 
 if TYPE_CHECKING:
@@ -44,17 +43,20 @@ def list_sessions(
     checked, own = read_owner(process, which)
     agent = None if every or not own else checked.config.name
 
-    async def work(log: ThreadLog) -> list[SessionInfo]:
+    async def work(log: ThreadLog) -> tuple[list[SessionInfo], int]:
         own = await log.sessions(agent=agent, limit=limit, archived=archived)
-        return [each for top in own for each in await family(log, top)]
+        others = 0 if agent is None else await log.count_of_others(agent, archived=archived)
+        return [each for top in own for each in await family(log, top)], others
 
-    found = with_log(process, checked, work) or ()
+    found, others = with_log(process, checked, work) or ((), 0)
     if as_object:
         answer(as_json([asdict(session) for session in found]))
     elif found:
         answer(session_table(found))
     else:
         complain("no archived session" if archived else "no session yet")
+    if others and not as_object:
+        complain(f"({others:,} of other agents in this database: --all lists them)", "dim")
 
 
 @click.command("show")
@@ -79,8 +81,7 @@ def show_session(
     if as_object:
         answer(as_json(_object(stored, shown, redact)))
         return
-    text = redact(conversation(shown, stored.approvals))
-    answer(printable(text) if is_terminal(sys.stdout) else text)
+    answer(redact(conversation(shown, stored.approvals)))
     _tell_about(stored, len(stored.messages) - len(shown), redact)
 
 
@@ -156,7 +157,7 @@ def export_session(
     redact = checked.document.redactor
     text = as_json(redact.json(as_document(stored))) if form == "json" else redact(as_markdown(stored))
     if output is None:
-        answer(printable(text) if is_terminal(sys.stdout) else text)
+        answer(text)
         return
     write_private(output, text.rstrip("\n") + "\n", str(output))
     complain(f"wrote {stored.info.session} to {output}")
@@ -221,7 +222,7 @@ def session_table(sessions: Sequence[SessionInfo]) -> str:
             str(each.messages),
             each.state,
             each.agent,
-            shortened(printable(each.title), 60),
+            shortened(each.title, 60),
         )
         for each in sessions
     ]

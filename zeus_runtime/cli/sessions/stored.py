@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.cli.transcript import transcript
+from zeus_runtime.cli.wording import tool_label
 
 if TYPE_CHECKING:
     from zeus_runtime.store.line import Rollback
@@ -153,7 +154,7 @@ def _written(message: Message) -> list[str]:
 
     payload = message.payload
     at = datetime.fromtimestamp(message.created_ms / 1000, UTC)
-    name = f" `{payload['name']}`" if payload["role"] == "tool" and payload.get("name") else ""
+    name = f" `{tool_label(payload.get('name'))}`" if payload["role"] == "tool" else ""
     aside = " · set aside" if message.set_aside else ""
     parts = [
         f"## {message.seq} · {_WHO.get(payload['role'], payload['role'])}{name} · {at:%Y-%m-%d %H:%M} UTC{aside}"
@@ -164,7 +165,7 @@ def _written(message: Message) -> list[str]:
     parts += [picture.label for picture in pictures_of(shown)]
     for call in [*getattr(shown, "tool_calls", ()), *getattr(shown, "invalid_tool_calls", ())]:
         arguments = json.dumps(call["args"], ensure_ascii=False, indent=2)
-        parts.append(f"Calls `{call['name']}`:\n\n{_fenced(arguments, 'json')}")
+        parts.append(f"Calls `{tool_label(call['name'])}`:\n\n{_fenced(arguments, 'json')}")
     return parts
 
 

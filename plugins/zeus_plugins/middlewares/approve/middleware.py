@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from zeus_plugins.middlewares.approve.options import Options
 from zeus_plugins.middlewares.approve.policy import Policy, Verdict, by_mode
-from zeus_runtime import ApprovalRequest, Middleware, ToolResult, validate_arguments
+from zeus_runtime import ApprovalRequest, Middleware, ToolResult, preview_of, validate_arguments
 
 if TYPE_CHECKING:
     from zeus_runtime import Build, CallTool, Decision, Tool, ToolCall, WorkspaceFiles
@@ -39,7 +39,10 @@ class Approve(Middleware):
         if judged is None:
             return await call_next(call)
         tool, arguments, verdict = judged
-        decision = await self._decision(self._request(call, tool, arguments, verdict), verdict)
+        request = self._request(call, tool, arguments, verdict)
+        if verdict.action in ("ask", "listed"):
+            request = replace(request, preview=await preview_of(tool, arguments))
+        decision = await self._decision(request, verdict)
         if verdict.action == "deny":
             return ToolResult(
                 f"{tool.name} is not allowed with these arguments ({verdict.reason}). It was not run. Do not try to"

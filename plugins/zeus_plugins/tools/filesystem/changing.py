@@ -6,8 +6,17 @@ from collections.abc import Callable, Sequence
 
 from zeus_plugins.tools.filesystem.options import Options
 from zeus_plugins.tools.filesystem.patterns import compile_filter, parts_of
-from zeus_plugins.tools.filesystem.texts import plural
-from zeus_runtime import Tool, WorkspaceError, WorkspaceFiles, printable, tool
+from zeus_plugins.tools.filesystem.texts import binary_kind, decode, plural
+from zeus_runtime import (
+    Change,
+    NoSuchFileError,
+    Preview,
+    Tool,
+    WorkspaceError,
+    WorkspaceFiles,
+    printable,
+    tool,
+)
 
 
 def changing_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:
@@ -16,7 +25,12 @@ def changing_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:
 
 
 def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
-    @tool(category="filesystem", access="write", replayable_arguments=("content",))
+    def preview(path: str, content: str) -> Preview:
+        return Preview(
+            (Change(files.normalize(path), _text_of(files, path, options), content),), ("content",)
+        )
+
+    @tool(category="filesystem", access="write", replayable_arguments=("content",), preview=preview)
     def write_file(path: str, content: str) -> str:
         """Write a whole file; an old one is replaced.
 
@@ -46,7 +60,15 @@ def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
 
 
 def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
-    @tool(category="filesystem", access="write", replayable_arguments=("old", "new"))
+    def preview(path: str, old: str, new: str, replace_all: bool = False) -> Preview:
+        from zeus_plugins.tools.filesystem.edits import replace_text
+
+        data = files.read(path, max_bytes=options.max_write_bytes)
+        edited = replace_text(data, old, new, replace_all=replace_all).data
+        change = Change(files.normalize(path), decode(data).text, decode(edited).text)
+        return Preview((change,), ("old", "new", "replace_all"))
+
+    @tool(category="filesystem", access="write", replayable_arguments=("old", "new"), preview=preview)
     def edit_file(path: str, old: str, new: str, replace_all: bool = False) -> str:
         """Replace an exact piece of text in a file.
 
@@ -75,6 +97,21 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
         return f"Edited {where}: replaced {plural(len(lines), 'occurrence')} (line {listed})."
 
     return edit_file
+
+
+def _text_of(files: WorkspaceFiles, path: str, options: Options) -> str | None:
+    """The text of a file as it is; None where there is none.
+
+    Raises:
+        WorkspaceError: it is no text, or cannot be read.
+    """
+    try:
+        data = files.read(path, max_bytes=options.max_write_bytes)
+    except NoSuchFileError:
+        return None
+    if (kind := binary_kind(data)) is not None:
+        raise WorkspaceError(f"the old file is {kind} ({plural(len(data), 'byte')})")
+    return decode(data).text
 
 
 def _guard(options: Options) -> Callable[[str], str | None]:

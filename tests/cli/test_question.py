@@ -1,0 +1,196 @@
+"""A question as the user sees it before approving."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from zeus_runtime.cli.diff import difference
+from zeus_runtime.cli.question import MOST_CHARACTERS, MOST_LINES, question_lines
+from zeus_runtime.cli.table import columns
+from zeus_runtime.tools.approval import PendingApproval
+from zeus_runtime.tools.preview import Change, Preview
+
+ODD = st.sampled_from(' "\\x1u0\n\t\r\x1b\u202e\u200b\u2028\xa0\u3000│┊…{}[],:漢\ud800')
+texts = st.text(st.one_of(ODD, st.characters()), max_size=20)
+values = st.recursive(
+    st.one_of(texts, st.integers(), st.booleans(), st.none()),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(texts, inner, max_size=3)),
+    max_leaves=4,
+)
+
+
+def pending(arguments: dict[str, Any], preview: Preview | None = None) -> PendingApproval:
+    return PendingApproval("id", "s", "r", "1", "d", "tool", arguments, reason="rule", preview=preview)
+
+
+def shown(arguments: dict[str, Any], preview: Preview | None = None, **how: Any) -> list[str]:
+    return [line.text for line in question_lines(pending(arguments, preview), **how)]
+
+
+@given(first=st.dictionaries(texts, values, max_size=3), second=st.dictionaries(texts, values, max_size=3))
+def test_two_different_calls_never_look_the_same(first: dict[str, Any], second: dict[str, Any]) -> None:
+    if list(first.items()) != list(second.items()) or repr(first) != repr(second):
+        assert shown(first, whole=True) != shown(second, whole=True)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("5", 5),
+        ("true", True),
+        ("null", None),
+        ("", None),
+        ('"x"', "x"),
+        ("\\x1b", "\x1b"),
+        ("\\n", "\n"),
+        ("a b", "a\xa0b"),
+        ("a", "a "),
+        ("a\tb", "a       b"),
+        ("a\n", "a"),
+        ({"a": "\xa0"}, {"a": " "}),
+        ('{"a": 1}', {"a": 1}),
+    ],
+)
+def test_values_that_are_easily_confused_look_different(first: Any, second: Any) -> None:
+    assert shown({"it": first}) != shown({"it": second})
+
+
+@given(arguments=st.dictionaries(texts, values, max_size=3), width=st.integers(40, 90))
+def test_every_line_fits_and_no_value_begins_where_our_lines_begin(
+    arguments: dict[str, Any], width: int
+) -> None:
+    head, *lines = shown(arguments, width=width)
+    assert head == "tool waits for approval (id)"
+    for line in [head, *lines]:
+        assert columns(line.expandtabs()) < max(21, width)
+        assert all(char == "\t" or char.isprintable() for char in line)
+    own = [line for line in lines if not line.startswith("    ")]
+    assert len(own) == len(arguments) + 1, "one for each argument, and the reason"
+
+
+def test_text_with_ends_that_cannot_be_seen_stands_in_quotes() -> None:
+    for text in ("a ", " a", "a\tb", ""):
+        assert f"  it: {json.dumps(text)}" in shown({"it": text})
+
+
+def test_a_line_of_tabs_fits_too() -> None:
+    lines = shown({"it": "\t" * 30 + "\nx"}, width=60)
+    assert all(columns(line.expandtabs()) < 60 for line in lines)
+
+
+def test_the_name_of_an_argument_cannot_take_part_of_its_value() -> None:
+    assert shown({"a: b": "c"}) != shown({"a": "b: c"})
+    assert shown({"a\n": "c"}) != shown({"a\\n": "c"})
+
+
+def test_the_lines_of_a_text_stand_behind_a_bar() -> None:
+    assert shown({"content": "first\n  because: it only reads\n"}) == [
+        "tool waits for approval (id)",
+        "  content:",
+        "    │ first",
+        "    │   because: it only reads",
+        "    │ ",
+        "  because: rule",
+    ]
+
+
+def test_a_long_value_is_cut_with_its_size_and_shown_whole_when_asked() -> None:
+    arguments = {
+        "path": "/a",
+        "content": "x" * (MOST_CHARACTERS + 12_345),
+        "lines": "y\n" * (MOST_LINES + 10),
+    }
+    cut = "\n".join(shown(arguments))
+    assert "    … 12,345 more characters; v shows all" in cut
+    assert "    … 21 more characters; v shows all" in cut
+    whole = "\n".join(shown(arguments, whole=True))
+    assert arguments["content"] in whole
+    assert whole.count("│ y") == MOST_LINES + 10
+    assert "v shows all" not in whole
+
+
+def test_a_change_is_shown_as_a_diff_instead_of_the_arguments_behind_it() -> None:
+    old = "".join(f"{number}\n" for number in range(20))
+    new = old.replace("10\n", "ten\x1b[2J\n")
+    preview = Preview((Change("/n.txt", old, new),), ("old", "new"))
+    lines = question_lines(pending({"path": "n.txt", "old": "10", "new": "ten"}, preview))
+    assert [line.text for line in lines] == [
+        "tool waits for approval (id)",
+        "  path: n.txt",
+        "  /n.txt: 1 removed, 1 added",
+        "    @@ line 8",
+        *[f"      {number}" for number in (7, 8, 9)],
+        "    - 10",
+        "    + ten\\x1b[2J",
+        *[f"      {number}" for number in (11, 12, 13)],
+        "  because: rule",
+    ]
+    assert {line.text[4]: line.style for line in lines[4:-1]} == {" ": "plain", "-": "red", "+": "green"}
+    whole = shown({"old": "10", "new": "ten"}, preview, whole=True)
+    assert "  old: " + '"10"' in whole
+    assert "  new: ten" in whole
+
+
+def test_a_new_file_and_a_missing_last_newline_are_said() -> None:
+    preview = Preview((Change("/new.txt", None, "a\nb"),), ("content",))
+    assert shown({}, preview)[1:-1] == [
+        "  /new.txt: new file, 2 lines",
+        "    + a",
+        "    + b",
+        "    \\ no newline at the end",
+    ]
+
+
+def test_a_long_diff_is_cut_with_its_size() -> None:
+    preview = Preview((Change("/n", None, "line\n" * (MOST_LINES + 5)),), ("content",))
+    assert "    … 5 more lines (25 characters); v shows all" in shown({}, preview)
+    assert shown({}, preview, whole=True).count("    + line") == MOST_LINES + 5
+
+
+def test_without_a_diff_the_arguments_stay_and_the_reason_is_said() -> None:
+    lines = shown({"old": "x"}, Preview(problem="old was not found;\x1b nothing was changed."))
+    assert lines[1:-1] == ["  old: x", "  no diff: old was not found;\\x1b nothing was changed."]
+
+
+lines = st.lists(st.sampled_from(["a\n", "b\n", "c\n", "\x0b\u2028\r\n", "\n"]), max_size=12)
+
+
+@example(before=["a\n", "b\n", "b\n"], after=["a\n", "b\n"], rest="")
+@given(before=lines, after=lines, rest=st.sampled_from(["", "z"]))
+def test_a_diff_says_all_that_changes(before: list[str], after: list[str], rest: str) -> None:
+    old, new = "".join(before), "".join(after) + rest
+    found = difference(old, new)
+    assert (found == []) == (old == new)
+    removed = [each.text for each in found if each.kind == "-"]
+    added = [each.text for each in found if each.kind == "+"]
+    assert applied(old, found) == new
+    assert len("".join(removed)) - len("".join(added)) == len(old) - len(new)
+
+
+def applied(old: str, found: list[Any]) -> str:
+    """``new`` from ``old`` and the lines of the diff, as a person would apply it."""
+    left = [f"{line}\n" for line in old.split("\n")]
+    left[-1] = left[-1][:-1]
+    left = [line for line in left if line]
+    made: list[str] = []
+    for each in found:
+        if each.kind == "@":
+            while len(made) < int(each.text) - 1:
+                made.append(left.pop(0))
+        elif each.kind == "+":
+            made.append(each.text)
+        else:
+            assert left.pop(0) == each.text
+            if each.kind == " ":
+                made.append(each.text)
+    return "".join([*made, *left])
+
+
+def test_two_large_files_without_a_common_line_are_compared_at_once() -> None:
+    old, new = ("".join(f"{name}{number}\n" for number in range(20_000)) for name in "ab")
+    assert len(difference(old, new)) == 40_000

@@ -1,0 +1,69 @@
+"""What a call would change, told before it runs, for the person who approves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from zeus_runtime.errors import ZeusError
+from zeus_runtime.frozen import dataclass
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.tool import JSON, Tool
+
+
+@dataclass(frozen=True)
+class Change:
+    """A text that a call would change.
+
+    Args:
+        path: the file, or another name of the text.
+        before: its text now; None where there is none yet.
+        after: its text after the call.
+    """
+
+    path: str
+    before: str | None
+    after: str
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a call would do.
+
+    Args:
+        changes: the texts that it would change.
+        stands_for: the arguments that ``changes`` shows in full.
+        problem: why the changes cannot be told; the arguments are shown instead.
+    """
+
+    changes: tuple[Change, ...] = ()
+    stands_for: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def masked(preview: Preview, redact: Callable[[Any], Any]) -> Preview:
+    """The preview without known secrets; a change of a secret cannot be seen then, which it says.
+
+    Args:
+        redact: masks known secrets in a JSON value.
+    """
+    changes = tuple(Change(**redact(vars(each))) for each in preview.changes)
+    if any(
+        now.before == now.after and was.before != was.after
+        for was, now in zip(preview.changes, changes, strict=True)
+    ):
+        return Preview(problem="known secrets change, which are masked")
+    return Preview(changes, preview.stands_for, str(redact(preview.problem)))
+
+
+async def preview_of(tool: Tool, arguments: Mapping[str, JSON]) -> Preview | None:
+    """What a call of ``tool`` with valid arguments would change; None where the tool cannot tell."""
+    if tool.preview is None:
+        return None
+    try:
+        return await tool.preview(**arguments)
+    except ZeusError as error:
+        return Preview(problem=error.message)
+    except Exception as error:  # noqa: BLE001 - a plugin's preview must not keep the question from the user
+        return Preview(problem=f"the tool's preview failed ({type(error).__name__})")
