@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zeus_runtime.cli.database_file import file_of
 from zeus_runtime.cli.options import (
     ConfigArgs,
     bare_config_argument,
@@ -211,12 +210,13 @@ def _memory_object(checked: Checked, plan: Plan) -> dict[str, Any] | None:
 def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
     """What will embed; None where a server would have to be asked for the user's choice, which no plan does."""
     from zeus_runtime.agent.chosen import embeddings_in_use
+    from zeus_runtime.agent.deciding import database_file
     from zeus_runtime.memory.choice import stored_in_file
 
     url, memory = plan.config.storage.url, plan.config.memory
     if not url.startswith("sqlite"):
         return None
-    file, stored = file_of(url, checked.directory), None
+    file, stored = database_file(url, checked.directory), None
     if file is not None and memory is not None:
         stored = stored_in_file(file, memory.user)
     return embeddings_in_use(checked, plan, stored)

@@ -30,6 +30,7 @@ class Layers:
         refs: where Refs are in the tree.
         sources: the texts read so far.
         folders: the folder of each source, which paths written in it start from.
+        files: the file of each source that is one.
         notices: what upgrades changed.
     """
 
@@ -38,6 +39,7 @@ class Layers:
     refs: RefPlaces
     sources: Sources = field(default_factory=Sources)
     folders: dict[str, Path] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
     notices: list[Diagnostic] = field(default_factory=list)
 
     def shown(self, path: Path) -> str:
@@ -145,6 +147,7 @@ class Layers:
             raise ConfigError([self.sources.diagnostic("extends-cycle", message, position, hint=hint)])
         name = self.shown(path)
         text = decode(_bytes(path, name, self.sources, position), name)
+        self.files[name] = path
         return self._extended(text, name, path.parent, homes, (*chain, resolved))
 
     def _extended(

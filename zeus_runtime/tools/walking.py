@@ -13,8 +13,11 @@ from typing import TypeAlias
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.paths import WorkspaceError, join, printable
 
-Guard: TypeAlias = Callable[[str], str | None]
-"""Given the canonical path (links resolved) of a file about to be changed: None, or why it must not be."""
+Guard: TypeAlias = Callable[[tuple[str, ...], int, tuple[str, ...]], None]
+"""Raises where a place must not be reached.
+
+It is given the canonical virtual path (links resolved), the open folder, and the parts of the path below that folder.
+"""
 
 _MAX_LINKS = 40
 OPEN_FOLDER = (
@@ -24,7 +27,7 @@ OPEN_FOLDER = (
 
 @dataclass(frozen=True)
 class Place:
-    """An open folder and a name in it (``.`` for the folder itself), with the canonical virtual path of both."""
+    """An open folder and a name in it (``.`` for the folder itself), with the canonical virtual path of the place."""
 
     folder: int
     name: str
@@ -84,9 +87,8 @@ class Walk:
         return (*self.prefix, *self.walked, *names)
 
     def _ask_guard(self, *names: str) -> None:
-        refusal = self.guard(join(self._canonical(*names))) if self.guard else None
-        if refusal is not None:
-            raise WorkspaceError(refusal)
+        if self.guard is not None:
+            self.guard(self._canonical(*names), self.folders[-1], names)
 
     def _enter(self, name: str, status: os.stat_result | None) -> None:
         if status is None:
