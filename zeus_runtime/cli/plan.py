@@ -125,6 +125,10 @@ def _lines(checked: Checked, plan: Plan) -> Iterator[str]:
             for each in plan.tools
         ]
         yield table(rows, indent="  ")
+    from zeus_runtime.cli.reach import reach_rows
+
+    yield "\nfiles that tools may reach"
+    yield table(list(reach_rows(checked, plan)), indent="  ")
     if plan.agents:
         yield "\nagents it may give work to"
         yield from _agent_lines(plan, "  ")
@@ -225,6 +229,7 @@ def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
 def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
     from dataclasses import asdict
 
+    from zeus_runtime.cli.reach import reach_object
     from zeus_runtime.cli.values import effective_values
 
     return {
@@ -250,6 +255,7 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
             }
             for each in plan.tools
         ],
+        "files": reach_object(checked, plan),
         "agents": _agents_object(plan),
         "servers": [{"name": each.name, "category": each.category} for each in _connections(plan)],
         "prompt": {str(name): text for name, text in plan.stable.items()},

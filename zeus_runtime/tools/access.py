@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from zeus_runtime.frozen import dataclass
@@ -22,6 +22,8 @@ Right: TypeAlias = Literal["deny", "read", "ask", "write"]
 """What tools may do: nothing; read; read, and write with an approval; read and write."""
 
 Kind: TypeAlias = Literal["read", "write"]
+
+KINDS: Final[tuple[Kind, ...]] = ("read", "write")
 
 ARCHIVES: Final = ("large_tool_results", "conversation_history", "attached_files")
 """The folders below ``/`` in which the runtime keeps originals; tools read them."""
@@ -125,12 +127,19 @@ class AccessRule:
     def _test(self) -> PathTest:
         return folded_glob("/".join(self.parts))
 
-    def depth(self, parts: Sequence[str]) -> int:
+    def depth(self, parts: tuple[str, ...]) -> int:
         """How many leading parts of a path the pattern covers; 0 if it does not fit."""
-        for end in range(1, len(parts) + 1):
-            if self._test(parts[0 if self.is_rooted else end - 1 : end]):
-                return end
-        return 0
+        if not parts:
+            return 0
+        return _folder_depth(self, parts[:-1]) or self._covers(parts)
+
+    def _covers(self, parts: tuple[str, ...]) -> int:
+        return len(parts) if self._test(parts if self.is_rooted else parts[-1:]) else 0
+
+
+@lru_cache(maxsize=4_096)
+def _folder_depth(rule: AccessRule, parts: tuple[str, ...]) -> int:
+    return rule.depth(parts)
 
 
 @dataclass(frozen=True)
@@ -146,15 +155,20 @@ class AccessRules:
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
         return strictest(self._ruling(name.parts, kind) for name in reached.names)
 
-    def opens(self, parts: Sequence[str], depth: int) -> bool:
+    def opens(self, parts: tuple[str, ...], depth: int) -> bool:
         """Whether a rule without wildcards names the path, at least its first ``depth`` parts, and does not deny it."""
         return any(
             rule.is_exact and rule.right != "deny" and self._exact_depth(rule, parts) >= depth > 0
             for rule in self.rules
         )
 
-    def _ruling(self, parts: Sequence[str], kind: Kind) -> Ruling | None:
-        fitting = [rule for rule in self.rules if rule.depth(parts)]
+    @cached_property
+    def _of(self) -> Mapping[Kind, Sequence[AccessRule]]:
+        """The rules that count: all rights but ``deny`` are alike to a reader."""
+        return {"read": [rule for rule in self.rules if rule.right == "deny"], "write": self.rules}
+
+    def _ruling(self, parts: tuple[str, ...], kind: Kind) -> Ruling | None:
+        fitting = [rule for rule in self._of[kind] if rule.depth(parts)]
         if not fitting:
             return None
         rule = min(fitting, key=lambda each: (each.right != "deny", -each.exactness, _STRICTNESS[each.right]))
@@ -164,7 +178,7 @@ class AccessRules:
         what = "closes it" if rule.right == "deny" else f"lets no tool {kind} it"
         return Ruling(action, f"the rule `{rule}` of workspace.access {_ASKS if action == 'ask' else what}")
 
-    def _exact_depth(self, rule: AccessRule, parts: Sequence[str]) -> int:
+    def _exact_depth(self, rule: AccessRule, parts: tuple[str, ...]) -> int:
         """Up to which part an exact rule names a path: the deepest place, where a name fits several."""
         if rule.is_rooted:
             return rule.depth(parts)
@@ -226,19 +240,35 @@ FLOOR_NAMES: Final = (".env*", *_NAMES)
 """Names that are on the floor wherever they stand."""
 
 
+def is_floor_name(part: str) -> bool:
+    """Whether a part of a path is a name that is protected wherever it stands."""
+    return folded(part).startswith(".env") or folded(part) in _NAMES
+
+
+_MOST_FOLDERS: Final = 10_000
+
+
 class Deciding:
     """The files on this machine that decide about a family of agents. Each config adds its own while it is planned.
 
     What is below a path that was added belongs to it.
+
+    Attributes:
+        keys: those that hold keys, as they were added.
+        added: all of them, as they were added; a name may be a glob pattern.
     """
 
     def __init__(self) -> None:
         self._paths: dict[str, Protected] = {}
         self._patterns: dict[str, dict[str, tuple[re.Pattern[str], Protected]]] = {}
+        self._found: dict[str, tuple[Protected, int] | None] = {}
         self.keys: set[str] = set()
+        self.added: dict[str, None] = {}
 
     def add(self, host: str, why: str = "it decides about this agent", *, holds_keys: bool = False) -> None:
         """Protect the file or folder at an absolute path."""
+        self.added[host] = None
+        self._found.clear()
         known = self._paths.get(_folded_host(host))
         holds_keys = holds_keys or (known is not None and known.holds_keys)
         self._paths[_folded_host(host)] = Protected(why if known is None else known.why, holds_keys)
@@ -249,27 +279,25 @@ class Deciding:
         """Protect whatever in a folder has a name that fits a glob pattern, whether it is there yet or not."""
         from fnmatch import translate
 
+        self.added[f"{folder.rstrip('/')}/{pattern}"] = None
+        self._found.clear()
         at = self._patterns.setdefault(_folded_host(folder), {})
         at[pattern] = re.compile(translate(composed(pattern).casefold())), Protected(why)
 
     def find(self, host: str) -> tuple[Protected, int] | None:
         """Why the file at ``host`` is protected, and how many parts of its path are above the protected place."""
-        parts = _folded_host(host).split("/")
-        found: tuple[Protected, int] | None = None
-        for end in range(2, len(parts) + 1):
-            path = "/".join(parts[:end])
-            hit = self._paths.get(path) or self._named("/".join(parts[: end - 1]), parts[end - 1])
-            if hit is not None and (found is None or hit.holds_keys > found[0].holds_keys):
-                found = hit, len(parts) - end
-        return found
-
-    @property
-    def paths(self) -> Sequence[str]:
-        """What was added, in folded form."""
-        return [
-            *self._paths,
-            *(f"{folder}/{name}" for folder, names in self._patterns.items() for name in names),
-        ]
+        folder, _, name = host.rpartition("/")
+        if not name:
+            return None
+        if folder not in self._found:
+            if len(self._found) > _MOST_FOLDERS:
+                self._found.clear()
+            self._found[folder] = self.find(folder) if folder else None
+        above, at = self._found[folder], _folded_host(folder)
+        hit = self._paths.get(f"{at}/{folded(name)}") or self._named(at, folded(name))
+        if above is not None and (hit is None or above[0].holds_keys >= hit.holds_keys):
+            return above[0], above[1] + 1
+        return None if hit is None else (hit, 0)
 
     def _named(self, folder: str, name: str) -> Protected | None:
         named = self._patterns.get(folder, {}).values()
@@ -297,6 +325,13 @@ class Floor:
             may = "read or change" if protected.holds_keys else "change"
             return Ruling("deny", f"{protected.why}, so no tool may {may} it", _TELL)
         return None
+
+    def lifted_by(self, rule: AccessRule, reached: Reached) -> bool:
+        """Whether a rule lifts the protection of the file that it names."""
+        if not rule.is_exact or rule.right == "deny":
+            return False
+        bare = Floor(self.deciding)
+        return any(bare.ruling(reached, kind, None) is not None for kind in KINDS)
 
     def _protections(self, reached: Reached) -> Iterator[tuple[Protected, list[tuple[Name, int]]]]:
         """What protects a file, each with the file's names and how many of their parts name the protected place."""
@@ -342,5 +377,6 @@ def refusal_text(path: tuple[str, ...], ruling: Ruling) -> str:
     return f"{printable(join(path))}: {ruling.why}."
 
 
+@lru_cache(maxsize=4_096)
 def _folded_host(path: str) -> str:
     return "/".join(map(folded, path.rstrip("/").split("/")))

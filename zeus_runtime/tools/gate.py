@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from zeus_runtime.tools.access import AccessPolicy, Kind, Name, Reached, Ruling, refusal_text, strictest
+from zeus_runtime.tools.access import (
+    FLOOR_NAMES,
+    AccessPolicy,
+    AccessRule,
+    Kind,
+    Name,
+    Reached,
+    Ruling,
+    is_floor_name,
+    refusal_text,
+    strictest,
+)
 from zeus_runtime.tools.mounts import Mounts, Parts
 from zeus_runtime.tools.paths import WorkspaceError, folded, join, printable
 
@@ -83,10 +94,52 @@ class Gate:
         call = _CALL.get()
         return self._ruling(parts, host, kind, None if call is None else call.tool)
 
-    def _ruling(self, parts: Parts | None, host: str, kind: Kind, tool: str | None) -> Ruling | None:
+    def hidden(self, parts: Parts, folder: str, entries: Iterable[str]) -> set[str]:
+        """Those entries of a folder that do not exist for listings and searches.
+
+        Args:
+            parts: the folder's virtual path.
+            folder: its real path.
+        """
+        call = _CALL.get()
+        tool = None if call is None else call.tool
+        base = folder.rstrip("/")
+        gates = [
+            (gate, gate._names(None if number else parts, folder)) for number, gate in enumerate(self._all)
+        ]
+        mounted = {real for gate, _ in gates for real in gate.mounts.reals()}
+        found = set()
+        for entry in entries:
+            host = f"{base}/{entry}"
+            if host in mounted:
+                ruling = self.ruling((*parts, entry), host, "read")
+            else:
+                ruling = strictest(
+                    gate.policy.ruling(
+                        Reached(tuple(Name((*each.parts, entry), each.opened) for each in names), host),
+                        "read",
+                        tool,
+                    )
+                    for gate, names in gates
+                )
+            if ruling is not None and ruling.action == "deny":
+                found.add(entry)
+        return found
+
+    @property
+    def _all(self) -> Iterator[Gate]:
+        yield self
+        if self.above is not None:
+            yield from self.above._all
+
+    def _names(self, parts: Parts | None, host: str) -> tuple[Name, ...]:
         names = self.mounts.names_of(host)
         if parts is not None and all(name.parts != parts for name in names):
-            names = (Name(parts), *names)
+            return (Name(parts), *names)
+        return names
+
+    def _ruling(self, parts: Parts | None, host: str, kind: Kind, tool: str | None) -> Ruling | None:
+        names = self._names(parts, host)
         own = self.policy.ruling(Reached(names, host), kind, tool)
         return own if self.above is None else strictest((own, self.above._ruling(None, host, kind, tool)))
 
@@ -113,6 +166,25 @@ class Gate:
                 refusal_text(parts, ruling), remedy="Only a tool call can ask for an approval."
             )
         raise AccessAsked(printable(join(parts)), ruling)
+
+    def lifts(self) -> Sequence[AccessRule]:
+        """The rules that lift the protection of a file."""
+        floor, mounts = self.policy.floor, self.mounts
+        return [
+            rule
+            for rule in self.policy.rules.rules
+            if floor.lifted_by(rule, Reached((Name(rule.parts),), mounts.host_of(rule.parts)))
+        ]
+
+    def protected(self) -> Sequence[str]:
+        """What is protected without rules, as virtual paths, names and patterns."""
+        found = {
+            join(name.parts): None
+            for host in self.policy.floor.deciding.added
+            for name in self.mounts.names_of(host)
+            if not any(is_floor_name(part) for part in name.parts)
+        }
+        return [*FLOOR_NAMES, *sorted(found)]
 
     def hides(self, parts: Parts, host: str) -> bool:
         """Whether a file does not exist for listings and searches."""

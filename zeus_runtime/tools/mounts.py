@@ -59,15 +59,20 @@ class Mounts:
             for prefix, base, below in inside
         )
 
+    def reals(self) -> list[str]:
+        """The folder of each mount with its links resolved."""
+        return [self.real(each) for each in (self.root, *self.folders.values())]
+
     def real(self, folder: Path) -> str:
         """A mount's folder with its links resolved, asked again when another folder is there."""
+        text = str(folder)
         try:
-            status = folder.stat()
+            status = os.stat(text)  # noqa: PTH116 - asked several times for each file
+            key = (text, status.st_dev, status.st_ino)
         except OSError:
-            return os.path.realpath(folder)
-        key = (str(folder), status.st_dev, status.st_ino)
+            key = (text, 0, 0)
         if key not in self._real:
-            self._real[key] = os.path.realpath(folder)
+            self._real[key] = os.path.realpath(text)
         return self._real[key]
 
 

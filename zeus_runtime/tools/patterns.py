@@ -57,8 +57,17 @@ def compile_glob(pattern: str) -> PathTest:
 
 def folded_glob(pattern: str) -> PathTest:
     """A test of path parts that also fits those which some file system takes for the same path."""
-    test, same = compile_glob(pattern), compile_glob(composed(pattern).casefold())
-    return lambda parts: test(parts) or same([folded(part) for part in parts])
+    other = composed(pattern).casefold()
+    test = compile_glob(pattern)
+    same = test if other == pattern else compile_glob(other)
+
+    def fits(parts: Parts) -> bool:
+        if test(parts):
+            return True
+        plain = [folded(part) for part in parts]
+        return (same is not test or plain != list(parts)) and same(plain)
+
+    return fits
 
 
 def compile_filter(patterns: Sequence[str]) -> PathFilter:

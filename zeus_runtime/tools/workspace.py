@@ -343,14 +343,17 @@ class WorkspaceFiles:
 
     @contextmanager
     def _place(self, parts: tuple[str, ...], *reaches: Reach, create: bool = False) -> Iterator[Place]:
-        self._require(parts, *reaches)
+        asked = self._mounts.host_of(parts)
+        self._require(parts, *reaches, host=asked)
         prefix, host = self._mounts.of(parts)
         if create and prefix:
             host.mkdir(parents=True, exist_ok=True)
         folders = [os.open(host, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
 
         def guard(canonical: tuple[str, ...], folder: int, below: tuple[str, ...]) -> None:
-            self._require(canonical, *reaches, host=self._host(canonical, folder, below))
+            at = self._host(canonical, folder, below)
+            if canonical != parts or at != asked:
+                self._require(canonical, *reaches, host=at)
 
         try:
             yield Walk(prefix, host, folders, parts, create=create, guard=guard if self.gate else None).run()
@@ -382,11 +385,8 @@ class WorkspaceFiles:
         if self.gate is None:
             return found
         folder = self._host(place.parts, place.folder, () if place.name == "." else (place.name,))
-        return {
-            name: entry
-            for name, entry in found.items()
-            if not self.gate.hides((*place.parts, name), f"{folder.rstrip('/')}/{name}")
-        }
+        hidden = self.gate.hidden(place.parts, folder, found)
+        return {name: entry for name, entry in found.items() if name not in hidden}
 
     def _hides(self, parts: tuple[str, ...]) -> bool:
         return self.gate is not None and self.gate.hides(parts, self._mounts.host_of(parts))
