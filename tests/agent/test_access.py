@@ -356,6 +356,38 @@ def test_what_the_runtime_keeps_is_written_by_the_runtime_and_read_by_tools(fold
         files.write("/large_tool_results/r1", b"forged")
 
 
+def test_what_is_behind_a_link_into_a_denied_folder_cannot_be_guessed(folder: Path) -> None:
+    put(folder, "secrets/key.txt")
+    (folder / "link").symlink_to("secrets")
+    files = files_of(folder, 'workspace: {access: {"secrets/**": deny}}')
+    told = []
+    for path in ("/link/key.txt", "/link/none.txt", "/link/key.txt/x", "/link/none/x"):
+        with pytest.raises(Exception) as raised:  # noqa: PT011 - the words are compared
+            files.read(path, max_bytes=10)
+        told.append(str(raised.value).partition(": ")[2])
+    assert len(set(told)) == 1
+    assert "closes it" in told[0]
+
+
+async def test_the_files_of_a_skill_are_judged_too(folder: Path) -> None:
+    put(folder, ".claude/skills/pdf/SKILL.md", text="---\nname: pdf\ndescription: Makes PDFs.\n---\nDo it.\n")
+    put(folder, ".claude/skills/pdf/open.txt", ".claude/skills/pdf/secret.txt")
+    found = results(
+        await played(
+            folder,
+            "middlewares: [{skills: {trust_project: true}}]\n"
+            "workspace: {access: {'.claude/skills/pdf/secret.txt': deny}}\n",
+            ("load_skill", {"name": "pdf"}),
+            ("read_skill_resource", {"name": "pdf", "path": "secret.txt"}),
+            ("read_skill_resource", {"name": "pdf", "path": "open.txt"}),
+        )
+    )
+    assert "open.txt" in found[0]
+    assert "secret.txt" not in found[0]
+    assert "closes it" in found[1]
+    assert "needle" in found[2]
+
+
 # One file by several names
 
 

@@ -91,10 +91,12 @@ class Walk:
             self.guard(self._canonical(*names), self.folders[-1], names)
 
     def _enter(self, name: str, status: os.stat_result | None) -> None:
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            # Before anything is told or made: behind a link, what was asked for may be a path that must not be reached.
+            self._ask_guard(name, *reversed(self.todo))
         if status is None:
             if not self.create:
                 raise FileNotFoundError(errno.ENOENT, "missing", name)
-            self._ask_guard(name, *reversed(self.todo))
             # Another writer may make it first, which is just as well: what it made is checked by the open below.
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self.folders[-1])
