@@ -151,7 +151,8 @@ async def test_what_the_user_names_with_at_or_attaches_is_judged_too(folder: Pat
     async with Agent.from_config(config, directory=folder, model=model) as agent:
         await play(agent, "look at @secrets/key.txt and @.env.local and @secrets/* and @open.txt")
         assert model.requests[0].system.count("needle") == 1
-        for path in ("secrets/key.txt", ".env.local"):
+        put(folder.parent, "elsewhere/.env")
+        for path in ("secrets/key.txt", ".env.local", "../elsewhere/.env"):
             with pytest.raises(UsageError, match="cannot be attached"):
                 await events_of(agent.stream("see", attachments=[path]))
 

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.access import (
     FLOOR_NAMES,
     AccessPolicy,

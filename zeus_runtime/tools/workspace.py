@@ -94,7 +94,10 @@ class WorkspaceFiles:
         """Why the file at a real path, which the user named, may not be given to the model; None if it may."""
         if self.gate is None:
             return None
-        ruling = self.gate.ruling(None, os.path.realpath(host), "read")
+        real = os.path.realpath(host)
+        # Outside of the workspace a file has no path, and rules about names still hold.
+        parts = None if self._mounts.names_of(real) else (host.name,)
+        ruling = self.gate.ruling(parts, real, "read")
         return ruling.why if ruling is not None and ruling.action == "deny" else None
 
     def check(self) -> None:
