@@ -154,6 +154,10 @@ if TYPE_CHECKING:
     from zeus_runtime.store.sqlite_errors import explained_sqlite_error as explained_sqlite_error
     from zeus_runtime.store.transactions import Transactions as Transactions
     from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
+    from zeus_runtime.tools.access import AccessLayer as AccessLayer
+    from zeus_runtime.tools.access import Patterns as Patterns
+    from zeus_runtime.tools.access import Reached as Reached
+    from zeus_runtime.tools.access import Ruling as Ruling
     from zeus_runtime.tools.apart import Apart as Apart
     from zeus_runtime.tools.apart import ApartError as ApartError
     from zeus_runtime.tools.approval import ApprovalChannel as ApprovalChannel
@@ -168,9 +172,19 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
     from zeus_runtime.tools.entries import FileEntry as FileEntry
     from zeus_runtime.tools.finishing import finished as finished
+    from zeus_runtime.tools.gate import AccessAsked as AccessAsked
     from zeus_runtime.tools.modes import has_connectors as has_connectors
     from zeus_runtime.tools.paths import NoSuchFileError as NoSuchFileError
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
+    from zeus_runtime.tools.paths import composed as composed
+    from zeus_runtime.tools.patterns import PathFilter as PathFilter
+    from zeus_runtime.tools.patterns import PathTest as PathTest
+    from zeus_runtime.tools.patterns import compile_filter as compile_filter
+    from zeus_runtime.tools.patterns import compile_glob as compile_glob
+    from zeus_runtime.tools.patterns import expand_braces as expand_braces
+    from zeus_runtime.tools.patterns import folded_glob as folded_glob
+    from zeus_runtime.tools.patterns import literal_prefix as literal_prefix
+    from zeus_runtime.tools.patterns import parts_of as parts_of
     from zeus_runtime.tools.preview import Change as Change
     from zeus_runtime.tools.preview import Preview as Preview
     from zeus_runtime.tools.preview import preview_of as preview_of
@@ -211,6 +225,20 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _ROOMS = {
+    "AccessLayer": "tools.access",
+    "Patterns": "tools.access",
+    "Reached": "tools.access",
+    "Ruling": "tools.access",
+    "PathFilter": "tools.patterns",
+    "PathTest": "tools.patterns",
+    "compile_filter": "tools.patterns",
+    "compile_glob": "tools.patterns",
+    "expand_braces": "tools.patterns",
+    "literal_prefix": "tools.patterns",
+    "parts_of": "tools.patterns",
+    "composed": "tools.paths",
+    "folded_glob": "tools.patterns",
+    "AccessAsked": "tools.gate",
     "Access": "tools.tool",
     "Account": "tools.toolset",
     "Agent": "agent.agent",

@@ -37,6 +37,18 @@ def written(path: str, name: str) -> See:
     return see
 
 
+def linked(name: str) -> See:
+    """What is read of a file in a folder that has a second name outside of it."""
+
+    async def see(scene: Scene) -> str:
+        (scene.folder / name).mkdir()
+        (scene.folder / "a.txt").write_text("x")
+        (scene.folder / name / "b.txt").hardlink_to(scene.folder / "a.txt")
+        return str(await tool("read_file", path=f"/{name}/b.txt")(scene)).splitlines()[0]
+
+    return see
+
+
 def todos(*contents: str) -> See:
     given = [{"content": content, "status": "pending"} for content in contents]
     return tool("write_todos", todos=given)
@@ -119,9 +131,25 @@ FILED = (
     Flip(
         "tool:filesystem.protected",
         ["*.txt"],
-        tool("write_file", path="/new.txt", content="four"),
+        last_line(tool("write_file", path="/new.txt", content="four")),
         "Created /new.txt (1 line, 4 bytes).",
-        "/new.txt is protected and cannot be changed with these tools.",
+        "  Do not try another way; tell the user if the task needs it.",
+        FILES,
+    ),
+    Flip(
+        "workspace.access",
+        {"*.txt": "read"},
+        last_line(tool("write_file", path="/new.txt", content="four")),
+        "Created /new.txt (1 line, 4 bytes).",
+        "  Do not try another way; tell the user if the task needs it.",
+        FILES,
+    ),
+    Flip(
+        "workspace.hard_links",
+        ["kept"],
+        linked("kept"),
+        "/kept/b.txt has 2 names (hard links), and the others may be files that no tool may read.",
+        "1\tx",
         FILES,
     ),
     Flip(

@@ -118,7 +118,7 @@ def test_a_corrupted_env_file_exits_3_and_is_not_shown(
     [
         ("{root: gone}", "6:19", "create the folder, or change workspace.root"),
         ("{root: scripted.py}", "6:19", "Not a directory"),
-        ("{routes: {/kept/: scripted.py}}", "6:21", "which is no folder"),
+        ("{routes: {/kept/: scripted.py}}", "6:30", "which is no folder"),
         ("{routes: {kept: .}}", "6:28", "a route is a prefix such as /memory/"),
         ("{routes: {/a: ., /a/: sub}}", "6:34", "the route /a/ is given twice"),
     ],

@@ -162,3 +162,32 @@ def test_an_unknown_model_is_a_note(zeus: Zeus, project: Project) -> None:
     result = zeus("plan")
     assert result.exit_code == 0
     assert "gpt-5.2" in result.err
+
+
+def test_the_plan_says_what_tools_may_reach_and_what_a_rule_lifts(zeus: Zeus, project: Project) -> None:
+    project.write(
+        "zeus.yaml",
+        """
+        version: 1
+        model: gpt-5.2
+        tools: [filesystem]
+        workspace:
+          routes: {/notes/: notes}
+          access:
+            "secrets/**": deny
+            .env.example: read
+            zeus.yaml: write
+        """,
+    )
+    files = zeus("plan", "--format", "json").json["files"]
+    assert files["folders"]["/notes/"] == str(project.folder / "notes")
+    rules = {each["pattern"]: (each["right"], each["lifts_protection"]) for each in files["rules"]}
+    assert rules == {
+        "secrets/**": ("deny", False),
+        ".env.example": ("read", True),
+        "zeus.yaml": ("write", True),
+    }
+    assert {".env*", ".git", "/zeus.yaml", "/zeus.*.yaml"} <= set(files["protected"])
+    (written,) = [each["written"] for each in files["rules"] if each["pattern"] == ".env.example"]
+    assert written.startswith("zeus.yaml:")
+    assert f"read  ({written}); lifts a built-in protection" in zeus("plan").out

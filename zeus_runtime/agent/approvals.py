@@ -83,6 +83,7 @@ class Desk:
         self._run_id = ""
         self._has_asked: bool | None = None
         self._heard: set[str] = set()
+        self._approved: set[tuple[str, str]] = set()
         self._refused_mode: str | None = None
 
     def begin(self, thread: Thread, run_id: str) -> None:
@@ -143,9 +144,13 @@ class Desk:
         """
         if self._judges or self._given_log is None or self._thread is None or request.place in self._heard:
             return None
-        if (pending := await self._open(request)) is not None:
-            raise ApprovalPending([pending])
+        if await self._open(request) is not None:
+            return await self.ask(request)
         return await self.settled(request)
+
+    def has_approved(self, request: ApprovalRequest) -> bool:
+        """Whether this call, with these arguments, was approved in this process."""
+        return (request.place, request.digest) in self._approved
 
     async def _asked_before(self) -> bool:
         """Whether this run has asked anything yet."""
@@ -209,7 +214,11 @@ class Desk:
                 changed=None if decision.arguments is None else dict(decision.arguments),
             )
         )
-        return replace(decision, arguments=self._unmasked(decision, request, pending))
+        told = replace(decision, arguments=self._unmasked(decision, request, pending))
+        if told.answer == "approve":
+            runs = request if told.arguments is None else replace(request, arguments=told.arguments)
+            self._approved.add((request.place, runs.digest))
+        return told
 
     @property
     def clocks(self) -> Sequence[Clock]:

@@ -58,6 +58,6 @@ def remove_files(files: WorkspaceFiles, paths: Iterable[str]) -> None:
             if path.startswith(ATTACHED_ROUTE):
                 forget(path, files)
             else:
-                files.remove(path)
+                files.runtime.remove(path)
         except (OSError, WorkspaceError) as error:
             _log.warning("the file %s of a session stays: %s", path, error)

@@ -53,7 +53,10 @@ def fresh_outfit(
     counter = plan.token_counter
     kept = plan.config.archive
     archive = Archive(
-        plan.build.workspace, session, max_age_days=kept.max_age_days, max_megabytes=kept.max_megabytes
+        plan.build.workspace.runtime,
+        session,
+        max_age_days=kept.max_age_days,
+        max_megabytes=kept.max_megabytes,
     )
     build = replace(
         plan.build,

@@ -15,6 +15,7 @@ from zeus_runtime.agent.order import harmful_orders
 from zeus_runtime.agent.planned_tools import PlannedOff, PlannedTool, PlannedTools, planned_tools
 from zeus_runtime.agent.servers import implied_component
 from zeus_runtime.agent.services import PlannedMemory, equipped, planned_memory
+from zeus_runtime.agent.workspace import planned_workspace
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profiles import ModelProfile, lookup, notices, written_profile
 from zeus_runtime.prompt import Section, stable_sections
@@ -107,9 +108,12 @@ def make_plan(
     config = checked.config if mode is None else replace(checked.config, mode=mode)
     model = planned_component(checked, "model", config.model, ("model",))
     memory = planned_memory(checked)
-    build = equipped(checked, config, _profile(model, checked), memory)
     toolsets = (*implied_component(checked), *planned_components(checked, "tool", config.tools, "tools"))
     middlewares = planned_components(checked, "middleware", config.middlewares, "middlewares")
+    files = planned_workspace(
+        checked, config.mode, (*toolsets, *middlewares), None if above is None else above.gate
+    )
+    build = equipped(checked, config, _profile(model, checked), files, memory)
     counter = planned_component(checked, "counter", config.counter, ("counter",)) if config.counter else None
     checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
     given = planned_tools(toolsets, middlewares, build)

@@ -17,6 +17,7 @@ from zeus_runtime.errors import UsageError
 from zeus_runtime.escaping import printable
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, picture_of, too_large
 from zeus_runtime.tools.attached import keep
+from zeus_runtime.tools.gate import calling
 from zeus_runtime.tools.paths import WorkspaceError
 
 if TYPE_CHECKING:
@@ -98,7 +99,8 @@ def gather(text: str, attachments: Sequence[Path], workspace: WorkspaceFiles) ->
         UsageError: an attachment is no readable file, or larger than ``MAX_BYTES``.
         WorkspaceError: the copies cannot be written.
     """
-    found = [each for path in mentions(text) for each in _mentioned(path, workspace)]
+    with calling(None, approved=True):
+        found = [each for path in mentions(text) for each in _mentioned(path, workspace)]
     return found + [_attached(path, workspace) for path in attachments]
 
 
@@ -181,7 +183,10 @@ def _matching(pattern: str, workspace: WorkspaceFiles) -> Iterator[Reference]:
     if not found:
         yield Reference("resource", pattern, problem="no file fits this pattern")
     for path in found[:MAX_MATCHES]:
-        yield _kept("resource", path, path, workspace.read(path, max_bytes=MAX_BYTES), workspace)
+        try:
+            yield _kept("resource", path, path, workspace.read(path, max_bytes=MAX_BYTES), workspace)
+        except WorkspaceError as error:
+            yield Reference("resource", path, problem=str(error))
     if len(found) > MAX_MATCHES:
         yield Reference(
             "resource", pattern, problem=f"{len(found):,} files fit; the first {MAX_MATCHES} were taken"
@@ -189,6 +194,11 @@ def _matching(pattern: str, workspace: WorkspaceFiles) -> Iterator[Reference]:
 
 
 def _attached(path: Path, workspace: WorkspaceFiles) -> Reference:
+    if why := workspace.refusal_of(path):
+        raise UsageError(
+            f"{path} cannot be attached: {why}",
+            remedy="Attach another file, or allow it in workspace.access.",
+        )
     try:
         if not path.is_file():
             other = "it is no regular file" if path.exists() else "there is no such file"

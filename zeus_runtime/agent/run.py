@@ -25,12 +25,14 @@ from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate
 from zeus_runtime.tools.approval import ApprovalRequest
 from zeus_runtime.tools.clock import Clock, all_standing_still
 from zeus_runtime.tools.deferred import LOADER, is_loaded, not_called, schema_result
+from zeus_runtime.tools.gate import AccessAsked, calling
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
 
     from zeus_runtime.agent.approvals import Desk
     from zeus_runtime.config import Limits
+    from zeus_runtime.tools import Tool
     from zeus_runtime.tools.approval import PendingApproval
 
 
@@ -227,10 +229,29 @@ class Run:
             person=self._outfit.approvals.person,
             is_attended=self._outfit.approvals.channel is not None,
         )
-        result = await invoke(tool, arguments, view, clock)
+        result = await self._invoked(tool, arguments, view, clock)
         if view.waits is not None:
             raise view.waits
         return result
+
+    async def _invoked(
+        self, tool: Tool, arguments: Mapping[str, Any], view: ToolRunView, clock: Clock
+    ) -> ToolResult:
+        """What the tool answers; where it reaches a file that needs an approval, it is asked for and called again.
+
+        Whoever approved this very call has approved what it reaches.
+        """
+        request = ApprovalRequest(tool.name, arguments, str(view.place), view.call_id, may_remember=False)
+        try:
+            with calling(tool.name, approved=self._outfit.approvals.has_approved(request)):
+                return await invoke(tool, arguments, view, clock)
+        except AccessAsked as asked:
+            reason = f"{asked.path}: {asked.ruling.why}"
+        decision = await self._outfit.approvals.ask(replace(request, reason=reason))
+        if decision.answer == "reject":
+            return _rejected(tool.name, decision.reason)
+        with calling(tool.name, approved=True):
+            return await invoke(tool, arguments, view, clock)
 
     async def _delegate(
         self,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.components import PlannedComponent, inner_component, planned_component
 from zeus_runtime.agent.sandboxes import Sandboxes
-from zeus_runtime.agent.workspace import planned_workspace
 from zeus_runtime.config import ConfigError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profiles import lookup
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from zeus_runtime.memory.service import MemoryService
     from zeus_runtime.models.interface import Model
     from zeus_runtime.models.profiles import ModelProfile
+    from zeus_runtime.tools import WorkspaceFiles
     from zeus_runtime.tools.sandbox import SandboxBackend
 
 
@@ -33,17 +33,24 @@ class PlannedMemory:
     vector_store: PlannedComponent
 
 
-def equipped(checked: Checked, config: Config, profile: ModelProfile, memory: PlannedMemory | None) -> Build:
+def equipped(
+    checked: Checked,
+    config: Config,
+    profile: ModelProfile,
+    workspace: WorkspaceFiles,
+    memory: PlannedMemory | None,
+) -> Build:
     """What the components of a plan are created with.
 
     Args:
         checked: what the plan is made of.
         config: its config, in the mode it runs in.
         profile: the model's limits and prices.
+        workspace: the agent's files.
         memory: what long-term memory works with.
 
     Raises:
-        ConfigError: the workspace is not there, or a threshold of the memory does not fit.
+        ConfigError: a threshold of the memory does not fit.
     """
     bare = Build(
         config=config,
@@ -51,7 +58,7 @@ def equipped(checked: Checked, config: Config, profile: ModelProfile, memory: Pl
         homes=checked.homes,
         environ=checked.environ,
         profile=profile,
-        workspace=planned_workspace(checked),
+        workspace=workspace,
         profile_of=lambda name: lookup(
             name, overrides=config.profiles, homes=checked.homes, table=checked.model_table()
         ),

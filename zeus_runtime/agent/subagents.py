@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Config, Document
     from zeus_runtime.config.model import Mode, SubAgent
     from zeus_runtime.events import Notice
+    from zeus_runtime.tools.gate import Gate
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Above:
         asked: whether an agent above it asks the user before tools run.
         outermost: the config whose database all of them share; None for itself.
         tools: of the agent right above it.
+        gate: what the agent right above it may do with files.
     """
 
     files: tuple[Path | None, ...] = ()
@@ -59,6 +61,7 @@ class Above:
     asked: bool = False
     outermost: Config | None = None
     tools: PlannedTools | None = None
+    gate: Gate | None = None
 
 
 def planned_agents(
@@ -91,6 +94,7 @@ def planned_agents(
         asked=above.asked or asks_user(plan.middlewares),
         outermost=above.outermost or plan.config,
         tools=given,
+        gate=plan.build.workspace.gate,
     )
     return {name: _planned(checked, name, spec, plan.mode, below) for name, spec in agents.items()}
 

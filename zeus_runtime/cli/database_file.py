@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,9 +15,3 @@ def is_missing(checked: Checked) -> bool:
     url = checked.config.storage.url
     file = sqlite_file(url, checked.directory) if url.startswith("sqlite") else None
     return file is not None and not file.exists()
-
-
-def file_of(url: str, directory: Path) -> Path | None:
-    """As ``store.database.sqlite_file`` for a SQLite URL, without the cost of importing SQLAlchemy."""
-    database = url.partition("://")[2].partition("?")[0].removeprefix("/")
-    return directory / database if database not in ("", ":memory:") else None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zeus_runtime.cli.database_file import file_of
 from zeus_runtime.cli.options import (
     ConfigArgs,
     bare_config_argument,
@@ -135,6 +134,10 @@ def _lines(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str]:
             for each in plan.tools
         ]
         yield table(rows, indent="  ")
+    from zeus_runtime.cli.reach import reach_rows
+
+    yield "\nfiles that tools may reach"
+    yield table(list(reach_rows(checked, plan)), indent="  ")
     if plan.agents:
         yield "\nagents it may give work to"
         yield from _agent_lines(plan, "  ")
@@ -239,12 +242,13 @@ def _memory_object(checked: Checked, plan: Plan) -> dict[str, Any] | None:
 def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
     """What will embed; None where a server would have to be asked for the user's choice, which no plan does."""
     from zeus_runtime.agent.chosen import embeddings_in_use
+    from zeus_runtime.agent.deciding import database_file
     from zeus_runtime.memory.choice import stored_in_file
 
     url, memory = plan.config.storage.url, plan.config.memory
     if not url.startswith("sqlite"):
         return None
-    file, stored = file_of(url, checked.directory), None
+    file, stored = database_file(url, checked.directory), None
     if file is not None and memory is not None:
         stored = stored_in_file(file, memory.user)
     return embeddings_in_use(checked, plan, stored)
@@ -253,6 +257,7 @@ def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
 def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
     from dataclasses import asdict
 
+    from zeus_runtime.cli.reach import reach_object
     from zeus_runtime.cli.values import effective_values
 
     return {
@@ -278,6 +283,7 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
             }
             for each in plan.tools
         ],
+        "files": reach_object(checked, plan),
         "agents": _agents_object(plan),
         "servers": [{"name": each.name, "category": each.category} for each in _connections(plan)],
         "prompt": {str(name): text for name, text in plan.stable.items()},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from functools import cached_property
 from pathlib import Path as FilePath
@@ -30,6 +30,20 @@ class Early(NamedTuple):
     homes: tuple[FilePath, ...]
 
 
+class NamedFile(NamedTuple):
+    """A file or folder that a value of the config names.
+
+    Args:
+        path: of the value.
+        file: absolute.
+        holds_secrets: what the schema says of it.
+    """
+
+    path: Path
+    file: FilePath
+    holds_secrets: bool
+
+
 @dataclass(frozen=True)
 class Document:
     """A config as ``load`` made it. Its ``repr`` shows no value.
@@ -40,6 +54,8 @@ class Document:
         root: the tree.
         sources: the texts it was read from, and the redactor.
         folders: the folder of each source.
+        files: every file it was read from, by the name that messages show: what it extends, the main file, the overlay,
+            ``.env``.
         environ: the process environment with ``.env`` beneath it.
         directory: the working directory.
         notices: what the user should know and that is no error (an upgraded file, an unknown model).
@@ -52,6 +68,7 @@ class Document:
     root: Node
     sources: Sources
     folders: Mapping[str, FilePath]
+    files: Mapping[str, FilePath]
     environ: Mapping[str, str]
     directory: FilePath
     notices: tuple[Diagnostic, ...] = ()
@@ -139,6 +156,17 @@ class Document:
         from zeus_runtime.config.explain import explain_value
 
         return explain_value(self, path)
+
+    def named_files(self) -> Iterator[NamedFile]:
+        """The files and folders that the values of a checked config name, where the schema says that they are paths."""
+        from zeus_runtime.config.schemawalk import walk_with
+        from zeus_runtime.config.typeschema import FILE_RELATIVE, HOLDS_SECRETS
+
+        assert self.schema is not None, "a document that was checked has its schema"
+        for path, node, places in walk_with(self.root, self.schema):
+            if isinstance(node.value, str) and any(place.get(FILE_RELATIVE) for place in places):
+                holds_secrets = any(place.get(HOLDS_SECRETS) for place in places)
+                yield NamedFile(path, FilePath(node.value), holds_secrets)
 
     def early(self) -> Early:
         """``plugins`` and ``homes``, validated by themselves: they say which components the rest is checked against.

@@ -30,6 +30,7 @@ class Layers:
         refs: where Refs are in the tree.
         sources: the texts read so far.
         folders: the folder of each source, which paths written in it start from.
+        files: the file of each source that is one.
         notices: what upgrades changed.
         problems: errors that do not keep the rest from being read.
     """
@@ -39,6 +40,7 @@ class Layers:
     refs: RefPlaces
     sources: Sources = field(default_factory=Sources)
     folders: dict[str, Path] = field(default_factory=dict)
+    files: dict[str, Path] = field(default_factory=dict)
     notices: list[Diagnostic] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
 
@@ -147,6 +149,7 @@ class Layers:
             raise ConfigError([self.sources.diagnostic("extends-cycle", message, position, hint=hint)])
         name = self.shown(path)
         text = decode(_bytes(path, name, self.sources, position), name)
+        self.files[name] = path
         return self._extended(text, name, path.parent, homes, (*chain, resolved))
 
     def _extended(

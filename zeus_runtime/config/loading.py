@@ -86,6 +86,7 @@ def load(
         root=root,
         sources=Sources(layers.sources.texts, redactor),
         folders=layers.folders,
+        files=layers.files,
         environ=environ,
         directory=directory,
         notices=tuple(layers.notices),
@@ -118,6 +119,7 @@ def _with_dotenv(environ: Mapping[str, str], folder: Path, layers: Layers) -> di
         message = f"{name} cannot be read: {error.strerror}"
         hint = "make it readable, or remove it"
         raise ConfigError([Sources().diagnostic("unreadable-file", message, None, hint=hint)]) from None
+    layers.files[name] = path
     return {**parse_dotenv(decode(data, name), name), **environ}
 
 

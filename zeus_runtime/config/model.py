@@ -145,6 +145,22 @@ class Workspace:
         WorkRelative(),
         Doc("Path prefix (`/memory/`) to another folder; relative to the working directory."),
     ] = field(default_factory=dict)
+    access: Annotated[
+        Mapping[str, Literal["deny", "read", "ask", "write"]],
+        Doc(
+            "What tools may do with files: pattern (`secrets/**`, `*.pem`) to `deny` (they do not see the file),"
+            " `read`, `ask` (reading is free, each change needs an approval) or `write`. `deny` always wins; else the"
+            " pattern with the most parts without a wildcard holds, and of two with equally many the stricter."
+            " A pattern without wildcards also lifts the built-in protection of what it names: `.env.example: read`."
+        ),
+    ] = field(default_factory=dict)
+    hard_links: Annotated[
+        tuple[str, ...],
+        Doc(
+            "Names of folders in which tools may read files that have several names (hard links), as package managers"
+            " make them. Elsewhere such a file is refused: its other name may be outside of the workspace."
+        ),
+    ] = ("node_modules", ".venv", "venv")
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def search_path(
     added = environ.get("ZEUS_HOME")
     if added:
         named.append(_existing(directory / Path(added).expanduser(), "ZEUS_HOME names"))
-    candidates = [directory / ".zeus", *named, *_user_home(environ), *plugin_homes, bundled_home()]
+    candidates = [directory / ".zeus", *named, *user_home(environ), *plugin_homes, bundled_home()]
     return tuple(dict.fromkeys(home for home in candidates if home.is_dir()))
 
 
@@ -105,7 +105,8 @@ def _existing(home: Path, who: str, place: object = None) -> Path:
     return home
 
 
-def _user_home(environ: Mapping[str, str]) -> list[Path]:
+def user_home(environ: Mapping[str, str]) -> list[Path]:
+    """The user's own Home, whether it is there or not; nothing where the user has no folder."""
     configured = environ.get("XDG_CONFIG_HOME", "")
     # The XDG specification has a relative path ignored.
     if configured and Path(configured).is_absolute():

@@ -28,6 +28,7 @@ def keep(data: bytes, name: str, files: WorkspaceFiles) -> str:
         WorkspaceError: it cannot be written.
     """
     last = re.sub(r"[^\w.-]+", "_", name.rstrip("/").rpartition("/")[2])[-100:].lstrip(".") or "file"
+    files = files.runtime
     path = f"{ROUTE}{hashlib.sha256(data).hexdigest()[:16]}/{last}"
     try:
         same = files.read(path, max_bytes=len(data) + 1) == data
@@ -50,6 +51,7 @@ def forget(path: str, files: WorkspaceFiles) -> None:
     Raises:
         WorkspaceError, OSError: it cannot be removed.
     """
+    files = files.runtime
     files.remove(path, with_folder=True)
     kept = _KEPT.match(path)
     try:

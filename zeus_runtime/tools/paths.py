@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import unicodedata
+from functools import lru_cache
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.escaping import printable
@@ -61,3 +63,22 @@ def split(path: str) -> tuple[str, ...]:
 def join(parts: tuple[str, ...]) -> str:
     """The absolute virtual path of ``parts``."""
     return "/" + "/".join(parts)
+
+
+def composed(text: str) -> str:
+    """Text in Unicode's composed form: an é is one character, which some file systems take for the é of two."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+@lru_cache(maxsize=8_192)
+def folded(name: str) -> str:
+    """The form in which names are compared that some file system takes for the same one.
+
+    Case and Unicode form do not count, nor do characters that are not shown, nor dots and spaces at the end.
+    """
+    if name.isascii():
+        same = name.lower()
+    else:
+        shown = "".join(each for each in composed(name) if unicodedata.category(each) != "Cf")
+        same = composed(shown.casefold())
+    return same.rstrip(". ") or same

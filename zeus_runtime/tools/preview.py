@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.tools.gate import AccessAsked
 
 if TYPE_CHECKING:
     from zeus_runtime.tools.tool import JSON, Tool
@@ -63,6 +64,8 @@ async def preview_of(tool: Tool, arguments: Mapping[str, JSON]) -> Preview | Non
         return None
     try:
         return await tool.preview(**arguments)
+    except AccessAsked:
+        return Preview(problem="the file may be read only after a person has approved it")
     except ZeusError as error:
         return Preview(problem=error.message)
     except Exception as error:  # noqa: BLE001 - a plugin's preview must not keep the question from the user

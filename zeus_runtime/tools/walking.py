@@ -14,8 +14,11 @@ from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.paths import WorkspaceError, join
 
-Guard: TypeAlias = Callable[[str], str | None]
-"""Given the canonical path (links resolved) of a file about to be changed: None, or why it must not be."""
+Guard: TypeAlias = Callable[[tuple[str, ...], int, tuple[str, ...]], None]
+"""Raises where a place must not be reached.
+
+It is given the canonical virtual path (links resolved), the open folder, and the parts of the path below that folder.
+"""
 
 _MAX_LINKS = 40
 OPEN_FOLDER = (
@@ -25,7 +28,7 @@ OPEN_FOLDER = (
 
 @dataclass(frozen=True)
 class Place:
-    """An open folder and a name in it (``.`` for the folder itself), with the canonical virtual path of both."""
+    """An open folder and a name in it (``.`` for the folder itself), with the canonical virtual path of the place."""
 
     folder: int
     name: str
@@ -85,15 +88,16 @@ class Walk:
         return (*self.prefix, *self.walked, *names)
 
     def _ask_guard(self, *names: str) -> None:
-        refusal = self.guard(join(self._canonical(*names))) if self.guard else None
-        if refusal is not None:
-            raise WorkspaceError(refusal)
+        if self.guard is not None:
+            self.guard(self._canonical(*names), self.folders[-1], names)
 
     def _enter(self, name: str, status: os.stat_result | None) -> None:
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            # Before anything is told or made: behind a link, what was asked for may be a path that must not be reached.
+            self._ask_guard(name, *reversed(self.todo))
         if status is None:
             if not self.create:
                 raise FileNotFoundError(errno.ENOENT, "missing", name)
-            self._ask_guard(name, *reversed(self.todo))
             # Another writer may make it first, which is just as well: what it made is checked by the open below.
             with suppress(FileExistsError):
                 os.mkdir(name, dir_fd=self.folders[-1])

@@ -6,14 +6,16 @@ and its target walked the same way. So nothing that is swapped while we look can
 
 from __future__ import annotations
 
+import copy
 import errno
 import os
 import stat
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal, TypeAlias
 from weakref import WeakValueDictionary
 
 from zeus_runtime.errors import MissingError
@@ -21,9 +23,14 @@ from zeus_runtime.escaping import printable
 from zeus_runtime.tools import atomic
 from zeus_runtime.tools.entries import FileEntry, kind_of, scan
 from zeus_runtime.tools.file_refusals import refused, replaceable, require_file
+from zeus_runtime.tools.gate import Gate, host_of
+from zeus_runtime.tools.mounts import Mounts
 from zeus_runtime.tools.paths import NoSuchFileError, WorkspaceError, join, split
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
-from zeus_runtime.tools.walking import Guard, Place, Walk
+from zeus_runtime.tools.walking import Place, Walk
+
+Reach: TypeAlias = Literal["look", "read", "write"]
+"""What is done with a file: that it is there is told, it is read, it is changed."""
 
 _MAX_DEPTH = 200
 _OPEN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
@@ -38,15 +45,22 @@ class WorkspaceFiles:
         root: the real folder that ``/`` means; must exist.
         routes: virtual prefix (``/memory/``) to another real folder, made at the first write; the longest prefix wins.
         quiet: routes that no listing shows before something was written there.
+        gate: the access policy, asked about every file that is reached; None: any file may be.
 
     Raises:
         WorkspaceError: from every method, when the path is refused, is not there or is not what the method needs.
+        AccessAsked: from a method that a tool calls, when a person must approve the access first.
         WorkspaceConfigError: a route is not a prefix below ``/``.
         MissingError: the system cannot walk folders by descriptor (Windows).
     """
 
     def __init__(
-        self, root: Path, routes: Mapping[str, Path] | None = None, *, quiet: Collection[str] = ()
+        self,
+        root: Path,
+        routes: Mapping[str, Path] | None = None,
+        *,
+        quiet: Collection[str] = (),
+        gate: Gate | None = None,
     ) -> None:
         if os.open not in os.supports_dir_fd or not hasattr(os, "O_NOFOLLOW"):
             raise MissingError(
@@ -55,10 +69,37 @@ class WorkspaceFiles:
             )
         self.root = root.absolute()
         self.routes: Mapping[str, Path] = routes_of(routes or {})
-        self._mounts = {split(prefix): host for prefix, host in self.routes.items()}
+        self.gate = gate
+        self._mounts = Mounts(self.root, self.routes) if gate is None else gate.mounts
         self._quiet = {split(prefix): host for prefix, host in self.routes.items() if prefix in quiet}
         self._locks: WeakValueDictionary[tuple[int, int, str], threading.Lock] = WeakValueDictionary()
         self._locks_lock = threading.Lock()
+
+    @cached_property
+    def runtime(self) -> WorkspaceFiles:
+        """The same files without the access policy, for what the runtime itself keeps.
+
+        Give it no path that the model chose.
+        """
+        if self.gate is None:
+            return self
+        free = copy.copy(self)
+        free.gate = None
+        return free
+
+    def hides(self, path: str) -> bool:
+        """Whether what is at ``path`` does not exist for tools, if no link leads elsewhere; nothing is opened."""
+        return self._hides(self._parts(path))
+
+    def refusal_of(self, host: Path) -> str | None:
+        """Why the file at a real path, which the user named, may not be given to the model; None if it may."""
+        if self.gate is None:
+            return None
+        real = os.path.realpath(host)
+        # Outside of the workspace a file has no path, and rules about names still hold.
+        parts = None if self._mounts.names_of(real) else (host.name,)
+        ruling = self.gate.ruling(parts, real, "read")
+        return ruling.why if ruling is not None and ruling.action == "deny" else None
 
     def check(self) -> None:
         """Whether the root is a folder that can be listed, and each route a folder or not made yet.
@@ -79,7 +120,7 @@ class WorkspaceFiles:
                 raise WorkspaceConfigError(
                     f"the route {prefix} leads to {host}, which is no folder",
                     remedy="name a folder; it is made at the first write",
-                    key=("routes",),
+                    key=("routes", prefix),
                 )
 
     def normalize(self, path: str) -> str:
@@ -92,7 +133,7 @@ class WorkspaceFiles:
         It holds for this moment: who must not be tricked opens files by the other methods, which refuse ways out.
         """
         parts = self._parts(path)
-        prefix, host = self._mount(parts)
+        prefix, host = self._mounts.of(parts)
         base = os.path.realpath(host)
         found = os.path.realpath(host.joinpath(*parts[len(prefix) :]))
         if os.path.commonpath([base, found]) != base:
@@ -103,9 +144,10 @@ class WorkspaceFiles:
         """What is at ``path``, links followed, with its size."""
         parts = self._parts(path)
         with self._explained(parts):
-            if self._routes_below(parts) or parts in self._mounts:
+            if self._routes_below(parts) or parts in self._mounts.folders:
+                self._require(parts, "look")
                 return FileEntry(join(parts), "directory")
-            with self._place(parts) as place:
+            with self._place(parts, "look") as place:
                 status = place.present()
                 return FileEntry(
                     join(parts), kind_of(status), status.st_size if stat.S_ISREG(status.st_mode) else None
@@ -117,11 +159,12 @@ class WorkspaceFiles:
         routes = self._routes_below(parts)
         found: dict[str, FileEntry] = {}
         with self._explained(parts):
+            self._require(parts, "look")
             try:
-                with self._place(parts) as place:
-                    found = scan(place, parts, sizes=sizes)
+                with self._place(parts, "look") as place:
+                    found = self._visible(scan(place, parts, sizes=sizes), place)
             except (FileNotFoundError, WorkspaceError) as error:
-                unmade = parts in self._mounts and isinstance(error, FileNotFoundError)
+                unmade = parts in self._mounts.folders and isinstance(error, FileNotFoundError)
                 if not routes and not unmade:
                     raise
         for name in routes:
@@ -163,11 +206,12 @@ class WorkspaceFiles:
     def open(self, path: str) -> BinaryIO:
         """A regular file, open for reading bytes. Never blocks on FIFOs or devices: they are refused."""
         parts = self._parts(path)
-        with self._explained(parts), self._place(parts) as place:
+        with self._explained(parts), self._place(parts, "read") as place:
             require_file(place.present(), parts)
             descriptor = os.open(place.name, os.O_RDONLY | _OPEN_FILE, dir_fd=place.folder)
             try:
                 require_file(os.fstat(descriptor), parts)
+                self._require_one_name(place, descriptor)
                 return os.fdopen(descriptor, "rb")
             except BaseException:
                 os.close(descriptor)
@@ -181,7 +225,7 @@ class WorkspaceFiles:
             raise WorkspaceError(f"{printable(path)} is larger than {max_bytes:,} bytes.")
         return data
 
-    def write(self, path: str, data: bytes, *, guard: Guard | None = None) -> bool:
+    def write(self, path: str, data: bytes) -> bool:
         """Make ``data`` the content of ``path`` in one atomic step, creating folders as needed.
 
         A link inside the workspace stays and its target is replaced; mode and owner of an old file are kept.
@@ -190,27 +234,26 @@ class WorkspaceFiles:
             True when the file is new.
         """
         parts = self._writable_parts(path)
-        with self._explained(parts), self._place(parts, create=True, guard=guard) as place, self._lock(place):
+        with self._explained(parts), self._place(parts, "write", create=True) as place, self._lock(place):
             old = replaceable(place, parts)
             atomic.replace(place.folder, place.name, data, old=old, before_publish=lambda: None)
             return old is None
 
-    def edit(
-        self, path: str, change: Callable[[bytes], bytes], *, max_bytes: int, guard: Guard | None = None
-    ) -> None:
+    def edit(self, path: str, change: Callable[[bytes], bytes], *, max_bytes: int) -> None:
         """Replace a file's content by ``change(content)``, atomically; edits of one file happen one after the other.
 
         Raises:
             WorkspaceError: also when another process changed the file meanwhile; it is left as that one made it.
         """
         parts = self._parts(path)
-        with self._explained(parts), self._place(parts, guard=guard) as place, self._lock(place):
+        with self._explained(parts), self._place(parts, "read", "write") as place, self._lock(place):
             if replaceable(place, parts) is None:
                 raise FileNotFoundError(errno.ENOENT, "missing", place.name)
             descriptor = os.open(place.name, os.O_RDONLY | _OPEN_FILE, dir_fd=place.folder)
             with os.fdopen(descriptor, "rb") as file:
                 status = os.fstat(descriptor)
                 require_file(status, parts)
+                self._require_one_name(place, descriptor)
                 data = file.read(max_bytes + 1)
             if len(data) > max_bytes:
                 raise WorkspaceError(
@@ -228,15 +271,16 @@ class WorkspaceFiles:
 
             atomic.replace(place.folder, place.name, change(data), old=status, before_publish=unchanged)
 
-    def append(self, path: str, data: bytes, *, guard: Guard | None = None) -> None:
+    def append(self, path: str, data: bytes) -> None:
         """Add ``data`` at the end of ``path`` durably, creating it and its folders as needed."""
         parts = self._writable_parts(path)
-        with self._explained(parts), self._place(parts, create=True, guard=guard) as place, self._lock(place):
+        with self._explained(parts), self._place(parts, "write", create=True) as place, self._lock(place):
             replaceable(place, parts)
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _OPEN_FILE
             descriptor = os.open(place.name, flags, 0o666, dir_fd=place.folder)
             try:
                 require_file(os.fstat(descriptor), parts)
+                self._require_one_name(place, descriptor)
                 atomic.write_all(descriptor, data)
                 os.fsync(descriptor)
             finally:
@@ -249,10 +293,10 @@ class WorkspaceFiles:
             with_folder: its folder too, if nothing else is in it.
         """
         parts = self._writable_parts(path)
-        with suppress(FileNotFoundError), self._place(parts) as place, self._lock(place):
+        with suppress(FileNotFoundError), self._place(parts, "write") as place, self._lock(place):
             os.unlink(place.name, dir_fd=place.folder)
         if with_folder:
-            with suppress(FileNotFoundError), self._place(parts[:-1]) as place:
+            with suppress(FileNotFoundError), self._place(parts[:-1], "write") as place:
                 try:
                     os.rmdir(place.name, dir_fd=place.folder)
                 except OSError as error:
@@ -289,38 +333,67 @@ class WorkspaceFiles:
             return False
         return True
 
-    def _mount(self, parts: tuple[str, ...]) -> tuple[tuple[str, ...], Path]:
-        for length in range(len(parts), 0, -1):
-            host = self._mounts.get(parts[:length])
-            if host is not None:
-                return parts[:length], host
-        return (), self.root
-
     def _routes_below(self, parts: tuple[str, ...]) -> set[str]:
         depth = len(parts)
         return {
             prefix[depth]
-            for prefix in self._mounts
+            for prefix in self._mounts.folders
             if len(prefix) > depth and prefix[:depth] == parts and self._is_listed(prefix)
         }
 
     def _is_listed(self, prefix: tuple[str, ...]) -> bool:
         host = self._quiet.get(prefix)
-        return host is None or host.is_dir()
+        return (host is None or host.is_dir()) and not self._hides(prefix)
 
     @contextmanager
-    def _place(
-        self, parts: tuple[str, ...], *, create: bool = False, guard: Guard | None = None
-    ) -> Iterator[Place]:
-        prefix, host = self._mount(parts)
+    def _place(self, parts: tuple[str, ...], *reaches: Reach, create: bool = False) -> Iterator[Place]:
+        asked = self._mounts.host_of(parts)
+        self._require(parts, *reaches, host=asked)
+        prefix, host = self._mounts.of(parts)
         if create and prefix:
             host.mkdir(parents=True, exist_ok=True)
         folders = [os.open(host, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+
+        def guard(canonical: tuple[str, ...], folder: int, below: tuple[str, ...]) -> None:
+            at = self._host(canonical, folder, below)
+            if canonical != parts or at != asked:
+                self._require(canonical, *reaches, host=at)
+
         try:
-            yield Walk(prefix, host, folders, parts, create=create, guard=guard).run()
+            yield Walk(prefix, host, folders, parts, create=create, guard=guard if self.gate else None).run()
         finally:
             for folder in folders:
                 os.close(folder)
+
+    def _host(self, canonical: tuple[str, ...], folder: int, below: tuple[str, ...]) -> str:
+        """The real path of a place: asked of the open folder, whatever became of the names that led to it."""
+        found = host_of(folder)
+        return (
+            self._mounts.host_of(canonical) if found is None else "/".join((found.rstrip("/"), *below)) or "/"
+        )
+
+    def _require(self, parts: tuple[str, ...], *reaches: Reach, host: str | None = None) -> None:
+        """See to it that a path may be reached."""
+        if self.gate is None:
+            return
+        at = self._mounts.host_of(parts) if host is None else host
+        for reach in reaches:
+            self.gate.require(parts, at, "write" if reach == "write" else "read", looks=reach == "look")
+
+    def _require_one_name(self, place: Place, descriptor: int) -> None:
+        if self.gate is not None:
+            self.gate.require_one_name(place.parts, descriptor)
+
+    def _visible(self, found: dict[str, FileEntry], place: Place) -> dict[str, FileEntry]:
+        """Those entries of a scanned folder that the policy does not hide."""
+        if self.gate is None:
+            return found
+        folder = self._host(place.parts, place.folder, () if place.name == "." else (place.name,))
+        hidden = self.gate.hidden(place.parts, folder, found)
+        return {name: entry for name, entry in found.items() if name not in hidden}
+
+    def _hides(self, parts: tuple[str, ...]) -> bool:
+        return self.gate is not None and self.gate.hides(parts, self._mounts.host_of(parts))
 
     def _missing(self, parts: tuple[str, ...]) -> NoSuchFileError:
         import difflib
@@ -344,8 +417,8 @@ class WorkspaceFiles:
     def _names(self, parts: tuple[str, ...]) -> set[str] | None:
         names = self._routes_below(parts)
         try:
-            with self._place(parts) as place:
-                names.update(scan(place, parts, sizes=False))
+            with self._place(parts, "look") as place:
+                names.update(self._visible(scan(place, parts, sizes=False), place))
         except (OSError, WorkspaceError):
             return names or None
         return names

@@ -97,8 +97,9 @@ async def test_what_is_ignored_is_an_option(root: Path) -> None:
     for name in (".git/a.txt", "b.log", "c.txt"):
         (root / name).write_text("needle\n")
     call = caller(tools_of(root, Options(ignore=("*.log",))))
-    assert await text(call, "glob", pattern="**") == "/.git/a.txt\n/c.txt"
-    assert await text(call, "grep", pattern="needle", files_only=True) == "/.git/a.txt\n/c.txt"
+    assert await text(call, "glob", pattern="**") == "/c.txt"
+    assert await text(call, "grep", pattern="needle", files_only=True) == "/c.txt"
+    assert await text(call, "glob", pattern="*", path="/.git") == "/.git/a.txt"
 
 
 # ls
@@ -213,27 +214,6 @@ async def test_write_file_refuses_what_it_cannot_write(root: Path) -> None:
     assert "lone surrogates" in await error(call, "write_file", path="a", content="\ud800")
     assert "is a folder" in await error(call, "write_file", path="/", content="")
     assert await text(call, "ls") == "[/ is empty]"
-
-
-@pytest.mark.parametrize("path", [".git/hooks/pre-commit", "/sub/.GIT/config", "/.zeus/zeus.db", ".git"])
-async def test_protected_folders_are_not_changed(call: Call, root: Path, path: str) -> None:
-    assert "is protected" in await error(call, "write_file", path=path, content="x")
-    assert not (root / ".git").exists()
-
-
-async def test_a_link_does_not_lead_around_protection(call: Call, root: Path) -> None:
-    (root / ".git").mkdir()
-    (root / ".git/config").write_text("old")
-    (root / "conf").symlink_to(".git/config")
-    assert "is protected" in await error(call, "edit_file", path="conf", old="old", new="new")
-    assert (root / ".git/config").read_text() == "old"
-
-
-async def test_protection_is_an_option(root: Path) -> None:
-    call = caller(tools_of(root, Options(protected=("docs/final",))))
-    await text(call, "write_file", path=".git/x", content="")
-    assert "is protected" in await error(call, "write_file", path="docs/final/x", content="")
-    await text(call, "write_file", path="docs/draft/x", content="")
 
 
 async def test_edit_file_says_where(call: Call, root: Path) -> None:

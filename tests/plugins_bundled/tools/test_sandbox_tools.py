@@ -74,10 +74,13 @@ async def test_what_leads_out_of_workspace_or_sandbox_is_refused(tmp_path: Path)
         calling(("execute_code", {"code": "open('a', 'w').write('a')"})),
         calling(("copy_from_sandbox", {"path": "/workspace/a", "to": "/.git/config"})),
         calling(("copy_from_sandbox", {"path": "/workspace/a", "to": "/.zeus/zeus.db"})),
+        calling(("copy_from_sandbox", {"path": "/workspace/a", "to": "/zeus.prod.yaml"})),
+        calling(("create_sandbox", {"files": ["/.env"]})),
         calling(("copy_from_sandbox", {"path": "/workspace/a", "to": "/../a"})),
         calling(("copy_from_sandbox", {"path": "/etc/passwd", "to": "/passwd"})),
     )
-    assert [each.is_error for each in answers] == [True, False, True, True, True, True]
+    assert [each.is_error for each in answers] == [True, False, True, True, True, True, True, True]
+    assert "no tool may read or change it" in answers[5].content
     assert not (tmp_path / ".git").exists()
     assert not (tmp_path / "passwd").exists()
 

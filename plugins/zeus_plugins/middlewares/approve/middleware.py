@@ -55,6 +55,9 @@ class Approve(Middleware):
             return ToolResult(rejection(tool.name, decision, self._options.timeout_seconds), is_error=True)
         changed = decision.arguments is not None and dict(decision.arguments) != arguments
         runs = decision.arguments if changed and decision.arguments is not None else arguments
+        if changed and (again := self._policy.ruled(tool, runs)) is not None and again.action == "deny":
+            refused = f"{tool.name} is not allowed with these arguments ({again.reason}). It was not run."
+            return ToolResult(told(refused, decision, runs), is_error=True)
         result = await call_next(replace(call, arguments=runs))
         return replace(result, content=told(result.content, decision, runs if changed else None))
 

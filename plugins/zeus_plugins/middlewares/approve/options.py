@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from zeus_runtime import Doc, Maximum, Minimum, dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime import AskModes, Misfit, Surroundings
+    from zeus_runtime import AccessLayer, AskModes, Misfit, Surroundings
 
 Value: TypeAlias = str | int | float | bool
 Rule: TypeAlias = str | Mapping[str, Mapping[str, Value | tuple[Value, ...]]]
@@ -55,6 +55,14 @@ class Options:
     def asks_user(self) -> bool:
         """A sub-agent that writes and lists no such middleware would act behind the back of who is asked here."""
         return True
+
+    def access_layer(self, mode: str) -> AccessLayer:
+        """The rules about paths, for every file that a tool reaches; only agent mode asks."""
+        from zeus_plugins.middlewares.approve.reach import PathRules
+        from zeus_plugins.middlewares.approve.rules import rules_of
+
+        asked = self.ask if mode == "agent" else ()
+        return PathRules(*(tuple(rules_of(each)) for each in (self.allow, asked, self.deny)))
 
     def ask_modes(self) -> AskModes:
         """What the user may choose."""

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from zeus_plugins.tools.filesystem.patterns import compile_glob, parts_of
-from zeus_runtime import WorkspaceError
+from zeus_runtime import WorkspaceError, compile_glob, composed, folded_glob, parts_of
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.approve.options import Rule as Written
     from zeus_plugins.middlewares.approve.options import Value
-    from zeus_runtime import Misfit, Surroundings, Tool
+    from zeus_runtime import Misfit, PathTest, Surroundings, Tool
 
 LeadsTo: TypeAlias = Callable[[str], Iterable[Collection[str]]]
 """A path as it is written to all that it may mean, normalised and with links followed: each as its absolute paths.
@@ -26,10 +24,10 @@ Raises WorkspaceError where it means none.
 """
 
 _MAGIC: Final = re.compile(r"[*?\[]")
-_PATH_WORDS: Final = frozenset(
-    "path paths file files filename filenames filepath filepaths dir directory directories folder folders cwd"
-    " source src destination dst".split()
+_FILE_WORDS: Final = frozenset(
+    "path paths file files filename filenames filepath filepaths dir directory directories folder folders".split()
 )
+_PATH_WORDS: Final = _FILE_WORDS | {"cwd", "source", "src", "destination", "dst"}
 
 
 @dataclass(frozen=True)
@@ -81,6 +79,18 @@ class Rule:
         )
 
     @cached_property
+    def files(self) -> PathTest | None:
+        """Which files it means, whatever names them: where its only argument is a file's or folder's path."""
+        if len(self.arguments) != 1:
+            return None
+        ((name, patterns),) = self.arguments.items()
+        texts = [each for each in patterns if isinstance(each, str)]
+        if _last_word(name) not in _FILE_WORDS or len(texts) < len(patterns):
+            return None
+        tests = [folded_glob(each) for each in texts]
+        return lambda path: any(test(path) for test in tests)
+
+    @cached_property
     def _tool(self) -> re.Pattern[str]:
         return re.compile(translate(self.tool))
 
@@ -114,8 +124,12 @@ def with_defaults(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_path(name: str) -> bool:
     """Whether an argument of that name holds paths: `path`, `file_path`, `targetDir`."""
+    return _last_word(name) in _PATH_WORDS
+
+
+def _last_word(name: str) -> str:
     spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    return re.split(r"[^A-Za-z0-9]+", spaced.lower())[-1] in _PATH_WORDS
+    return re.split(r"[^A-Za-z0-9]+", spaced.lower())[-1]
 
 
 def unsound(rule: Rule, around: Surroundings, where: tuple[str | int, ...]) -> Iterator[Misfit]:
@@ -176,11 +190,11 @@ def _fits(name: str, pattern: Value, value: Any, leads_to: LeadsTo, *, surely: b
         meanings = [[parts_of(path) for path in paths] for paths in leads_to(value)]
     except WorkspaceError:
         return not surely
-    test = compile_glob(pattern)
     if surely:
+        test = compile_glob(pattern)
         return all(any(map(test, paths)) for paths in meanings)
-    folded_test = compile_glob(_folded(pattern))
-    return any(test(path) or folded_test([*map(_folded, path)]) for paths in meanings for path in paths)
+    either = folded_glob(pattern)
+    return any(either(path) for paths in meanings for path in paths)
 
 
 def _same_kind(pattern: Value) -> Sequence[type]:
@@ -190,14 +204,4 @@ def _same_kind(pattern: Value) -> Sequence[type]:
 def _text_fits(pattern: str, text: str, *, surely: bool) -> bool:
     if re.match(translate(pattern), text) is not None:
         return True
-    return not surely and re.match(translate(_composed(pattern)), _composed(text)) is not None
-
-
-def _folded(path: str) -> str:
-    """What some file systems, and other machines' servers, take for the same path."""
-    return _composed(_composed(path).casefold())
-
-
-def _composed(text: str) -> str:
-    """An é of one character, which some file systems take for the é of two."""
-    return text if text.isascii() else unicodedata.normalize("NFC", text)
+    return not surely and re.match(translate(composed(pattern)), composed(text)) is not None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zeus_plugins.middlewares.local_context.options import Options
 from zeus_plugins.middlewares.steady_text import SteadyText
-from zeus_runtime import Middleware, Section, printable
+from zeus_runtime import Middleware, Section, WorkspaceError, printable
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.local_context.git import GitState
-    from zeus_runtime import Budget, Build, Edit, Turn, View
+    from zeus_runtime import Budget, Build, Edit, Turn, View, WorkspaceFiles
 
 
 class LocalContext(Middleware):
@@ -66,6 +67,9 @@ class LocalContext(Middleware):
                 )
         except TimeoutError:
             found = []
+        if git is not None:
+            seen = tuple(change for change in git.changes if not _hidden(workspace, change[0]))
+            git = replace(git, changes=seen)
         return self._fitted([*_git_lines(git, options), *_tree_lines(found)])
 
     def _fitted(self, lines: Sequence[str]) -> str:
@@ -87,6 +91,13 @@ class LocalContext(Middleware):
 
 def create(options: Options, build: Build) -> LocalContext:
     return LocalContext(options, build)
+
+
+def _hidden(workspace: WorkspaceFiles, path: str) -> bool:
+    try:
+        return workspace.hides(path)
+    except WorkspaceError:
+        return True
 
 
 def _git_lines(state: GitState | None, options: Options) -> Iterator[str]:

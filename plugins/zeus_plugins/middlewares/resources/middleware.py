@@ -108,7 +108,7 @@ class ReferencedFiles(Middleware):
             return f'<file path="{name}">not shown: {why}</file>'
         where = printable(each.handle)
         try:
-            data = self._build.workspace.read(each.copy, max_bytes=MAX_BYTES)
+            data = self._build.workspace.runtime.read(each.copy, max_bytes=MAX_BYTES)
             if each.picture is not None and self._build.profile.vision:
                 what = f"{each.picture.width}x{each.picture.height}, {each.size_bytes:,} bytes"
                 return f'<file path="{name}">a picture ({what}), shown with the message; read_file {where}</file>'

@@ -69,7 +69,7 @@ class SkillLibrary(Middleware):
             self._find,
             self._count,
             page_tokens=self._options.page_tokens,
-            workspace=self._build.workspace.root.resolve(),
+            files=self._build.workspace,
             shows=self._shows,
         )
 

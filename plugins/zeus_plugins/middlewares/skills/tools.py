@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from zeus_runtime import (
@@ -20,7 +19,7 @@ from zeus_runtime import (
 )
 
 if TYPE_CHECKING:
-    from zeus_runtime import Skill, Skills
+    from zeus_runtime import Skill, Skills, WorkspaceFiles
 
 FILE: Final = "SKILL.md"
 MAX_LISTED: Final = 100
@@ -33,7 +32,7 @@ Counting = Callable[[str], int]
 
 
 def skill_tools(
-    found: Found, counting: Counting, *, page_tokens: int, workspace: Path, shows: Callable[[str], bool]
+    found: Found, counting: Counting, *, page_tokens: int, files: WorkspaceFiles, shows: Callable[[str], bool]
 ) -> list[Tool]:
     """The two tools.
 
@@ -41,7 +40,7 @@ def skill_tools(
         found: the skills as they are now.
         counting: tokens of a text.
         page_tokens: of one page of a text.
-        workspace: the agent's folder, to say where in it a skill lies.
+        files: the workspace, which says where in it a skill lies and what of it may be read.
         shows: whether the model still sees a result that begins with this line.
     """
 
@@ -63,7 +62,7 @@ def skill_tools(
         skill = skills.by_name.get(name.strip())
         if skill is None:
             return _unknown(skills, name.strip())
-        return _loaded(skill, counting, page=page, page_tokens=page_tokens, workspace=workspace, shows=shows)
+        return _loaded(skill, counting, page=page, page_tokens=page_tokens, files=files, shows=shows)
 
     @tool(name="read_skill_resource", category="skills", access="read", replayable_result=True)
     def read_resource(name: str, path: str, page: Annotated[int, Minimum(1)] = 1) -> ToolResult:
@@ -78,6 +77,8 @@ def skill_tools(
         skill = skills.by_name.get(name.strip())
         if skill is None:
             return _unknown(skills, name.strip())
+        if why := files.refusal_of(skill.folder / path):
+            return ToolResult(f"{printable(path)} of the skill {skill.name}: {why}.", is_error=True)
         data = read_skill_resource(skill.folder, path)
         text = _text(data)
         if text is None:
@@ -99,7 +100,7 @@ def _loaded(
     *,
     page: int,
     page_tokens: int,
-    workspace: Path,
+    files: WorkspaceFiles,
     shows: Callable[[str], bool],
 ) -> ToolResult:
     data = read_skill_resource(skill.folder, FILE)
@@ -117,13 +118,13 @@ def _loaded(
         if page < len(pages)
         else ""
     )
-    files = f"\n\n{_files(skill, workspace)}" if page == 1 else ""
-    return ToolResult(f"{head}\n{pages[page - 1]}\n</skill>{more}{files}")
+    listed = f"\n\n{_files(skill, files)}" if page == 1 else ""
+    return ToolResult(f"{head}\n{pages[page - 1]}\n</skill>{more}{listed}")
 
 
-def _files(skill: Skill, workspace: Path) -> str:
-    found = skill_resources(skill.folder)
-    where = ""
+def _files(skill: Skill, files: WorkspaceFiles) -> str:
+    found = [each for each in skill_resources(skill.folder) if not files.refusal_of(skill.folder / each.path)]
+    workspace, where = files.root.resolve(), ""
     if skill.folder.is_relative_to(workspace):
         where = (
             f"In the workspace this skill is the folder /{skill.folder.relative_to(workspace).as_posix()}."

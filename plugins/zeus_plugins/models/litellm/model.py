@@ -59,8 +59,8 @@ def _sight(options: Options, build: Build) -> PictureSight:
         profile = build.profile_of(options.model)
     return PictureSight(
         profile,
-        lambda path: build.workspace.read(path, max_bytes=most_picture_bytes()),
-        write=lambda path, data: build.workspace.write(path, data),
+        lambda path: build.workspace.runtime.read(path, max_bytes=most_picture_bytes()),
+        write=lambda path, data: build.workspace.runtime.write(path, data),
     )
 
 

@@ -1,11 +1,10 @@
-"""write_file and edit_file: what the model can do to the workspace, and what is protected from it."""
+"""write_file and edit_file: how the model changes the workspace."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from zeus_plugins.tools.filesystem.options import Options
-from zeus_plugins.tools.filesystem.patterns import compile_filter, parts_of
 from zeus_plugins.tools.filesystem.texts import binary_kind, decode, plural
 from zeus_runtime import (
     Change,
@@ -51,7 +50,7 @@ def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
                 f"content has {len(data):,} bytes; at most {options.max_write_bytes:,} can be written.",
                 remedy="Write several smaller files.",
             )
-        created = files.write(path, data, guard=_guard(options))
+        created = files.write(path, data)
         lines = plural(content.count("\n") + (not content.endswith("\n") and content != ""), "line")
         where = printable(files.normalize(path))
         return f"{'Created' if created else 'Replaced'} {where} ({lines}, {plural(len(data), 'byte')})."
@@ -91,7 +90,7 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
             lines = edited.lines
             return edited.data
 
-        files.edit(path, change, max_bytes=options.max_write_bytes, guard=_guard(options))
+        files.edit(path, change, max_bytes=options.max_write_bytes)
         listed = ", ".join(str(line) for line in lines[:20]) + (", ..." if len(lines) > 20 else "")
         where = printable(files.normalize(path))
         return f"Edited {where}: replaced {plural(len(lines), 'occurrence')} (line {listed})."
@@ -112,14 +111,3 @@ def _text_of(files: WorkspaceFiles, path: str, options: Options) -> str | None:
     if (kind := binary_kind(data)) is not None:
         raise WorkspaceError(f"the old file is {kind} ({plural(len(data), 'byte')})")
     return decode(data).text
-
-
-def _guard(options: Options) -> Callable[[str], str | None]:
-    protected = compile_filter([pattern.casefold() for pattern in options.protected])
-
-    def guard(path: str) -> str | None:
-        if protected(parts_of(path.casefold())):
-            return f"{printable(path)} is protected and cannot be changed with these tools."
-        return None
-
-    return guard

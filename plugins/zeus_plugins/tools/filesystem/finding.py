@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, Annotated
 
 from zeus_plugins.tools.filesystem.limits import countdown
 from zeus_plugins.tools.filesystem.options import Options
-from zeus_plugins.tools.filesystem.patterns import (
-    PathFilter,
-    PathTest,
+from zeus_plugins.tools.filesystem.results import glob_result, grep_result, shown_path
+from zeus_runtime import (
+    Maximum,
+    Minimum,
+    Tool,
+    WorkspaceError,
     compile_filter,
     compile_glob,
     literal_prefix,
     parts_of,
+    printable,
+    tool,
 )
-from zeus_plugins.tools.filesystem.results import glob_result, grep_result, shown_path
-from zeus_runtime import Maximum, Minimum, Tool, WorkspaceError, printable, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime import FileEntry, WorkspaceFiles
+    from zeus_runtime import FileEntry, PathFilter, PathTest, WorkspaceFiles
 
 
 def finding_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:
@@ -52,7 +55,7 @@ def _glob(files: WorkspaceFiles, options: Options) -> Tool:
         remaining = countdown(options)
         found: list[str] = []
         unread: list[str] = []
-        for entry in _walk(files, start, compile_filter(options.ignore), unread):
+        for entry in _walk(files, start, compile_filter(options.passed_over), unread):
             if remaining() <= 0:
                 unread.append(f"stopped after {options.timeout_seconds:g} seconds; narrow path or pattern")
                 break
@@ -96,9 +99,14 @@ def _grep(files: WorkspaceFiles, options: Options) -> Tool:
         remaining = countdown(options)
         where = files.normalize(path)
         single = files.entry(path).kind == "file"
+        if single:
+            # Whether it may be read is found out here: a search passes over what needs an approval.
+            files.open(where).close()
         unread: list[str] = []
         paths = (
-            [where] if single else _searched(files, where, compile_filter(options.ignore), include, unread)
+            [where]
+            if single
+            else _searched(files, where, compile_filter(options.passed_over), include, unread)
         )
         query = Query(pattern, literal, ignore_case, 0 if files_only else context, one_per_file=files_only)
         findings = search(files, paths, query, options.max_results, remaining)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from zeus_runtime import Doc, Minimum, dataclass
+
+if TYPE_CHECKING:
+    from zeus_runtime import AccessLayer
 
 
 @dataclass(frozen=True)
@@ -20,11 +23,9 @@ class Options:
     max_results: Annotated[int, Doc("Entries of ls and glob, matching lines of grep."), Minimum(1)] = 200
     max_write_bytes: Annotated[int, Doc("Largest file written or edited, in bytes."), Minimum(1)] = 10_000_000
     timeout_seconds: Annotated[float, Doc("How long one call may search or read."), Minimum(0.01)] = 20.0
-    ignore: Annotated[tuple[str, ...], Doc("What glob and grep pass over.")] = (
-        ".git",
+    ignore: Annotated[tuple[str, ...], Doc("What glob and grep pass over, besides .git and .zeus.")] = (
         ".hg",
         ".svn",
-        ".zeus",
         ".venv",
         "venv",
         "node_modules",
@@ -35,7 +36,20 @@ class Options:
         ".tox",
         ".DS_Store",
     )
-    protected: Annotated[tuple[str, ...], Doc("What write_file and edit_file refuse to change.")] = (
-        ".git",
-        ".zeus",
-    )
+    protected: Annotated[
+        tuple[str, ...],
+        Doc(
+            "Files that no tool changes, besides those that are protected in any case; `workspace.access` says more."
+        ),
+    ] = ()
+
+    def access_layer(self, mode: str) -> AccessLayer | None:
+        """``protected``, for every tool."""
+        from zeus_runtime import Patterns
+
+        return Patterns(self.protected, "filesystem.protected") if self.protected else None
+
+    @property
+    def passed_over(self) -> tuple[str, ...]:
+        """What glob and grep pass over."""
+        return (".git", ".zeus", *self.ignore)

@@ -97,6 +97,9 @@ def grep_result(
         notes.append(f"the first {most}; there are more: narrow path, include or pattern")
     if findings.skipped:
         notes.append(f"{plural(findings.skipped, 'file')} not searched: binary or unreadable")
+    if findings.unapproved:
+        count = plural(findings.unapproved, "file")
+        notes.append(f"{count} not searched: reading needs an approval; name one file as path to ask for it")
     if findings.long_lines:
         notes.append("of lines longer than 1 MiB only the start was searched")
     if findings.files:

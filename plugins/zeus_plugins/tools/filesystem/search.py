@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zeus_plugins.tools.filesystem.pages import bounded_lines
 from zeus_plugins.tools.filesystem.texts import BOM, SNIFFED_BYTES, binary_kind, line_text
-from zeus_runtime import WorkspaceError
+from zeus_runtime import AccessAsked, WorkspaceError
 
 if TYPE_CHECKING:
     from zeus_runtime import WorkspaceFiles
@@ -45,6 +45,7 @@ class Findings:
         matches: matching lines in all.
         searched: files looked into.
         skipped: files passed over as binary or unreadable.
+        unapproved: files passed over because reading them needs an approval.
         long_lines: a line was longer than the megabyte of it that is searched.
         stopped: why the search ended before its end.
     """
@@ -53,6 +54,7 @@ class Findings:
     matches: int = 0
     searched: int = 0
     skipped: int = 0
+    unapproved: int = 0
     long_lines: bool = False
     stopped: str | None = None
 
@@ -106,6 +108,8 @@ def search(
             _search_file(files, path, pattern, query, max_matches, remaining, findings)
         except WorkspaceError:
             findings.skipped += 1
+        except AccessAsked:
+            findings.unapproved += 1
         except TimeoutError:
             findings.stopped = "time"
         if findings.stopped:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from zeus_plugins.tools.filesystem.changing import changing_tools
 from zeus_plugins.tools.filesystem.finding import finding_tools
 from zeus_plugins.tools.filesystem.options import Options
-from zeus_plugins.tools.filesystem.patterns import expand_braces
 from zeus_plugins.tools.filesystem.reading import reading_tools
-from zeus_runtime import Tool, ZeusError
+from zeus_runtime import Tool, ZeusError, expand_braces
 
 if TYPE_CHECKING:
     from zeus_runtime import Build

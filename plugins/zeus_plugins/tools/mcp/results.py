@@ -80,7 +80,7 @@ def _saved(data: str, mime_type: str, kind: str, files: WorkspaceFiles, pictures
             pictures.append(picture)
             path = picture.path
         else:
-            files.write(path, content)
+            files.runtime.write(path, content)
     except WorkspaceError as error:
         return f"[{kind} {mime_type}, {len(content):,} bytes; it could not be saved: {error.message}]"
     return f"[{kind} {mime_type}, {len(content):,} bytes, saved as {path}]"

@@ -18,7 +18,6 @@ from zeus_runtime import (
     Tool,
     ToolResult,
     ToolRun,
-    WorkspaceError,
     tool,
 )
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 _COMMANDS = {"python": ("python3", "/tmp/code.py"), "shell": ("/bin/sh", "/tmp/code.sh")}
 _MOST_LISTED = 50
-_PROTECTED = (".git", ".zeus")
 
 
 def create(options: Options, build: Build) -> Sequence[Tool]:
@@ -135,19 +133,10 @@ def _copy_from_sandbox(options: Options, backend: SandboxBackend, workspace: Wor
         """
         box = await backend.create(run.session)
         data = await box.read(path, max_bytes=options.max_copy_mb * 2**20)
-        if protected := _protected(workspace.normalize(to)):
-            raise WorkspaceError(protected)
-        created = workspace.write(to, data, guard=_protected)
+        created = workspace.write(to, data)
         return f"{'Created' if created else 'Replaced'} {workspace.normalize(to)} ({len(data):,} bytes)."
 
     return copy_from_sandbox
-
-
-def _protected(path: str) -> str | None:
-    for part in path.split("/"):
-        if part in _PROTECTED:
-            return f"{part} is protected and is not written to."
-    return None
 
 
 def _described(options: Options, capabilities: SandboxCapabilities) -> str:

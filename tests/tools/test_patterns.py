@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from zeus_plugins.tools.filesystem.patterns import (
+
+from zeus_runtime.tools.patterns import (
     compile_filter,
     compile_glob,
     expand_braces,

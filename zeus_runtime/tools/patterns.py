@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from fnmatch import translate
 from typing import Protocol, TypeAlias
 
+from zeus_runtime.tools.paths import composed, folded
+
 Parts: TypeAlias = Sequence[str]
 PathTest: TypeAlias = Callable[[Parts], bool]
 
@@ -30,10 +32,15 @@ def parts_of(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part not in ("", "."))
 
 
+def has_magic(part: str) -> bool:
+    """Whether a part of a pattern holds a wildcard or braces."""
+    return _MAGIC.search(part) is not None
+
+
 def literal_prefix(pattern: Parts) -> int:
     """How many leading parts of a pattern are plain names, the last part never counted."""
     for index, part in enumerate(pattern[:-1]):
-        if _MAGIC.search(part):
+        if has_magic(part):
             return index
     return max(len(pattern) - 1, 0)
 
@@ -46,6 +53,21 @@ def compile_glob(pattern: str) -> PathTest:
     """
     tests = [_compiled(parts_of(alternative)) for alternative in expand_braces(pattern)]
     return lambda parts: any(test(parts) for test in tests)
+
+
+def folded_glob(pattern: str) -> PathTest:
+    """A test of path parts that also fits those which some file system takes for the same path."""
+    other = composed(pattern).casefold()
+    test = compile_glob(pattern)
+    same = test if other == pattern else compile_glob(other)
+
+    def fits(parts: Parts) -> bool:
+        if test(parts):
+            return True
+        plain = [folded(part) for part in parts]
+        return (same is not test or plain != list(parts)) and same(plain)
+
+    return fits
 
 
 def compile_filter(patterns: Sequence[str]) -> PathFilter:

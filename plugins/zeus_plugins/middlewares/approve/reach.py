@@ -1,0 +1,52 @@
+"""The path rules of `approve`, held for every file that a tool reaches, whether its arguments name the file or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from zeus_plugins.middlewares.approve.rules import Rule
+from zeus_runtime import Ruling
+
+if TYPE_CHECKING:
+    from zeus_runtime import Reached
+
+
+@dataclass(frozen=True)
+class PathRules:
+    """The rules whose only argument is a file's path.
+
+    A rule for some tools holds while one of them runs; a rule for ``*`` also holds for files that the user names.
+
+    Args:
+        allow, ask, deny: all rules of the options.
+    """
+
+    allow: tuple[Rule, ...]
+    ask: tuple[Rule, ...]
+    deny: tuple[Rule, ...]
+
+    def ruling(self, reached: Reached, kind: Literal["read", "write"], tool: str | None) -> Ruling | None:
+        """Why ``tool`` may not reach the file, or not unasked."""
+        if denied := self._fitting(self.deny, reached, tool):
+            return Ruling("deny", f"the rule `deny: {denied[0]}` closes it")
+        asked = self._fitting(self.ask, reached, tool)
+        allowed = [
+            rule
+            for rule in self._fitting(self.allow, reached, tool)
+            if rule.files is not None and all(rule.files(name.parts) for name in reached.names)
+        ]
+        for rule in asked:
+            if not any(each.says_more_than(rule) for each in allowed):
+                return Ruling("ask", f"the rule `ask: {rule}` asks for an approval")
+        return None
+
+    def _fitting(self, rules: Iterable[Rule], reached: Reached, tool: str | None) -> list[Rule]:
+        return [
+            rule
+            for rule in rules
+            if (rule.tool == "*" if tool is None else rule.names(tool))
+            and rule.files is not None
+            and any(rule.files(name.parts) for name in reached.names)
+        ]

@@ -1,0 +1,603 @@
+"""What an agent may reach: rules over files, what decides about it, approvals of files, sub-agents; by whole runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import Answering, call, calling, events_of, play, script, write_agent
+from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
+from zeus_runtime.agent.checked import check
+from zeus_runtime.agent.plan import make_plan
+from zeus_runtime.errors import UsageError
+from zeus_runtime.events import Event, RunFailed, ToolCallResult
+from zeus_runtime.tools import WorkspaceFiles
+from zeus_runtime.tools.attached import keep
+
+TOOLS = "[probe, filesystem]"
+OUT_OF_REACH = "Tell the user what you would have it say"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    project = tmp_path / "project"
+    project.mkdir()
+    monkeypatch.chdir(project)
+    return project
+
+
+def put(folder: Path, *paths: str, text: str = "needle\n") -> None:
+    for path in paths:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+
+
+def results(events: Sequence[Event]) -> list[str]:
+    found = {each.call_id: each.content for each in events if isinstance(each, ToolCallResult)}
+    return [found[name] for name in sorted(found)]
+
+
+def calls(*given: tuple[str, Mapping[str, Any]]) -> Any:
+    return script(
+        calling(*(call(name, f"c{index}", **arguments) for index, (name, arguments) in enumerate(given))),
+        "done",
+    )
+
+
+async def played(
+    folder: Path,
+    yaml: str,
+    *given: tuple[str, Mapping[str, Any]],
+    channel: Any = None,
+    config: Path | None = None,
+) -> list[Event]:
+    """One run in which the model makes these calls at once."""
+    file = config or write_agent(folder, yaml, tools=TOOLS)
+    async with Agent.from_config(file, directory=folder, model=calls(*given)) as agent:
+        return await events_of(agent.stream("go", approvals=channel))
+
+
+def files_of(folder: Path, yaml: str = "", *, tools: str = TOOLS) -> WorkspaceFiles:
+    """The files as the tools of an agent reach them."""
+    config = write_agent(folder, yaml, tools=tools)
+    return make_plan(
+        check(config, directory=folder, environ={"HOME": str(folder.parent / "home")})
+    ).build.workspace
+
+
+# A denied file does not exist
+
+
+@pytest.mark.parametrize(
+    "yaml",
+    [
+        'workspace: {access: {"secrets/**": deny, "*.pem": deny}}',
+        'middlewares: [{approve: {mode: run_everything, deny: [{"*": {path: ["secrets/**", "**/*.pem"]}}]}}]',
+    ],
+)
+async def test_no_tool_finds_or_reads_a_denied_file(folder: Path, yaml: str) -> None:
+    put(folder, "secrets/key.txt", "src/a.txt", "src/server.pem", "link/readme.txt")
+    (folder / "link/away").symlink_to("../secrets")
+    (folder / "link/one").symlink_to("../secrets/key.txt")
+    found = results(
+        await played(
+            folder,
+            yaml,
+            ("grep", {"pattern": "needle"}),
+            ("glob", {"pattern": "**/*.{txt,pem}"}),
+            ("ls", {"path": "/src"}),
+            ("grep", {"pattern": "needle", "path": "link/one"}),
+            ("ls", {"path": "/link/away"}),
+            ("read_file", {"path": "/link/away/key.txt"}),
+            ("read_file", {"path": "secrets/../secrets/key.txt"}),
+            ("read_file", {"path": "SECRETS/Key.txt"}),
+            ("read_file", {"path": "secrets/kye.txt"}),
+        )
+    )
+    assert found[0].startswith("/link/readme.txt\n")
+    assert "key.txt" not in found[0]
+    assert "pem" not in found[0]
+    assert found[1] == "/link/readme.txt\n/src/a.txt"
+    assert found[2] == "a.txt (7 bytes)"
+    for refused in found[3:]:
+        assert "needle" not in refused
+        assert "Did you mean" not in refused
+        assert "closes it" in refused or "is not allowed with these arguments" in refused
+
+
+async def test_the_audits_reproduction_grep_does_not_print_what_approve_denies(folder: Path) -> None:
+    put(folder, "notes/secret.txt", "notes/open.txt")
+    deny = '{approve: {mode: run_everything, deny: [{"*": {path: "notes/secret.txt"}}]}}'
+    found = results(
+        await played(
+            folder,
+            f"middlewares: [{deny}]",
+            ("grep", {"pattern": ".", "path": "notes", "context": 3}),
+            ("glob", {"pattern": "notes/*"}),
+            ("edit_file", {"path": "notes/secret.txt", "old": "needle", "new": "x"}),
+        )
+    )
+    assert found[0] == "/notes/open.txt\n1:needle"
+    assert found[1] == "/notes/open.txt"
+    assert (folder / "notes/secret.txt").read_text() == "needle\n"
+    assert "is not allowed" in found[2]
+
+
+async def test_a_rule_for_one_tool_restricts_that_tool_alone(folder: Path) -> None:
+    put(folder, "notes/a.txt")
+    deny = '{approve: {mode: run_everything, deny: [{grep: {path: "notes/**"}}]}}'
+    found = results(
+        await played(
+            folder,
+            f"middlewares: [{deny}]",
+            ("grep", {"pattern": "needle"}),
+            ("read_file", {"path": "notes/a.txt"}),
+        )
+    )
+    assert found[0].startswith("No match")
+    assert found[1] == "1\tneedle"
+
+
+async def test_what_the_user_names_with_at_or_attaches_is_judged_too(folder: Path) -> None:
+    put(folder, "secrets/key.txt", "open.txt", ".env.local")
+    yaml = 'middlewares: [resources]\nworkspace: {access: {"secrets/**": deny}}\n'
+    config = write_agent(folder, yaml, tools=TOOLS)
+    model = script("one", "two")
+    async with Agent.from_config(config, directory=folder, model=model) as agent:
+        await play(agent, "look at @secrets/key.txt and @.env.local and @secrets/* and @open.txt")
+        assert model.requests[0].system.count("needle") == 1
+        put(folder.parent, "elsewhere/.env")
+        for path in ("secrets/key.txt", ".env.local", "../elsewhere/.env"):
+            with pytest.raises(UsageError, match="cannot be attached"):
+                await events_of(agent.stream("see", attachments=[path]))
+
+
+# What decides about the agent
+
+
+DECIDING = [
+    "zeus.yaml",
+    "ZEUS.YAML",
+    "zeus.prod.yaml",
+    "zeus.prod.yaml/x",
+    "probe.py",
+    "__pycache__/probe.cpython-311.pyc",
+    "base.yaml",
+    "soul.md",
+    "helper.yaml",
+    "helper.prod.yaml",
+    ".env",
+    ".env.local",
+    "sub/.env",
+    ".mcp.json",
+    ".git/hooks/pre-commit",
+    "sub/.GIT/config",
+    ".git./config",
+    ".g\u200cit/config",
+    ".zeus/prompts/SOUL.md",
+    ".zeus/zeus.db",
+    "home/prompts/SOUL.md",
+    "home/configs/default.yaml",
+    "home/skills/x/SKILL.md",
+    ".claude/skills/x/SKILL.md",
+    ".agents/skills/x/SKILL.md",
+    "state/agent.db",
+    "state/agent.db-wal",
+    "link/zeus.yaml",
+    "/all/zeus.yaml",
+    "/all/.git/config",
+    "/large_tool_results/forged",
+    "/conversation_history/session_1.md",
+    "/attached_files/x",
+]
+
+
+@pytest.mark.parametrize("path", DECIDING)
+def test_no_tool_writes_what_decides_about_the_agent_whether_it_is_there_or_not(
+    folder: Path, path: str
+) -> None:
+    put(folder, "home/prompts/OTHER.md", "soul.md")
+    (folder / "base.yaml").write_text("version: 1\n")
+    (folder / "link").symlink_to(".")
+    (folder / "helper.yaml").write_text("version: 1\nname: helper\nmodel: gpt-4o\n")
+    files = files_of(
+        folder,
+        "extends: [./base.yaml]\nhomes: [home]\nprompt: {files: {soul: soul.md}}\n"
+        "storage: {url: 'sqlite:///state/agent.db'}\nworkspace: {routes: {/all/: .}}\n"
+        "agents: {helper: {description: Helps., config: helper.yaml}}\n",
+        tools="[probe, filesystem, subagents]",
+    )
+    before = sorted(each.as_posix() for each in folder.rglob("*"))
+    with pytest.raises(Exception, match="no tool may"):
+        files.write(path, b"forged")
+    with pytest.raises(Exception, match=r"no tool may|does not exist|is a file"):
+        files.edit(path, lambda _data: b"forged", max_bytes=1000)
+    with pytest.raises(Exception, match="no tool may"):
+        files.append(path, b"forged")
+    assert sorted(each.as_posix() for each in folder.rglob("*")) == before
+
+
+async def test_a_link_to_a_protected_file_does_not_lead_around_its_protection(folder: Path) -> None:
+    put(folder, ".git/config", "deep/er/x")
+    (folder / "conf").symlink_to(".git/config")
+    (folder / "deep/er/up").symlink_to("../../deep/../.git")
+    (folder / "absolute").symlink_to(folder / "zeus.yaml")
+    found = results(
+        await played(
+            folder,
+            "",
+            ("edit_file", {"path": "conf", "old": "needle", "new": "x"}),
+            ("write_file", {"path": "deep/er/up/hooks/pre-commit", "content": "x"}),
+            ("write_file", {"path": "absolute", "content": "x"}),
+        )
+    )
+    assert all("no tool may change it" in each for each in found)
+    assert (folder / ".git/config").read_text() == "needle\n"
+    assert not (folder / ".git/hooks").exists()
+
+
+async def test_the_model_is_told_clearly_and_may_read_what_holds_no_key(folder: Path) -> None:
+    found = results(
+        await played(
+            folder,
+            "",
+            ("edit_file", {"path": "/zeus.yaml", "old": "version: 1", "new": "mcpServers: {}"}),
+            ("read_file", {"path": "/zeus.yaml", "limit": 1}),
+        )
+    )
+    assert found[0].startswith("/zeus.yaml: it decides about this agent, so no tool may change it.")
+    assert OUT_OF_REACH in found[0]
+    assert found[1].startswith("1\tversion: 1")
+
+
+async def test_keys_are_read_by_no_tool(folder: Path) -> None:
+    put(folder, ".env", ".env.example", "sub/.ENV.prod", "plain.txt")
+    os.link(folder / ".env", folder / "innocent.txt")
+    (folder / "link").symlink_to(".env")
+    config = write_agent(folder, 'x-own: {api_key: "sk-written-out-1234567890"}\n', tools=TOOLS)
+    (folder / ".env").write_text("NEEDLE_TOKEN=needle-needle-needle\n")
+    found = results(
+        await played(
+            folder,
+            "",
+            ("grep", {"pattern": "needle|sk-written"}),
+            ("glob", {"pattern": "**/*"}),
+            ("read_file", {"path": ".env"}),
+            ("read_file", {"path": "innocent.txt"}),
+            ("read_file", {"path": "link"}),
+            ("read_file", {"path": "zeus.yaml"}),
+            config=config,
+        )
+    )
+    assert found[0].startswith("/plain.txt\n1:needle")
+    assert ".env" not in found[1].lower()
+    assert "may hold keys" in found[2]
+    for refused in found[3:5]:
+        assert "needle" not in refused
+        assert "keys" in refused
+    assert "no tool may read or change it" in found[5]
+
+
+def test_a_config_with_a_key_written_out_is_not_read_either(folder: Path) -> None:
+    config = write_agent(
+        folder,
+        "mcpServers: {a: {url: 'https://a.example/mcp', headers: {Authorization: Bearer abcdefghij12}}}\n",
+    )
+    files = make_plan(check(config, directory=folder, environ={})).build.workspace
+    with pytest.raises(Exception, match="no tool may read or change"):
+        files.read("/zeus.yaml", max_bytes=10_000)
+    assert "zeus.yaml" not in [each.name for each in files.entries("/")]
+
+
+async def test_the_floor_stays_when_protected_or_ignore_are_set(folder: Path) -> None:
+    put(folder, ".git/config", ".zeus/note.txt", "b.log", "c.txt", "final/x.txt")
+    config = write_agent(folder, "", tools="[probe, {filesystem: {protected: [final], ignore: ['*.log']}}]")
+    found = results(
+        await played(
+            folder,
+            "",
+            ("write_file", {"path": ".git/config", "content": ""}),
+            ("write_file", {"path": "final/x.txt", "content": ""}),
+            ("grep", {"pattern": "needle", "files_only": True}),
+            ("glob", {"pattern": "**"}),
+            config=config,
+        )
+    )
+    assert "no tool may change it" in found[0]
+    assert "protected by `filesystem.protected`" in found[1]
+    assert found[2] == "/c.txt\n/final/x.txt"
+    assert ".git" not in found[3]
+
+
+def test_an_exact_rule_opens_what_it_names_and_nothing_else(folder: Path) -> None:
+    put(folder, ".env.example", "conf/x")
+    files = files_of(
+        folder,
+        'workspace: {access: {".env.example": read, zeus.yaml: write, "**": write, ".e*": write, conf: write}}',
+    )
+    assert files.read(".env.example", max_bytes=100) == b"needle\n"
+    with pytest.raises(Exception, match="lets no tool write it"):
+        files.write(".env.example", b"")
+    assert files.write("zeus.yaml", b"version: 1") is False
+    for path in (".env", ".git/config", "zeus.prod.yaml"):
+        with pytest.raises(Exception, match="no tool may"):
+            files.write(path, b"")
+
+
+def test_a_config_inside_a_folder_that_is_opened_stays_closed(folder: Path) -> None:
+    config = write_agent(folder / "conf", "workspace: {access: {conf: write}}\n", tools=TOOLS)
+    files = make_plan(check(config, directory=folder, environ={})).build.workspace
+    files.write("/conf/notes.txt", b"")
+    with pytest.raises(Exception, match="no tool may"):
+        files.write("/conf/zeus.yaml", b"")
+
+
+def test_a_route_into_zeus_own_folder_opens_that_folder_alone(folder: Path) -> None:
+    files = files_of(folder, "workspace: {routes: {/notes/: .zeus/notes, /prompts/: .zeus/prompts}}")
+    assert files.write("/notes/a.md", b"x")
+    assert files.read("/.zeus/notes/a.md", max_bytes=10) == b"x"
+    for path in ("/prompts/SOUL.md", "/.zeus/other", "/notes/../.zeus/zeus.db"):
+        with pytest.raises(Exception, match="no tool may"):
+            files.write(path, b"")
+
+
+def test_what_the_runtime_keeps_is_written_by_the_runtime_and_read_by_tools(folder: Path) -> None:
+    files = files_of(folder)
+    files.runtime.write("/large_tool_results/r1", b"evicted")
+    path = keep(b"attached", "a.txt", files)
+    assert files.read("/large_tool_results/r1", max_bytes=100) == b"evicted"
+    assert files.read(path, max_bytes=100) == b"attached"
+    assert files.read("/.zeus/large_tool_results/r1", max_bytes=100) == b"evicted"
+    with pytest.raises(Exception, match="no tool may"):
+        files.write("/large_tool_results/r1", b"forged")
+
+
+def test_what_is_behind_a_link_into_a_denied_folder_cannot_be_guessed(folder: Path) -> None:
+    put(folder, "secrets/key.txt")
+    (folder / "link").symlink_to("secrets")
+    files = files_of(folder, 'workspace: {access: {"secrets/**": deny}}')
+    told = []
+    for path in ("/link/key.txt", "/link/none.txt", "/link/key.txt/x", "/link/none/x"):
+        with pytest.raises(Exception) as raised:  # noqa: PT011 - the words are compared
+            files.read(path, max_bytes=10)
+        told.append(str(raised.value).partition(": ")[2])
+    assert len(set(told)) == 1
+    assert "closes it" in told[0]
+
+
+async def test_the_files_of_a_skill_are_judged_too(folder: Path) -> None:
+    put(folder, ".claude/skills/pdf/SKILL.md", text="---\nname: pdf\ndescription: Makes PDFs.\n---\nDo it.\n")
+    put(folder, ".claude/skills/pdf/open.txt", ".claude/skills/pdf/secret.txt")
+    found = results(
+        await played(
+            folder,
+            "middlewares: [{skills: {trust_project: true}}]\n"
+            "workspace: {access: {'.claude/skills/pdf/secret.txt': deny}}\n",
+            ("load_skill", {"name": "pdf"}),
+            ("read_skill_resource", {"name": "pdf", "path": "secret.txt"}),
+            ("read_skill_resource", {"name": "pdf", "path": "open.txt"}),
+        )
+    )
+    assert "open.txt" in found[0]
+    assert "secret.txt" not in found[0]
+    assert "closes it" in found[1]
+    assert "needle" in found[2]
+
+
+# One file by several names
+
+
+def test_a_rule_holds_by_whatever_route_a_file_is_reached(folder: Path) -> None:
+    put(folder, "data/secret/a.txt", "data/b.txt")
+    files = files_of(
+        folder,
+        'workspace: {routes: {/d/: data, /s/: data/secret}, access: {"data/secret/**": deny, "d/b.txt": read}}',
+    )
+    for path in ("/data/secret/a.txt", "/d/secret/a.txt", "/s/a.txt", "/d/../s/a.txt"):
+        with pytest.raises(Exception, match="closes it"):
+            files.read(path, max_bytes=100)
+    with pytest.raises(Exception, match="lets no tool write it"):
+        files.write("/data/b.txt", b"")
+    assert "s" not in [each.name for each in files.entries("/")]
+
+
+def test_a_file_with_a_second_name_is_read_only_where_the_config_allows_it(folder: Path) -> None:
+    put(folder.parent, "outside.txt")
+    put(folder, "src/own.txt", "node_modules/x/readme.txt")
+    os.link(folder.parent / "outside.txt", folder / "src/linked.txt")
+    os.link(folder.parent / "outside.txt", folder / "node_modules/x/linked.txt")
+    files = files_of(folder)
+    with pytest.raises(Exception, match=r"has 3 names \(hard links\)"):
+        files.read("/src/linked.txt", max_bytes=100)
+    with pytest.raises(Exception, match="hard links"):
+        files.edit("/src/linked.txt", lambda data: data, max_bytes=100)
+    with pytest.raises(Exception, match="hard links"):
+        files.append("/src/linked.txt", b"more")
+    assert files.read("/node_modules/x/linked.txt", max_bytes=100) == b"needle\n"
+    # A write gives the name a new file: what else has the old one keeps it.
+    files.write("/src/linked.txt", b"new")
+    assert (folder.parent / "outside.txt").read_text() == "needle\n"
+    closed = files_of(folder, "workspace: {hard_links: []}")
+    with pytest.raises(Exception, match="hard links"):
+        closed.read("/node_modules/x/linked.txt", max_bytes=100)
+
+
+def test_a_key_is_not_read_by_another_name_even_among_packages(folder: Path) -> None:
+    put(folder, ".env", text="A_TOKEN=needle-needle\n")
+    (folder / "node_modules").mkdir()
+    os.link(folder / ".env", folder / "node_modules/x.js")
+    with pytest.raises(Exception, match="another name of a file that holds keys"):
+        files_of(folder).read("/node_modules/x.js", max_bytes=100)
+
+
+# Rules that ask
+
+
+ASK = 'workspace: {access: {"infra/**": ask}}\n'
+
+
+class Rejecting:
+    async def ask(self, pending: PendingApproval) -> Decision:
+        return Decision("reject", reason="not now")
+
+
+async def test_a_change_that_asks_waits_for_a_decision_though_no_middleware_asks(folder: Path) -> None:
+    put(folder, "infra/a.txt")
+    change = ("edit_file", {"path": "infra/a.txt", "old": "needle", "new": "pin"})
+    events = await played(folder, ASK, change, ("read_file", {"path": "infra/a.txt"}))
+    ending = events[-1]
+    assert isinstance(ending, RunFailed)
+    assert (ending.code, ending.exit_code) == ("approval_needed", 7)
+    assert results(events) == ["1\tneedle"]
+    assert (folder / "infra/a.txt").read_text() == "needle\n"
+
+
+@pytest.mark.parametrize("path", ["infra/a.txt", "link/a.txt", "INFRA/A.txt", "new/../infra/deep/new.txt"])
+async def test_a_change_that_asks_is_made_when_it_is_approved_and_not_when_rejected(
+    folder: Path, path: str
+) -> None:
+    put(folder, "infra/a.txt")
+    (folder / "link").symlink_to("infra")
+    change = ("write_file", {"path": path, "content": "pin"})
+    (rejected,) = results(await played(folder, ASK, change, channel=Rejecting()))
+    assert "not now" in rejected
+    assert [each.name for each in (folder / "infra").rglob("*")] == ["a.txt"]
+    assert (folder / "infra/a.txt").read_text() == "needle\n"
+    person = Answering()
+    (approved,) = results(await played(folder, ASK, change, channel=person))
+    assert approved.startswith(("Replaced", "Created"))
+    assert [each.tool for each in person.asked] == ["write_file"]
+    assert "`infra/**: ask`" in person.asked[0].reason
+
+
+async def test_a_call_that_was_approved_is_not_asked_a_second_time_for_its_files(folder: Path) -> None:
+    put(folder, "infra/a.txt")
+    person = Answering()
+    yaml = f"{ASK}middlewares: [{{approve: {{mode: ask}}}}]\n"
+    change = ("write_file", {"path": "infra/a.txt", "content": "pin"})
+    assert "Replaced" in results(await played(folder, yaml, change, channel=person))[0]
+    assert len(person.asked) == 1
+
+
+async def test_a_waiting_change_is_made_when_the_run_is_taken_up_with_its_approval(folder: Path) -> None:
+    put(folder, "infra/a.txt")
+    config = write_agent(folder, ASK, tools=TOOLS)
+    model = calls(("write_file", {"path": "infra/a.txt", "content": "pin"}))
+    async with Agent.from_config(config, directory=folder, model=model) as agent:
+        ending = (await play(agent, "go"))[-1]
+        assert isinstance(ending, RunFailed)
+        (session,) = await agent.sessions()
+        person = Answering()
+        resumed = await events_of(agent.stream(None, session=session.session, approvals=person))
+        assert "Replaced" in results(resumed)[0]
+        assert len(person.asked) == 1
+
+
+async def test_searches_pass_over_what_asks_before_it_is_read_and_say_so(folder: Path) -> None:
+    put(folder, "private/a.txt", "open.txt")
+    yaml = 'middlewares: [{approve: {mode: run_everything, ask: [{"*": {path: "private/**"}}]}}]'
+    person = Answering()
+    found = results(
+        await played(
+            folder,
+            yaml,
+            ("grep", {"pattern": "needle"}),
+            ("glob", {"pattern": "**/*.txt"}),
+            channel=person,
+        )
+    )
+    assert found[0].startswith("/open.txt\n1:needle\n[1 file not searched: reading needs an approval")
+    assert found[1] == "/open.txt\n/private/a.txt"
+    assert person.asked == []
+
+
+# Changed arguments
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        'middlewares: [{approve: {mode: ask, deny: [{"*": {path: "secrets/**"}}]}}]',
+        'middlewares: [{approve: {mode: ask, deny: [{write_file: {path: "secrets/**", content: "*"}}]}}]',
+        'middlewares: [{approve: {mode: ask}}]\nworkspace: {access: {"secrets/**": deny}}',
+    ],
+)
+async def test_a_person_may_narrow_a_call_and_not_widen_what_the_config_denies(
+    folder: Path, rules: str
+) -> None:
+    put(folder, "secrets/a.txt")
+    change = ("write_file", {"path": "notes.txt", "content": "x"})
+    wide = Answering(path="secrets/evil", content="x")
+    (refused,) = results(await played(folder, rules, change, channel=wide))
+    assert not (folder / "secrets/evil").exists()
+    assert "The user changed the arguments" in refused
+    assert "deny" in refused
+    (narrowed,) = results(
+        await played(folder, rules, change, channel=Answering(path="other.txt", content="x"))
+    )
+    assert "Created /other.txt" in narrowed
+
+
+# Sub-agents
+
+
+def test_a_sub_agent_reaches_no_more_than_the_agent_it_works_for(folder: Path) -> None:
+    put(folder, "data/secret.txt", "data/infra/a.txt", "data/open.txt")
+    child = {
+        "version": 1,
+        "name": "child",
+        "model": "gpt-4o",
+        "tools": ["filesystem"],
+        "workspace": {"root": "data", "access": {"secret.txt": "write", "**": "write"}},
+    }
+    (folder / "child.yaml").write_text(json.dumps(child))
+    config = write_agent(
+        folder,
+        'workspace: {access: {"data/secret.txt": deny, "data/infra/**": read}}\n'
+        "agents: {child: {description: Works., config: child.yaml},"
+        " own: {description: Works., overrides: {workspace: {access: {'data/secret.txt': write}}}}}\n",
+        tools="[filesystem, subagents]",
+    )
+    plan = make_plan(check(config, directory=folder, environ={}))
+    files = plan.agents["child"].plan.build.workspace
+    assert [each.name for each in files.entries("/")] == ["infra", "open.txt"]
+    with pytest.raises(Exception, match="closes it"):
+        files.read("/secret.txt", max_bytes=100)
+    with pytest.raises(Exception, match="lets no tool write it"):
+        files.write("/infra/a.txt", b"")
+    assert files.write("/open.txt", b"") is False
+    with pytest.raises(Exception, match="closes it"):
+        plan.agents["own"].plan.build.workspace.read("/data/secret.txt", max_bytes=100)
+    for each in (plan.build.workspace, plan.agents["own"].plan.build.workspace):
+        with pytest.raises(Exception, match="no tool may change it"):
+            each.write("/child.yaml", b"")
+
+
+# What cannot be used is told
+
+
+@pytest.mark.parametrize(
+    ("workspace", "place", "message"),
+    [
+        ("{routes: {/memory/: 's3://bucket/x'}}", "6:32", "which is no folder of this machine"),
+        ("{routes: {/memory/: 'postgres://h/db'}}", "6:32", "which is no folder of this machine"),
+        ("{routes: {/memory: probe.py}}", "6:31", "which is no folder"),
+        ("{access: {'a/../b': deny}}", "6:22", "has a `..`"),
+        ("{access: {'': deny}}", "6:22", "names nothing"),
+        ("{access: {'a\\b': deny}}", "6:22", "is no path of the workspace"),
+        ("{access: {a: allow}}", "6:25", "one of deny, read, ask, write"),
+    ],
+)
+def test_a_workspace_that_cannot_be_is_refused_with_its_place(
+    folder: Path, workspace: str, place: str, message: str
+) -> None:
+    config = write_agent(folder, f"workspace: {workspace}\n", tools=TOOLS)
+    with pytest.raises(ConfigError) as raised:
+        make_plan(check(config, directory=folder, environ={}))
+    assert message in str(raised.value)
+    assert f"zeus.yaml:{place}: " in str(raised.value)

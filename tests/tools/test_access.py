@@ -1,0 +1,271 @@
+"""Laws of the access policy: what holds for every path, pattern and order of rules."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zeus_runtime.tools.access import (
+    KINDS,
+    AccessPolicy,
+    AccessRule,
+    AccessRules,
+    Deciding,
+    Floor,
+    Kind,
+    Name,
+    Patterns,
+    Reached,
+    Right,
+    Ruling,
+    strictest,
+)
+from zeus_runtime.tools.gate import Gate, calling
+from zeus_runtime.tools.mounts import Mounts
+from zeus_runtime.tools.paths import folded
+from zeus_runtime.tools.workspace import WorkspaceFiles
+
+PARTS = st.sampled_from(["a", "b", "src", "Src", "é.txt", "key.pem", ".env", ".git", "zeus.yaml", "x"])
+PATHS = st.lists(PARTS, min_size=1, max_size=4).map(tuple)
+PATTERNS = st.sampled_from(
+    [
+        "**",
+        "a/**",
+        "src",
+        "*.pem",
+        "src/*.pem",
+        "/src",
+        "src/a/x",
+        "a/b",
+        "zeus.yaml",
+        ".env",
+        ".e*",
+        "{a,b}/**",
+    ]
+)
+RULES = st.dictionaries(PATTERNS, st.sampled_from(["deny", "read", "ask", "write"]), max_size=5)
+
+
+def reached(*paths: Sequence[str], host: str = "/elsewhere") -> Reached:
+    return Reached(tuple(Name(tuple(path)) for path in paths), host)
+
+
+def rules_of(written: dict[str, Right]) -> AccessRules:
+    return AccessRules(tuple(AccessRule(pattern, right) for pattern, right in written.items()))
+
+
+def policy_of(written: dict[str, Right], deciding: Deciding | None = None) -> AccessPolicy:
+    rules = rules_of(written)
+    return AccessPolicy(rules, Floor(deciding or Deciding(), rules))
+
+
+def weight(ruling: Ruling | None) -> int:
+    return 0 if ruling is None else {"ask": 1, "deny": 2}[ruling.action]
+
+
+@given(RULES, PATHS, st.randoms())
+def test_the_order_of_rules_does_not_count(
+    written: dict[str, Right], path: tuple[str, ...], random: object
+) -> None:
+    mixed = list(written.items())
+    random.shuffle(mixed)  # type: ignore[attr-defined]
+    for kind in KINDS:
+        first = policy_of(written).ruling(reached(path), kind, None)
+        assert weight(first) == weight(policy_of(dict(mixed)).ruling(reached(path), kind, None))
+
+
+@given(RULES, PATTERNS, PATHS)
+def test_a_deny_rule_never_widens_and_always_wins(
+    written: dict[str, Right], pattern: str, path: tuple[str, ...]
+) -> None:
+    narrower: dict[str, Right] = {**written, pattern: "deny"}
+    others: dict[str, Right] = {key: right for key, right in written.items() if key != pattern}
+    for kind in KINDS:
+        after = weight(policy_of(narrower).ruling(reached(path), kind, None))
+        assert after >= weight(policy_of(others).ruling(reached(path), kind, None))
+        if AccessRule(pattern, "deny").depth(path):
+            assert after == 2
+
+
+@given(RULES, PATHS, PATHS)
+def test_a_file_with_two_names_is_judged_by_the_stricter(
+    written: dict[str, Right], one: tuple[str, ...], two: tuple[str, ...]
+) -> None:
+    for kind in KINDS:
+        rulings = [rules_of(written).ruling(reached(each), kind, None) for each in (one, two)]
+        assert weight(rules_of(written).ruling(reached(one, two), kind, None)) == max(map(weight, rulings))
+
+
+@given(RULES, PATHS, st.sampled_from(["upper", "nfd", "dot", "space", "joiner"]))
+def test_spellings_that_a_file_system_takes_for_one_name_are_closed_alike(
+    written: dict[str, Right], path: tuple[str, ...], spelling: str
+) -> None:
+    other = {
+        "upper": str.upper,
+        "nfd": lambda part: unicodedata.normalize("NFD", part),
+        "dot": lambda part: part + ".",
+        "space": lambda part: part + " ",
+        "joiner": lambda part: part[:1] + "\u200d" + part[1:],
+    }[spelling]
+    spelled = tuple(other(part) for part in path)
+    for rule in rules_of(written).rules:
+        assert bool(rule.depth(spelled)) >= bool(rule.depth(tuple(folded(part) for part in path)))
+    floor = Floor(Deciding())
+    for kind in KINDS:
+        assert weight(floor.ruling(reached(spelled), kind, None)) == weight(
+            floor.ruling(reached(path), kind, None)
+        )
+
+
+@given(PATHS, st.sampled_from(["**", "*", ".*", "[.]env", "{.env,.git}", "?git", "zeus.*", "**/.env"]))
+def test_a_pattern_with_wildcards_lifts_no_protection(path: tuple[str, ...], pattern: str) -> None:
+    deciding = Deciding()
+    deciding.add("/w/zeus.yaml")
+    at = reached(path, host="/w/" + "/".join(path))
+    bare, opened = policy_of({}, deciding), policy_of({pattern: "write"}, deciding)
+    for kind in KINDS:
+        assert weight(opened.ruling(at, kind, None)) == weight(bare.ruling(at, kind, None))
+
+
+@given(PATHS)
+def test_an_exact_rule_lifts_what_it_names_and_what_is_in_it(path: tuple[str, ...]) -> None:
+    opened = policy_of({"/".join(("", *path)): "write"})
+    assert opened.ruling(reached(path), "write", None) is None
+    below = opened.ruling(reached((*path, "x", ".git")), "write", None)
+    assert below is not None
+
+
+@given(st.lists(PATHS, max_size=4), PATHS)
+def test_what_is_below_a_deciding_path_is_protected_in_whatever_order_it_is_asked(
+    added: list[tuple[str, ...]], path: tuple[str, ...]
+) -> None:
+    deciding = Deciding()
+    hosts = ["/" + "/".join(each) for each in added]
+    for host in hosts:
+        deciding.find("/" + "/".join(path))
+        deciding.add(host)
+    same = [folded(part) for part in path]
+    expected = [
+        [folded(part) for part in each]
+        for each in added
+        if [folded(part) for part in each] == same[: len(each)]
+    ]
+    found = deciding.find("/" + "/".join(path))
+    assert (found is not None) == bool(expected)
+    if found is not None:
+        assert found[1] == len(path) - min(map(len, expected))
+
+
+@pytest.mark.parametrize(
+    ("written", "path", "read", "write"),
+    [
+        ({"**": "read", "out/**": "write"}, "out/a", 0, 0),
+        ({"**": "read", "out/**": "write"}, "src/a", 0, 2),
+        ({"out/**": "write", "*.pem": "deny"}, "out/a.pem", 2, 2),
+        ({"src/**": "ask", "src/made/**": "write"}, "src/made/a", 0, 0),
+        ({"src/**": "read", "notes.md": "write"}, "src/notes.md", 0, 2),
+        ({"infra": "ask"}, "deep/infra/a", 0, 1),
+        ({"/infra": "ask"}, "deep/infra/a", 0, 0),
+        ({"secrets/**": "deny"}, "secrets", 2, 2),
+    ],
+)
+def test_the_law_by_examples(written: dict[str, Right], path: str, read: int, write: int) -> None:
+    policy = policy_of(written)
+    at = reached(path.split("/"))
+    assert [weight(policy.ruling(at, kind, None)) for kind in KINDS] == [read, write]
+
+
+def test_a_denial_comes_before_a_question_whatever_their_order() -> None:
+    ask, deny = Ruling("ask", "x"), Ruling("deny", "y")
+    assert strictest([ask, None, deny]) == strictest([deny, ask]) == deny
+    assert strictest([None, ask]) == ask
+    assert strictest([None]) is None
+
+
+def test_patterns_of_a_component_close_writing_alone() -> None:
+    layer = Patterns(("docs/final",), "filesystem.protected")
+    assert layer.ruling(reached(["docs", "Final", "x"]), "write", "write_file") is not None
+    assert layer.ruling(reached(["docs", "final", "x"]), "read", "read_file") is None
+    assert layer.ruling(reached(["docs", "draft"]), "write", "write_file") is None
+
+
+# On folders
+
+
+def files_of(
+    root: Path, written: dict[str, Right], above: Gate | None = None, **routes: Path
+) -> WorkspaceFiles:
+    given_routes = {f"/{name}/": host for name, host in routes.items()}
+    gate = Gate(Mounts(root, given_routes, given_routes), policy_of(written), above=above)
+    return WorkspaceFiles(root, given_routes, gate=gate)
+
+
+@given(RULES, RULES, st.sampled_from(["a", "b/a", "b/src/key.pem", "src/x", "b/a/b"]))
+def test_an_agent_below_reaches_no_more_than_the_one_above(
+    tmp_path_factory: pytest.TempPathFactory, outer: dict[str, Right], inner: dict[str, Right], path: str
+) -> None:
+    root = tmp_path_factory.getbasetemp() / "family"
+    (root / "b").mkdir(parents=True, exist_ok=True)
+    above = files_of(root, outer).gate
+    assert above is not None
+    host = f"{root.resolve()}/b/{path}"
+    below = files_of(root / "b", inner, above).gate
+    assert below is not None
+    parts = tuple(path.split("/"))
+    for kind in KINDS:
+        own = weight(above.ruling(("b", *parts), host, kind))
+        assert weight(below.ruling(parts, host, kind)) >= own
+
+
+def test_a_folder_that_is_swapped_for_a_link_in_the_middle_of_a_walk_is_judged_as_what_it_is(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "secret").mkdir()
+    (tmp_path / "open").mkdir()
+    (tmp_path / "secret/a").write_text("needle")
+    (tmp_path / "open/a").write_text("fine")
+    files = files_of(tmp_path, {"secret/**": "deny"})
+    gate = files.gate
+    assert gate is not None
+    asked: list[str] = []
+
+    class Swapping(Gate):
+        """Renames the folders as soon as the path was judged by its words."""
+
+        def require(self, parts: tuple[str, ...], host: str, kind: Kind, *, looks: bool = False) -> None:
+            super().require(parts, host, kind, looks=looks)
+            if not asked:
+                (tmp_path / "open").rename(tmp_path / "was")
+                (tmp_path / "secret").rename(tmp_path / "open")
+                (tmp_path / "open").rename(tmp_path / "secret")
+                (tmp_path / "open").symlink_to("secret")
+            asked.append(host)
+
+    files.gate = Swapping(gate.mounts, gate.policy)
+    with pytest.raises(Exception, match="closes it"):
+        files.read("/open/a", max_bytes=10)
+    assert len(asked) == 1
+
+
+def test_what_a_tool_is_called_is_known_in_its_call_alone(tmp_path: Path) -> None:
+    seen: list[str | None] = []
+
+    class Listening:
+        def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
+            seen.append(tool)
+            return None
+
+    rules = AccessRules()
+    policy = AccessPolicy(rules, Floor(Deciding()), (Listening(),))
+    files = WorkspaceFiles(tmp_path, gate=Gate(Mounts(tmp_path, {}), policy))
+    files.entries("/")
+    assert set(seen) == {None}
+    seen.clear()
+    with calling("ls"):
+        files.entries("/")
+    assert set(seen) == {"ls"}

@@ -1,0 +1,82 @@
+"""The files that decide about an agent: its config with all that it names, Homes, skills, and the database."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.config.layers import DISCOVERED
+from zeus_runtime.plugins.home import user_home
+from zeus_runtime.skills.discovery import PROJECT_FOLDERS
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.tools.access import Deciding
+
+_HOME_FOLDERS: Final = ("configs", "prompts", "plugins", "skills")
+
+
+def add_deciding(deciding: Deciding, checked: Checked) -> None:
+    """Protect what decides about one agent.
+
+    Files that are not there yet and would be read next time are protected too.
+    """
+    document = checked.document
+    for name, file in document.files.items():
+        # A file that has a secret written out is closed to reading as well.
+        text = document.sources.texts.get(name, "")
+        _add(deciding, file, holds_keys=name not in document.sources.texts or document.redactor(text) != text)
+    for folder, stem, suffix in _configs(checked):
+        for at in dict.fromkeys((folder.absolute(), folder.resolve())):
+            deciding.add_names(str(at), f"{stem}{suffix}")
+            deciding.add_names(str(at), f"{stem}.*{suffix}")
+    for named in document.named_files():
+        if named.path[0] == "homes":
+            continue
+        _add(deciding, named.file, holds_keys=named.holds_secrets)
+        if named.file.suffix == ".py":
+            # Python would load a forged cache file instead of the source.
+            _add(deciding, named.file.parent / "__pycache__")
+    for home in (checked.directory / ".zeus", *checked.homes):
+        for each in _HOME_FOLDERS:
+            _add(deciding, home / each)
+    for home in user_home(checked.environ):
+        _add(deciding, home)
+    root = checked.directory / checked.config.workspace.root
+    for base in (checked.directory, root):
+        for skills in PROJECT_FOLDERS:
+            _add(deciding, base / skills)
+    database = database_file(checked.config.storage.url, checked.directory)
+    if database is not None:
+        for at in _spellings(database):
+            deciding.add_names(str(at.parent), f"{at.name}*", "it holds the sessions")
+
+
+def database_file(url: str, directory: Path) -> Path | None:
+    """The file of a SQLite URL, without the cost of importing SQLAlchemy; None for a server or a database in memory."""
+    if not url.startswith("sqlite"):
+        return None
+    database = url.partition("://")[2].partition("?")[0].removeprefix("/")
+    return directory / database if database not in ("", ":memory:") else None
+
+
+def _configs(checked: Checked) -> Iterator[tuple[Path, str, str]]:
+    """Where configs are looked for: folder, stem and suffix of each; overlays have a word between the two."""
+    discovered = Path(DISCOVERED)
+    yield checked.directory, discovered.stem, discovered.suffix
+    path = checked.document.path
+    if path is not None:
+        yield path.parent, path.stem, path.suffix
+
+
+def _add(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:
+    for each in _spellings(file):
+        deciding.add(str(each), holds_keys=holds_keys)
+
+
+def _spellings(file: Path) -> list[Path]:
+    """A path as it is written, with the links of its folder resolved, and with all links resolved."""
+    plain = Path(os.path.normpath(file.expanduser().absolute()))
+    return list(dict.fromkeys([plain, plain.parent.resolve() / plain.name, plain.resolve()]))

@@ -1,0 +1,43 @@
+"""What `zeus plan` says of the files that an agent may reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.plan import Plan
+
+
+def reach_rows(checked: Checked, plan: Plan) -> Iterator[tuple[str, str]]:
+    """Folders, rules and protected files, each with a note."""
+    given = reach_object(checked, plan)
+    yield from given["folders"].items()
+    for rule in given["rules"]:
+        lifts = "; lifts a built-in protection" if rule["lifts_protection"] else ""
+        yield rule["pattern"], f"{rule['right']}  ({rule['written']}){lifts}"
+    yield "protected", ", ".join(given["protected"])
+
+
+def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:
+    """The same as JSON."""
+    gate = plan.build.workspace.gate
+    assert gate is not None, "a plan's workspace has its policy"
+    lifts = gate.lifts()
+    return {
+        "folders": {
+            "/": str(gate.mounts.root),
+            **{prefix: str(host) for prefix, host in plan.build.workspace.routes.items()},
+        },
+        "rules": [
+            {
+                "pattern": rule.pattern,
+                "right": rule.right,
+                "written": str(checked.document.position(("workspace", "access", rule.pattern), "key")),
+                "lifts_protection": rule in lifts,
+            }
+            for rule in gate.policy.rules.rules
+        ],
+        "protected": list(gate.protected()),
+    }

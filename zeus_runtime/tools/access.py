@@ -1,0 +1,383 @@
+"""The access policy: which files tools may read, list and change. Pure: it judges names and touches no disk.
+
+A file is judged by every name that leads to it, as the workspace resolves it: the path that was asked for, and the
+path below each mount (``/`` and the routes) that contains its real folder. Several layers judge it, and the strictest
+holds: the rules of ``workspace.access``, the floor that protects the agent's own configuration and keys, the path
+rules of components, and the policies of the agents above a sub-agent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from functools import cached_property, lru_cache
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+
+from zeus_runtime.escaping import printable
+from zeus_runtime.frozen import dataclass
+from zeus_runtime.tools.paths import composed, folded, join
+from zeus_runtime.tools.patterns import PathTest, folded_glob, has_magic, parts_of
+
+Right: TypeAlias = Literal["deny", "read", "ask", "write"]
+"""What tools may do: nothing; read; read, and write with an approval; read and write."""
+
+Kind: TypeAlias = Literal["read", "write"]
+
+KINDS: Final[tuple[Kind, ...]] = ("read", "write")
+
+ARCHIVES: Final = ("large_tool_results", "conversation_history", "attached_files")
+"""The folders below ``/`` in which the runtime keeps originals; tools read them."""
+
+
+class Ruling(NamedTuple):
+    """Why an access is denied or needs an approval.
+
+    Args:
+        action: ``ask`` or ``deny``.
+        why: a sentence about the file, without its path: "the rule `secrets/**: deny` closes it".
+        remedy: for the model.
+    """
+
+    action: Literal["ask", "deny"]
+    why: str
+    remedy: str = "Do not try another way; tell the user if the task needs it."
+
+
+class Name(NamedTuple):
+    """One virtual path of a file.
+
+    Args:
+        parts: of the path.
+        opened: how many leading parts a route of the YAML leads through; a ``.zeus`` among them protects nothing.
+    """
+
+    parts: tuple[str, ...]
+    opened: int = 0
+
+
+class Reached(NamedTuple):
+    """A file, by all its names.
+
+    Args:
+        names: its virtual paths; none for a file outside of the workspace.
+        host: its real path on this machine.
+    """
+
+    names: tuple[Name, ...]
+    host: str
+
+
+class AccessLayer(Protocol):
+    """One source of rulings. The options of a tool component or middleware may give one (``access_layer(mode)``)."""
+
+    def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
+        """Why ``tool`` may not access the file; None if this layer does not object.
+
+        Args:
+            tool: the running tool; None for a file that the user names, and for what middlewares read.
+        """
+        ...
+
+
+def strictest(rulings: Iterable[Ruling | None]) -> Ruling | None:
+    """The first denial, else the first question, else None."""
+    asked: Ruling | None = None
+    for each in rulings:
+        if each is not None and each.action == "deny":
+            return each
+        asked = asked or each
+    return asked
+
+
+@dataclass(frozen=True)
+class AccessRule:
+    """A line of ``workspace.access``.
+
+    Args:
+        pattern: a name that any part of a path may have (``*.pem``), or a path from ``/`` on if it holds a ``/``. It
+            also covers what is in a folder that it names.
+        right: what tools may do there.
+    """
+
+    pattern: str
+    right: Right
+
+    def __str__(self) -> str:
+        return f"{self.pattern}: {self.right}"
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        return parts_of(self.pattern)
+
+    @property
+    def is_rooted(self) -> bool:
+        return "/" in self.pattern.rstrip("/")
+
+    @cached_property
+    def exactness(self) -> int:
+        """How many of its parts hold no wildcard."""
+        return sum(not has_magic(part) for part in self.parts)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it holds no wildcard at all."""
+        return self.exactness == len(self.parts)
+
+    @cached_property
+    def _test(self) -> PathTest:
+        return folded_glob("/".join(self.parts))
+
+    def depth(self, parts: tuple[str, ...]) -> int:
+        """How many leading parts of a path the pattern covers; 0 if it does not fit."""
+        if not parts:
+            return 0
+        return _folder_depth(self, parts[:-1]) or self._covers(parts)
+
+    def _covers(self, parts: tuple[str, ...]) -> int:
+        return len(parts) if self._test(parts if self.is_rooted else parts[-1:]) else 0
+
+
+@lru_cache(maxsize=4_096)
+def _folder_depth(rule: AccessRule, parts: tuple[str, ...]) -> int:
+    return rule.depth(parts)
+
+
+@dataclass(frozen=True)
+class AccessRules:
+    """The rules of ``workspace.access``.
+
+    A ``deny`` that fits wins. Of the other fitting rules the one with the most parts without a wildcard holds; of two
+    with equally many, the stricter.
+    """
+
+    rules: tuple[AccessRule, ...] = ()
+
+    def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
+        return strictest(self._ruling(name.parts, kind) for name in reached.names)
+
+    def opens(self, parts: tuple[str, ...], depth: int) -> bool:
+        """Whether a rule without wildcards names the path, at least its first ``depth`` parts, and does not deny it."""
+        return any(
+            rule.is_exact and rule.right != "deny" and self._exact_depth(rule, parts) >= depth > 0
+            for rule in self.rules
+        )
+
+    @cached_property
+    def _of(self) -> Mapping[Kind, Sequence[AccessRule]]:
+        """The rules that count: all rights but ``deny`` are alike to a reader."""
+        return {"read": [rule for rule in self.rules if rule.right == "deny"], "write": self.rules}
+
+    def _ruling(self, parts: tuple[str, ...], kind: Kind) -> Ruling | None:
+        fitting = [rule for rule in self._of[kind] if rule.depth(parts)]
+        if not fitting:
+            return None
+        rule = min(fitting, key=lambda each: (each.right != "deny", -each.exactness, _STRICTNESS[each.right]))
+        action = _ACTIONS[rule.right, kind]
+        if action is None:
+            return None
+        what = "closes it" if rule.right == "deny" else f"lets no tool {kind} it"
+        return Ruling(action, f"the rule `{rule}` of workspace.access {_ASKS if action == 'ask' else what}")
+
+    def _exact_depth(self, rule: AccessRule, parts: tuple[str, ...]) -> int:
+        """Up to which part an exact rule names a path: the deepest place, where a name fits several."""
+        if rule.is_rooted:
+            return rule.depth(parts)
+        wanted = folded(rule.parts[0]) if rule.parts else ""
+        return max((index for index, part in enumerate(parts, 1) if folded(part) == wanted), default=0)
+
+
+_ASKS: Final = "asks for an approval of each change"
+_STRICTNESS: Final[Mapping[Right, int]] = {"deny": 0, "read": 1, "ask": 2, "write": 3}
+_ACTIONS: Final[Mapping[tuple[Right, Kind], Literal["ask", "deny"] | None]] = {
+    ("deny", "read"): "deny",
+    ("deny", "write"): "deny",
+    ("read", "read"): None,
+    ("read", "write"): "deny",
+    ("ask", "read"): None,
+    ("ask", "write"): "ask",
+    ("write", "read"): None,
+    ("write", "write"): None,
+}
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """A layer that lets tools read what patterns name, and no tool change it.
+
+    Args:
+        patterns: as in ``AccessRule``.
+        key: the option that has them.
+    """
+
+    patterns: tuple[str, ...]
+    key: str
+
+    def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
+        if kind == "write" and any(rule.depth(name.parts) for rule in self._rules for name in reached.names):
+            return Ruling("deny", f"it is protected by `{self.key}` and no tool may change it")
+        return None
+
+    @cached_property
+    def _rules(self) -> Sequence[AccessRule]:
+        return [AccessRule(pattern, "read") for pattern in self.patterns]
+
+
+class Protected(NamedTuple):
+    """Why a file is on the floor, and whether it is also closed to reading."""
+
+    why: str
+    holds_keys: bool = False
+
+
+_KEYS: Final = Protected("it may hold keys", holds_keys=True)
+_NAMES: Final = {
+    ".git": Protected("it belongs to the repository's own files"),
+    ".zeus": Protected("it belongs to Zeus's own files"),
+    ".mcp.json": Protected("it names programs that are started as servers"),
+}
+_ARCHIVE: Final = Protected("Zeus itself keeps its originals there")
+FLOOR_NAMES: Final = (".env*", *_NAMES)
+"""Names that are on the floor wherever they stand."""
+
+
+def is_floor_name(part: str) -> bool:
+    """Whether a part of a path is a name that is protected wherever it stands."""
+    return folded(part).startswith(".env") or folded(part) in _NAMES
+
+
+_MOST_FOLDERS: Final = 10_000
+
+
+class Deciding:
+    """The files on this machine that decide about a family of agents. Each config adds its own while it is planned.
+
+    What is below a path that was added belongs to it.
+
+    Attributes:
+        keys: those that hold keys, as they were added.
+        added: all of them, as they were added; a name may be a glob pattern.
+    """
+
+    def __init__(self) -> None:
+        self._paths: dict[str, Protected] = {}
+        self._patterns: dict[str, dict[str, tuple[re.Pattern[str], Protected]]] = {}
+        self._found: dict[str, tuple[Protected, int] | None] = {}
+        self.keys: set[str] = set()
+        self.added: dict[str, None] = {}
+
+    def add(self, host: str, why: str = "it decides about this agent", *, holds_keys: bool = False) -> None:
+        """Protect the file or folder at an absolute path."""
+        self.added[host] = None
+        self._found.clear()
+        known = self._paths.get(_folded_host(host))
+        holds_keys = holds_keys or (known is not None and known.holds_keys)
+        self._paths[_folded_host(host)] = Protected(why if known is None else known.why, holds_keys)
+        if holds_keys:
+            self.keys.add(host)
+
+    def add_names(self, folder: str, pattern: str, why: str = "it would decide about this agent") -> None:
+        """Protect whatever in a folder has a name that fits a glob pattern, whether it is there yet or not."""
+        from fnmatch import translate
+
+        self.added[f"{folder.rstrip('/')}/{pattern}"] = None
+        self._found.clear()
+        at = self._patterns.setdefault(_folded_host(folder), {})
+        at[pattern] = re.compile(translate(composed(pattern).casefold())), Protected(why)
+
+    def find(self, host: str) -> tuple[Protected, int] | None:
+        """Why the file at ``host`` is protected, and how many parts of its path are above the protected place."""
+        folder, _, name = host.rpartition("/")
+        if not name:
+            return None
+        if folder not in self._found:
+            if len(self._found) > _MOST_FOLDERS:
+                self._found.clear()
+            self._found[folder] = self.find(folder) if folder else None
+        above, at = self._found[folder], _folded_host(folder)
+        hit = self._paths.get(f"{at}/{folded(name)}") or self._named(at, folded(name))
+        if above is not None and (hit is None or above[0].holds_keys >= hit.holds_keys):
+            return above[0], above[1] + 1
+        return None if hit is None else (hit, 0)
+
+    def _named(self, folder: str, name: str) -> Protected | None:
+        named = self._patterns.get(folder, {}).values()
+        return next((protected for test, protected in named if test.match(name)), None)
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What no tool may change, and keys that none may read, unless a rule without wildcards names it.
+
+    Args:
+        deciding: files that decide about the agents.
+        rules: of ``workspace.access``, which may open what they name.
+    """
+
+    deciding: Deciding
+    rules: AccessRules = field(default_factory=AccessRules)
+
+    def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
+        for protected, depths in self._protections(reached):
+            if kind == "read" and not protected.holds_keys:
+                continue
+            if any(self.rules.opens(name.parts, depth) for name, depth in depths):
+                continue
+            may = "read or change" if protected.holds_keys else "change"
+            return Ruling("deny", f"{protected.why}, so no tool may {may} it", _TELL)
+        return None
+
+    def lifted_by(self, rule: AccessRule, reached: Reached) -> bool:
+        """Whether a rule lifts the protection of the file that it names."""
+        if not rule.is_exact or rule.right == "deny":
+            return False
+        bare = Floor(self.deciding)
+        return any(bare.ruling(reached, kind, None) is not None for kind in KINDS)
+
+    def _protections(self, reached: Reached) -> Iterator[tuple[Protected, list[tuple[Name, int]]]]:
+        """What protects a file, each with the file's names and how many of their parts name the protected place."""
+        for name in reached.names:
+            for index, part in enumerate(map(folded, name.parts)):
+                if part.startswith(".env"):
+                    yield _KEYS, [(name, index + 1)]
+                elif part in _NAMES and (part != ".zeus" or index >= name.opened):
+                    yield _NAMES[part], [(name, index + 1)]
+                elif index == 0 and part in ARCHIVES:
+                    yield _ARCHIVE, [(name, 1)]
+        found = self.deciding.find(reached.host)
+        if found is not None:
+            protected, below = found
+            yield protected, [(name, len(name.parts) - below) for name in reached.names]
+
+
+_TELL: Final = "Tell the user what you would have it say; do not try another way."
+
+
+@dataclass(frozen=True)
+class AccessPolicy:
+    """What an agent's tools may do with files: the strictest of its layers.
+
+    Args:
+        rules: of ``workspace.access``.
+        floor: what is protected without rules.
+        layers: of its components, such as the path rules of ``approve``.
+    """
+
+    rules: AccessRules
+    floor: Floor
+    layers: tuple[AccessLayer, ...] = ()
+
+    def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
+        """Why ``tool`` may not access a file; None if it may."""
+        layers: tuple[AccessLayer, ...] = (self.floor, self.rules, *self.layers)
+        return strictest(layer.ruling(reached, kind, tool) for layer in layers)
+
+
+def refusal_text(path: tuple[str, ...], ruling: Ruling) -> str:
+    """A sentence for the model."""
+    return f"{printable(join(path))}: {ruling.why}."
+
+
+@lru_cache(maxsize=4_096)
+def _folded_host(path: str) -> str:
+    return "/".join(map(folded, path.rstrip("/").split("/")))

@@ -1,0 +1,241 @@
+"""Asks the access policy about each file that the workspace reaches, on the descriptor that reached it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import NamedTuple
+
+from zeus_runtime.escaping import printable
+from zeus_runtime.frozen import dataclass
+from zeus_runtime.tools.access import (
+    FLOOR_NAMES,
+    AccessPolicy,
+    AccessRule,
+    Kind,
+    Name,
+    Reached,
+    Ruling,
+    is_floor_name,
+    refusal_text,
+    strictest,
+)
+from zeus_runtime.tools.mounts import Mounts, Parts
+from zeus_runtime.tools.paths import WorkspaceError, folded, join
+
+
+class Call(NamedTuple):
+    """The tool call that files are reached for.
+
+    Args:
+        tool: its tool's name; None for what the user names.
+        approved: whether a person approved it.
+    """
+
+    tool: str | None
+    approved: bool = False
+
+
+_CALL: ContextVar[Call | None] = ContextVar("zeus_tool_call", default=None)
+
+
+@contextmanager
+def calling(tool: str | None, *, approved: bool = False) -> Iterator[None]:
+    """While inside, files are reached for a call of ``tool``."""
+    token = _CALL.set(Call(tool, approved))
+    try:
+        yield
+    finally:
+        _CALL.reset(token)
+
+
+class AccessAsked(BaseException):
+    """A running tool reached a file that needs an approval. The call ends, a person is asked, and it is made again.
+
+    It is no error: like a cancellation it passes through ``except Exception``.
+
+    Args:
+        path: the file.
+        ruling: why.
+    """
+
+    def __init__(self, path: str, ruling: Ruling) -> None:
+        super().__init__(path)
+        self.path = path
+        self.ruling = ruling
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One agent's policy, on the folders of its workspace.
+
+    Args:
+        mounts: the folders.
+        policy: what holds there.
+        linked: names of folders whose files may have other names elsewhere (hard links).
+        above: the gate of the agent that this one works for, which holds too.
+    """
+
+    mounts: Mounts
+    policy: AccessPolicy
+    linked: tuple[str, ...] = ()
+    above: Gate | None = None
+
+    def ruling(self, parts: Parts | None, host: str, kind: Kind) -> Ruling | None:
+        """Why the running tool may not access a file.
+
+        Args:
+            parts: its virtual path; None for a file that is named by its real path.
+            host: its real path.
+        """
+        call = _CALL.get()
+        return self._ruling(parts, host, kind, None if call is None else call.tool)
+
+    def hidden(self, parts: Parts, folder: str, entries: Iterable[str]) -> set[str]:
+        """Those entries of a folder that do not exist for listings and searches.
+
+        Args:
+            parts: the folder's virtual path.
+            folder: its real path.
+        """
+        call = _CALL.get()
+        tool = None if call is None else call.tool
+        base = folder.rstrip("/")
+        gates = [
+            (gate, gate._names(None if number else parts, folder)) for number, gate in enumerate(self._all)
+        ]
+        mounted = {real for gate, _ in gates for real in gate.mounts.reals()}
+        found = set()
+        for entry in entries:
+            host = f"{base}/{entry}"
+            if host in mounted:
+                ruling = self.ruling((*parts, entry), host, "read")
+            else:
+                ruling = strictest(
+                    gate.policy.ruling(
+                        Reached(tuple(Name((*each.parts, entry), each.opened) for each in names), host),
+                        "read",
+                        tool,
+                    )
+                    for gate, names in gates
+                )
+            if ruling is not None and ruling.action == "deny":
+                found.add(entry)
+        return found
+
+    @property
+    def _all(self) -> Iterator[Gate]:
+        yield self
+        if self.above is not None:
+            yield from self.above._all
+
+    def _names(self, parts: Parts | None, host: str) -> tuple[Name, ...]:
+        names = self.mounts.names_of(host)
+        if parts is not None and all(name.parts != parts for name in names):
+            return (Name(parts), *names)
+        return names
+
+    def _ruling(self, parts: Parts | None, host: str, kind: Kind, tool: str | None) -> Ruling | None:
+        names = self._names(parts, host)
+        own = self.policy.ruling(Reached(names, host), kind, tool)
+        return own if self.above is None else strictest((own, self.above._ruling(None, host, kind, tool)))
+
+    def require(self, parts: Parts, host: str, kind: Kind, *, looks: bool = False) -> None:
+        """See to it that the running tool may access a file.
+
+        Args:
+            looks: only that it is there is told, which needs no approval.
+
+        Raises:
+            WorkspaceError: it may not.
+            AccessAsked: a person must approve it first.
+        """
+        ruling = self.ruling(parts, host, kind)
+        if ruling is None:
+            return
+        if ruling.action == "deny":
+            raise WorkspaceError(refusal_text(parts, ruling), remedy=ruling.remedy)
+        call = _CALL.get()
+        if looks or (call is not None and call.approved):
+            return
+        if call is None:
+            raise WorkspaceError(
+                refusal_text(parts, ruling), remedy="Only a tool call can ask for an approval."
+            )
+        raise AccessAsked(printable(join(parts)), ruling)
+
+    def lifts(self) -> Sequence[AccessRule]:
+        """The rules that lift the protection of a file."""
+        floor, mounts = self.policy.floor, self.mounts
+        return [
+            rule
+            for rule in self.policy.rules.rules
+            if floor.lifted_by(rule, Reached((Name(rule.parts),), mounts.host_of(rule.parts)))
+        ]
+
+    def protected(self) -> Sequence[str]:
+        """What is protected without rules, as virtual paths, names and patterns."""
+        found = {
+            join(name.parts): None
+            for host in self.policy.floor.deciding.added
+            for name in self.mounts.names_of(host)
+            if not any(is_floor_name(part) for part in name.parts)
+        }
+        return [*FLOOR_NAMES, *sorted(found)]
+
+    def hides(self, parts: Parts, host: str) -> bool:
+        """Whether a file does not exist for listings and searches."""
+        ruling = self.ruling(parts, host, "read")
+        return ruling is not None and ruling.action == "deny"
+
+    def require_one_name(self, parts: Parts, descriptor: int) -> None:
+        """See to it that an open file has no second name (hard link), which may be outside or one that is denied.
+
+        Raises:
+            WorkspaceError: it has one, and stands in none of the folders for which the config allows that.
+        """
+        status = os.fstat(descriptor)
+        if status.st_nlink < 2:
+            return
+        if self._is_key(status):
+            raise WorkspaceError(f"{printable(join(parts))} is another name of a file that holds keys.")
+        allowed = {folded(each) for each in self.linked}
+        if not any(folded(part) in allowed for part in parts[:-1]):
+            raise WorkspaceError(
+                f"{printable(join(parts))} has {status.st_nlink} names (hard links), and the others may be files that"
+                " no tool may read.",
+                remedy="Tell the user: `workspace.hard_links` lists the folders where such files may be read.",
+            )
+
+    def _is_key(self, status: os.stat_result) -> bool:
+        this = (status.st_dev, status.st_ino)
+        keys = set(self.policy.floor.deciding.keys)
+        return this in _identities(keys) or (self.above is not None and self.above._is_key(status))
+
+
+def _identities(paths: set[str]) -> set[tuple[int, int]]:
+    found = set()
+    for path in paths:
+        try:
+            status = Path(path).stat()
+        except OSError:
+            continue
+        found.add((status.st_dev, status.st_ino))
+    return found
+
+
+def host_of(descriptor: int) -> str | None:
+    """Where the folder behind a descriptor lies now, as the system says; None where it does not say."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        found = fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024))
+        return os.fsdecode(found.rstrip(b"\0"))
+    try:
+        return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115 - a str is wanted
+    except OSError:
+        return None
