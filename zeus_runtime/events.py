@@ -162,7 +162,10 @@ class SubAgentEvent(EventData):
 
 @dataclass(frozen=True)
 class RunCompleted(EventData):
-    """The run ended well. Terminal."""
+    """The run ended well. Terminal.
+
+    ``finish_reason`` is ``length`` where the answer was cut at the model's output limit.
+    """
 
     type: ClassVar[str] = "complete"
     session: str
@@ -171,6 +174,7 @@ class RunCompleted(EventData):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None
+    finish_reason: str = "stop"
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,14 @@ class Limits:
     max_cost_usd: Annotated[
         float | None, Doc("Money one run may cost, by the model's price; null for none."), Minimum(0)
     ] = None
+    repeated_calls: Annotated[
+        int | None,
+        Doc(
+            "How often the same tool calls may give the same results, in a row or in a cycle of up to four answers; "
+            "the model is told from the third on. null for any number."
+        ),
+        Minimum(2),
+    ] = 8
     max_parallel_tools: Annotated[
         int, Doc("Tool calls of one answer that run at the same time."), Minimum(1)
     ] = 16

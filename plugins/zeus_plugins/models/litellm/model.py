@@ -5,7 +5,7 @@ Every command that reads a config creates the model, few call it: what a call ne
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +14,7 @@ from zeus_plugins.models.litellm.options import Options
 from zeus_runtime import OptionsError, PictureSight, most_picture_bytes
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build, ModelError, ModelPiece, ModelProfile, ModelRequest, Usage
+    from zeus_runtime import Build, ModelError, ModelPiece, ModelProfile, ModelRequest
 
 _OURS: Final = {
     "model": "model",
@@ -115,21 +115,29 @@ class LitellmModel:
         request = await self._sight.request(request)
         arguments = {**credentials(litellm, self._options, self._environ), **self._arguments(request)}
         assembly = Assembly(taken=call_ids(request.messages), seed=seed_of(request.messages))
-        finish_reason, model, usage = "stop", "", None
+        finish_reason, model, usage, refused = "stop", "", None, False
         try:
             async with aclosing(self._chunks(litellm, arguments)) as chunks:
                 async for chunk in chunks:
-                    for piece in assembly.add(chunk.get("delta") or {}):
+                    delta = chunk.get("delta") or {}
+                    for piece in assembly.add(delta):
                         yield piece
                     finish_reason = chunk.get("finish_reason") or finish_reason
+                    refused = refused or "refused" in delta
                     model = chunk.get("model") or model
                     usage = chunk.get("usage") or usage
         except ModelError as error:
             if error.kind == "auth":
                 error.remedy = refused_key(litellm, self._options, self._environ)
             raise
+        if finish_reason == "tool_calls" and not assembly.has_calls:
+            raise ModelError(
+                "the provider announced tool calls and sent none that can be read", kind="server"
+            )
+        if refused:
+            finish_reason = "content_filter"
         yield ModelResponse(
-            message=assembly.message(),
+            message=assembly.message(is_cut=finish_reason == "length"),
             usage=usage,
             finish_reason="tool_calls" if finish_reason == "stop" and assembly.has_calls else finish_reason,
             model=model,
@@ -177,35 +185,73 @@ class LitellmModel:
         self, litellm: Any, arguments: Mapping[str, Any]
     ) -> AsyncGenerator[dict[str, Any], None]:
         """The answer's chunks as plain data: delta, finish_reason, model, usage. Every failure is a ModelError."""
-        from zeus_runtime import ModelError
-
         patience = _Patience(self._options)
-        try:
-            answer = await patience.wait(litellm.acompletion(**arguments))
-        except ModelError:
-            raise
-        except Exception as error:
-            raise _classified(error) from error
         if not self._options.stream:
-            yield _whole(answer)
+            yield await self._unstreamed(litellm, arguments, patience)
             return
         try:
-            while True:
-                try:
-                    chunk = await patience.wait(anext(answer))
-                except StopAsyncIteration:
-                    break
-                except ModelError:
-                    raise
-                except Exception as error:
-                    raise _classified(error) from error
-                yield _plain(chunk)
+            answer = await patience.wait(litellm.acompletion(**arguments))
+        except Exception as error:
+            raise _classified(error) from error
+        try:
+            async for chunk in _streamed(answer, patience):
+                yield chunk
         finally:
             await answer.aclose()
-        if answer.received_finish_reason is None and answer.intermittent_finish_reason is None:
-            # litellm invents a "stop" for a stream that was cut off.
-            raise ModelError("the provider's stream ended before the answer was complete", kind="network")
-        yield {"usage": _usage(chunk.usage for chunk in answer.chunks if getattr(chunk, "usage", None))}
+
+    async def _unstreamed(
+        self, litellm: Any, arguments: Mapping[str, Any], patience: _Patience
+    ) -> dict[str, Any]:
+        """The whole answer, read by litellm, or else from the body that litellm got."""
+        from zeus_plugins.models.litellm.reading import whole_answer
+
+        bodies: list[Any] = []
+
+        def got(details: Mapping[str, Any]) -> None:
+            if "original_response" in details:
+                bodies.append(details["original_response"])
+
+        try:
+            return _whole(await patience.wait(litellm.acompletion(**arguments, logger_fn=got)))
+        except Exception as error:
+            told = _classified(error)
+            read = whole_answer(bodies[-1]) if bodies and told.kind == "server" else None
+            if read is None:
+                raise told from error
+            return read
+
+
+async def _streamed(answer: Any, patience: _Patience) -> AsyncGenerator[dict[str, Any], None]:
+    """The pieces of litellm's stream. What goes wrong after the answer has ended cannot undo it: its usage is lost."""
+    from litellm.litellm_core_utils.core_helpers import map_finish_reason
+
+    from zeus_plugins.models.litellm.reading import reason_of, usage_of
+    from zeus_runtime import ModelError
+
+    whole = True
+    while whole:
+        try:
+            chunk = _plain(await patience.wait(anext(answer)))
+        except StopAsyncIteration:
+            break
+        except Exception as error:
+            if _ending(answer) is None:
+                raise _classified(error) from error
+            whole = False
+        else:
+            yield chunk
+    ending = _ending(answer)
+    if ending is None:
+        # litellm invents a "stop" for a stream that was cut off.
+        raise ModelError("the provider's stream ended before the answer was complete", kind="network")
+    reports = [chunk.usage for chunk in answer.chunks if getattr(chunk, "usage", None)]
+    yield {"usage": usage_of(reports)} if whole else {"finish_reason": reason_of(map_finish_reason(ending))}
+
+
+def _ending(answer: Any) -> str | None:
+    """How the answer of a stream ended; None before it has."""
+    ending = answer.received_finish_reason or answer.intermittent_finish_reason
+    return None if ending is None else str(ending)
 
 
 class _Patience:
@@ -241,51 +287,38 @@ class _Patience:
 def _classified(error: Exception) -> ModelError:
     from datetime import UTC, datetime
 
-    from zeus_runtime import model_error
+    from zeus_plugins.models.litellm.reading import unreadable
+    from zeus_runtime import ModelError, model_error
 
-    return model_error(error, now=datetime.now(UTC))
+    if isinstance(error, ModelError):
+        return error
+    return unreadable(error) or model_error(error, now=datetime.now(UTC))
 
 
 def _plain(chunk: Any) -> dict[str, Any]:
+    from zeus_plugins.models.litellm.reading import delta_of, reason_of
+
     if not chunk.choices:
         return {"model": chunk.model}
     choice = chunk.choices[0]
     return {
-        "delta": choice.delta.model_dump(exclude_none=True),
-        "finish_reason": choice.finish_reason,
+        "delta": delta_of(choice.delta.model_dump(exclude_none=True, warnings=False)),
+        "finish_reason": reason_of(choice.finish_reason),
         "model": chunk.model,
     }
 
 
 def _whole(answer: Any) -> dict[str, Any]:
+    from zeus_plugins.models.litellm.reading import reason_of, usage_of, whole_delta
     from zeus_runtime import ModelError
 
     if not answer.choices:
         raise ModelError("the provider's answer holds no message", kind="server")
     choice = answer.choices[0]
+    usage = getattr(answer, "usage", None)
     return {
-        "delta": choice.message.model_dump(exclude_none=True),
-        "finish_reason": choice.finish_reason,
+        "delta": whole_delta(choice.message.model_dump(exclude_none=True, warnings=False)),
+        "finish_reason": reason_of(choice.finish_reason),
         "model": answer.model,
-        "usage": _usage([answer.usage] if getattr(answer, "usage", None) else ()),
+        "usage": usage_of([usage]) if usage else None,
     }
-
-
-def _usage(reports: Iterable[Any]) -> Usage | None:
-    """The provider's own counts. Reports within one stream are cumulative, so the greatest of each is the last."""
-    from zeus_runtime import Usage
-
-    counts = [0] * 6
-    for report in reports:
-        inner = getattr(report, "prompt_tokens_details", None)
-        outer = getattr(report, "completion_tokens_details", None)
-        found = (
-            getattr(report, "prompt_tokens", 0),
-            getattr(report, "completion_tokens", 0),
-            getattr(report, "cache_read_input_tokens", 0) or getattr(inner, "cached_tokens", 0),
-            getattr(report, "cache_creation_input_tokens", 0) or getattr(inner, "cache_creation_tokens", 0),
-            getattr(outer, "reasoning_tokens", 0),
-            getattr(getattr(inner, "cache_creation_token_details", None), "ephemeral_1h_input_tokens", 0),
-        )
-        counts = [max(old, int(new or 0)) for old, new in zip(counts, found, strict=True)]
-    return Usage(*counts) if any(counts[:2]) else None
