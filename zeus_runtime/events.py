@@ -90,7 +90,10 @@ class ToolCallResult(EventData):
 
 @dataclass(frozen=True)
 class TokenUsage(EventData):
-    """What one model call used, in tokens, as the provider reports it; cost in US dollars where the price is known."""
+    """What one model call used, in tokens, as the provider reports it; cost in US dollars where the price is known.
+
+    ``estimated``: the provider reported nothing that can be read, so Zeus counted.
+    """
 
     type: ClassVar[str] = "token_usage"
     prompt_tokens: int
@@ -98,6 +101,7 @@ class TokenUsage(EventData):
     cached_tokens: int = 0
     cache_write_tokens: int = 0
     cost_usd: float | None = None
+    estimated: bool = False
 
 
 @dataclass(frozen=True)

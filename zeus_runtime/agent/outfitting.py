@@ -48,9 +48,9 @@ def fresh_outfit(
         opened: the open toolsets by component name; without them the run has only the plan's own tools.
     """
     approvals = approvals or Desk()
-    meter = Meter(plan.profile, limit_usd=plan.config.limits.max_cost_usd)
-    equipment = equipment_of(plan, opened or {})
     counter = plan.token_counter
+    meter = Meter(plan.profile, counter, limit_usd=plan.config.limits.max_cost_usd)
+    equipment = equipment_of(plan, opened or {})
     kept = plan.config.archive
     archive = Archive(
         plan.build.workspace, session, max_age_days=kept.max_age_days, max_megabytes=kept.max_megabytes

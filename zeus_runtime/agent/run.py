@@ -355,22 +355,6 @@ class Run:
                 f"the run reached limits.max_steps = {limits.max_steps}",
                 remedy="Go on with --continue, or raise limits.max_steps.",
             )
-        if limits.max_cost_usd is not None and self._outfit.meter.unpriced:
-            raise LimitError(
-                f"limits.max_cost_usd = {limits.max_cost_usd} cannot be kept: the provider does not report its usage",
-                remedy="Drop limits.max_cost_usd, or use a provider that reports usage; go on with --continue.",
-            )
-        if self._outfit.meter.spent_above:
-            raise LimitError(
-                "the run that this agent works for reached its limits.max_cost_usd",
-                remedy="Raise it there, and go on with --continue.",
-            )
-        spent = self.totals.cost_usd
-        if limits.max_cost_usd is not None and spent is not None and spent >= limits.max_cost_usd:
-            raise LimitError(
-                f"the run cost ${spent:.4f} and reached limits.max_cost_usd = {limits.max_cost_usd}",
-                remedy="Go on with --continue, or raise limits.max_cost_usd.",
-            )
 
 
 def _with_usage(response: ModelResponse) -> AIMessage:

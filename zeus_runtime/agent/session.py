@@ -19,6 +19,7 @@ from zeus_runtime.agent.middleware import Sources, Turn
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.references import KEY, Reference, pictures_shown
 from zeus_runtime.agent.run import Run
+from zeus_runtime.agent.spending import spent_before
 from zeus_runtime.agent.stored_thread import mode_of, read_thread
 from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
@@ -122,6 +123,8 @@ class Session:
                 if prompt is None
                 else self._begin(conversation, prompt, emit, references, noted)
             )
+            if prompt is None and outfit.meter.limit_usd is not None:
+                outfit.meter.before_usd = await spent_before(self._log, self._thread, run_id)
             outfit.approvals.begin(self._thread, run_id)
             turn = await self._turn(conversation, run_id, mode, prompt or "")
             run = Run(turn, outfit, conversation, emit, self._prune)

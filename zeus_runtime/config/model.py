@@ -27,7 +27,12 @@ class Limits:
         3600.0
     )
     max_cost_usd: Annotated[
-        float | None, Doc("Money one run may cost, by the model's price; null for none."), Minimum(0)
+        float | None,
+        Doc(
+            "Money that one turn may cost, from a prompt until its answer and over every --continue, by the model's "
+            "price; null for none."
+        ),
+        Minimum(0),
     ] = None
     repeated_calls: Annotated[
         int | None,
