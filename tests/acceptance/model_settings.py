@@ -130,7 +130,14 @@ MODELS = (
     Flip("counter", {"tokenizer_file": {"path": "words.json"}}, word_tokens, 15, 2),
     Flip("profiles.strict", True, problems, (), ("unknown-model",), {"model": "gpt-5-2"}),
     Flip("profiles.models.*.max_input_tokens", 7_000, seen("input"), 128_000, 7_000, PROBED),
-    Flip("profiles.models.*.max_output_tokens", 7_000, seen("output"), 16_384, 7_000, PROBED),
+    Flip(
+        "profiles.models.*.max_output_tokens",
+        7_000,
+        sent("body.max_tokens"),
+        None,
+        7_000,
+        {**SERVED, "profiles": {"models": {"openai/gpt-4o": {}}}},
+    ),
     Flip(
         "profiles.models.*.tokenizer", "cl100k_base", seen("tokenizer"), "o200k_base", "cl100k_base", PROBED
     ),

@@ -101,7 +101,13 @@ class ProfileOverride:
     max_input_tokens: Annotated[
         int | None, Doc("Input limit in tokens (not the input + output window)."), Minimum(1)
     ] = None
-    max_output_tokens: Annotated[int | None, Doc("Output limit in tokens."), Minimum(1)] = None
+    max_output_tokens: Annotated[
+        int | None,
+        Doc(
+            "Output limit in tokens; each request asks for at most so many, unless the model's options say otherwise."
+        ),
+        Minimum(1),
+    ] = None
     tokenizer: Annotated[
         Literal["o200k_base", "cl100k_base", "estimate"] | None, Doc("What counts the model's tokens.")
     ] = None

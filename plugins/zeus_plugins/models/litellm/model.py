@@ -8,57 +8,40 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from zeus_plugins.models.litellm.options import Options
-from zeus_runtime import OptionsError, PictureSight, most_picture_bytes
+from zeus_runtime import PictureSight, most_picture_bytes
 
 if TYPE_CHECKING:
     from zeus_runtime import Build, ModelError, ModelPiece, ModelProfile, ModelRequest
-
-_OURS: Final = {
-    "model": "model",
-    "api_key": "api_key",
-    "api_base": "api_base",
-    "base_url": "api_base",
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "max_tokens": "max_tokens",
-    "timeout": "timeout_seconds",
-    "extra_headers": "headers",
-    "stream": "stream",
-    "messages": None,
-    "tools": None,
-    "stream_options": None,
-    "num_retries": None,
-    "max_retries": None,
-    "drop_params": None,
-}
-"""Arguments of litellm that ``extra`` may not set, with the option that does."""
 
 
 def create(options: Options, build: Build) -> LitellmModel:
     """The model the YAML chose. Nothing is imported or checked before its first call.
 
     Raises:
-        OptionsError: ``extra`` sets what has an option of its own.
+        OptionsError: ``extra`` holds a key that has an option, or that is not part of the provider's request.
     """
-    for key in options.extra:
-        if key in _OURS:
-            own = _OURS[key]
-            raise OptionsError(
-                f"model.litellm.extra may not set {key!r}",
-                remedy=f"Use model.litellm.{own}" if own else "Zeus sets it itself: remove it",
-            )
-    return LitellmModel(options, build.environ, build.profile, partial(_sight, options, build))
+    if options.extra:
+        from zeus_plugins.models.litellm.extra import check_extra
+
+        check_extra(options.extra)
+    return LitellmModel(
+        options, build.environ, partial(_profile, options, build), partial(_sight, options, build)
+    )
+
+
+def _profile(options: Options, build: Build) -> ModelProfile:
+    """The profile of this model, which need not be the agent's."""
+    if build.profile.name == options.model or build.profile_of is None:
+        return build.profile
+    return build.profile_of(options.model)
 
 
 def _sight(options: Options, build: Build) -> PictureSight:
-    profile = build.profile
-    if profile.name != options.model and build.profile_of is not None:
-        profile = build.profile_of(options.model)
     return PictureSight(
-        profile,
+        _profile(options, build),
         lambda path: build.workspace.read(path, max_bytes=most_picture_bytes()),
         write=lambda path, data: build.workspace.write(path, data),
     )
@@ -70,7 +53,7 @@ class LitellmModel:
     Args:
         options: what the YAML says.
         environ: the process environment with ``.env`` beneath it.
-        profile: the model's prices.
+        profile: gives the model's limits and prices.
         sight: makes what it sees of pictures.
     """
 
@@ -78,13 +61,17 @@ class LitellmModel:
         self,
         options: Options,
         environ: Mapping[str, str],
-        profile: ModelProfile,
+        profile: Callable[[], ModelProfile],
         sight: Callable[[], PictureSight],
     ) -> None:
         self._options = options
         self._environ = environ
-        self._profile = profile
+        self._open_profile = profile
         self._open_sight = sight
+
+    @cached_property
+    def _profile(self) -> ModelProfile:
+        return self._open_profile()
 
     @cached_property
     def _sight(self) -> PictureSight:
@@ -144,6 +131,15 @@ class LitellmModel:
             cost_usd=None if usage is None else cost_usd(self._profile, usage),
         )
 
+    @cached_property
+    def _max_tokens(self) -> int | None:
+        """The longest answer that the YAML asks for; what a table knows of the model is not sent."""
+        options, profile = self._options, self._profile
+        if options.max_tokens is not None or "max_completion_tokens" in options.extra:
+            return options.max_tokens
+        is_written = profile.sources.get("max_output_tokens", "").startswith("profiles.models")
+        return profile.max_output_tokens if is_written else None
+
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
         from zeus_plugins.models.litellm.caching import marked
         from zeus_runtime import to_chat
@@ -165,7 +161,7 @@ class LitellmModel:
         arguments: dict[str, Any] = {
             "temperature": options.temperature,
             "top_p": options.top_p,
-            "max_tokens": options.max_tokens,
+            "max_tokens": self._max_tokens,
             **options.extra,
             **request.settings,
             "model": options.model,
@@ -271,7 +267,7 @@ class _Patience:
         from zeus_runtime import ModelError
 
         left = self._end - self._clock()
-        silent = self._options.idle_seconds if self._options.stream else left
+        silent = self._options.idle_seconds
         try:
             async with asyncio.timeout(max(0.0, min(left, silent))) as limit:
                 return await awaitable
