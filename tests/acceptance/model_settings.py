@@ -54,7 +54,11 @@ def sent(path: str) -> See:
 
     async def see(scene: Scene) -> Any:
         with Provider(Reply("x")) as provider:
-            scene.environ |= {"PROVIDER": provider.openai, "OPENAI_API_KEY": "sk-environment"}
+            scene.environ |= {
+                "PROVIDER": provider.openai,
+                "OPENAI_API_BASE": provider.openai,
+                "OPENAI_API_KEY": "sk-environment",
+            }
             assert (await scene.play()).ending == "complete"
             (request,) = provider.requests
         holder, _, name = path.partition(".")
@@ -136,7 +140,8 @@ MODELS = (
         sent("body.max_tokens"),
         None,
         7_000,
-        {**SERVED, "profiles": {"models": {"openai/gpt-4o": {}}}},
+        {"model": "openai/gpt-4o"},
+        group="litellm",
     ),
     Flip(
         "profiles.models.*.tokenizer", "cl100k_base", seen("tokenizer"), "o200k_base", "cl100k_base", PROBED
