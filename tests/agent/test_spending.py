@@ -191,3 +191,18 @@ def test_a_call_is_made_only_within_the_limit(spent: float, limit: float, tokens
 
 def test_a_model_without_a_price_projects_nothing() -> None:
     assert projection(ModelProfile("m"), 10, 10).cost_usd is None
+
+
+def test_calls_in_flight_hold_what_they_may_cost_in_every_run_above() -> None:
+    from zeus_runtime.agent.meter import Meter
+    from zeus_runtime.context.tokens import counter_for
+
+    counter = counter_for(PROFILE)
+    parent = Meter(PROFILE, counter, limit_usd=1.0)
+    first, second = (Meter(PROFILE, counter, above=parent) for _ in range(2))
+    call = projection(PROFILE, 600, 0)
+    refused = pytest.raises(LimitError, match="the run that this agent works for")
+    with first.admitted(call), refused, second.admitted(call):
+        raise AssertionError("the call was made")
+    with second.admitted(call):
+        pass

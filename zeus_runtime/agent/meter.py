@@ -133,8 +133,8 @@ class Meter:
         usage, cost = believed(response.usage), response.cost_usd
         estimated = usage is None
         if usage is None:
-            output = self.counter.message(response.message)
-            usage, cost = Usage(input_tokens(), output), None
+            cost = cost if response.usage is None else None  # a cost made from nonsense is nonsense
+            usage = Usage(input_tokens(), self.counter.message(response.message))
         if cost is None:
             cost = cost_usd(profile or self.profile, usage)
         if estimated and cost and not self._told:
