@@ -71,6 +71,15 @@ async def test_a_new_prompt_has_a_limit_of_its_own(tmp_path: Path) -> None:
             session = ending.session
 
 
+async def test_a_resumed_turn_does_not_pay_for_the_turns_before_it(tmp_path: Path) -> None:
+    answers = ["first", *steps(1)]
+    async with agent(tmp_path, Costly(answers, DOLLAR), "max_cost_usd: 1.5, max_steps: 1") as living:
+        session = (await play(living, "one"))[-1].session  # type: ignore[union-attr]
+        assert isinstance((await play(living, "two", session))[-1], RunFailed)
+        ending = (await play(living, None, session))[-1]  # type: ignore[arg-type]
+    assert isinstance(ending, RunCompleted), ending
+
+
 async def test_a_call_that_would_exceed_the_limit_is_not_made(tmp_path: Path) -> None:
     model = Costly(steps(3), DOLLAR)
     async with agent(tmp_path, model, "max_cost_usd: 0.0005") as living:
