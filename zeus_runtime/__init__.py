@@ -66,6 +66,7 @@ if TYPE_CHECKING:
     from zeus_runtime.context.tokens import Counter as Counter
     from zeus_runtime.context.tokens import counter_for as counter_for
     from zeus_runtime.context.tokens import counter_with as counter_with
+    from zeus_runtime.errors import LimitError as LimitError
     from zeus_runtime.errors import MissingError as MissingError
     from zeus_runtime.errors import OptionsError as OptionsError
     from zeus_runtime.errors import RunError as RunError
@@ -298,6 +299,7 @@ _ROOMS = {
     "MinLength": "config.annotations",
     "Minimum": "config.annotations",
     "Misfit": "agent.misfits",
+    "LimitError": "errors",
     "MissingError": "errors",
     "Model": "models.interface",
     "ModelError": "models.errors",

@@ -54,7 +54,7 @@ class UnavailableError(MissingError):
 
 
 class LimitError(ZeusError):
-    """A limit from the YAML was reached: steps, seconds or money (exit 6)."""
+    """A limit from the YAML was reached: steps, seconds, money or repeated calls (exit 6)."""
 
     exit_code = 6
     code = "limit"

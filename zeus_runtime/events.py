@@ -90,7 +90,10 @@ class ToolCallResult(EventData):
 
 @dataclass(frozen=True)
 class TokenUsage(EventData):
-    """What one model call used, in tokens, as the provider reports it; cost in US dollars where the price is known."""
+    """What one model call used, in tokens, as the provider reports it; cost in US dollars where the price is known.
+
+    ``estimated``: the provider reported nothing that can be read, so Zeus counted.
+    """
 
     type: ClassVar[str] = "token_usage"
     prompt_tokens: int
@@ -98,6 +101,7 @@ class TokenUsage(EventData):
     cached_tokens: int = 0
     cache_write_tokens: int = 0
     cost_usd: float | None = None
+    estimated: bool = False
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,10 @@ class SubAgentEvent(EventData):
 
 @dataclass(frozen=True)
 class RunCompleted(EventData):
-    """The run ended well. Terminal."""
+    """The run ended well. Terminal.
+
+    ``finish_reason`` is ``length`` where the answer was cut at the model's output limit.
+    """
 
     type: ClassVar[str] = "complete"
     session: str
@@ -171,6 +178,7 @@ class RunCompleted(EventData):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None
+    finish_reason: str = "stop"
 
 
 @dataclass(frozen=True)

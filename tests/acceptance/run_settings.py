@@ -13,6 +13,10 @@ async def ending(scene: Scene) -> str:
     return (await scene.play(calling(("read_todos", {})), "done")).ending
 
 
+async def circle(scene: Scene) -> str:
+    return (await scene.play(*[calling(("read_todos", {}))] * 5, "done")).ending
+
+
 async def own_models_ending(scene: Scene) -> str:
     return (await scene.play()).ending
 
@@ -37,6 +41,7 @@ RUNS = (
         {**FLAKY, "model": {"slow": {}}},
     ),
     Flip("limits.max_cost_usd", 0.01, ending, "complete", "limit", {**PRICED, "tools": ["todos"]}),
+    Flip("limits.repeated_calls", 4, circle, "complete", "limit", {"tools": ["todos"]}),
     Flip(
         "limits.max_parallel_tools",
         1,

@@ -432,23 +432,69 @@ def test_a_provider_that_is_not_there_is_a_clear_error(project: Project, zeus: Z
     assert "Traceback" not in result.err
 
 
-def test_the_money_limit_ends_the_run_and_it_can_go_on(project: Project, zeus: Zeus) -> None:
+ANSWERS_COST = json.dumps(
+    {"profiles": {"models": {MODELS["openai"]: {"input_cost_per_token": 0, "output_cost_per_token": 10}}}}
+)
+
+
+def test_the_money_limit_ends_the_turn_and_a_higher_one_goes_on(project: Project, zeus: Zeus) -> None:
     with Provider(Reply(calls=[Call("ls", "{}", "a")]), Reply("Done.")) as provider:
-        configured(project, provider)
+        configured(project, provider, more=ANSWERS_COST)
         limited = zeus("run", "zeus.yaml", "go", "--max-cost", "50", "-o", "json")
+        same = zeus("run", "zeus.yaml", "--continue", "--max-cost", "50", "-o", "json")
         assert len(provider.requests) == 1
-        resumed = zeus("run", "zeus.yaml", "--continue", "-o", "json")
-    assert (limited.exit_code, limited.json["cost_usd"]) == (6, 81)
+        resumed = zeus("run", "zeus.yaml", "--continue", "--max-cost", "90", "-o", "json")
+    assert (limited.exit_code, limited.json["cost_usd"]) == (6, 70)
+    assert same.exit_code == 6
+    assert "this turn cost $70.0000" in same.json["error"]["message"]
     assert (resumed.exit_code, resumed.json["answer"]) == (0, "Done.")
 
 
-def test_a_money_limit_is_not_lifted_by_a_provider_that_reports_nothing(project: Project, zeus: Zeus) -> None:
-    with Provider(Reply(calls=[Call("ls", "{}", "a")], usage=None), Reply("Done.")) as provider:
+def test_a_call_that_may_exceed_the_money_limit_is_not_made(project: Project, zeus: Zeus) -> None:
+    with Provider() as provider:
         configured(project, provider)
+        limited = zeus("run", "zeus.yaml", "go", "--max-cost", "50", "-o", "json")
+        assert provider.requests == []
+    assert limited.exit_code == 6
+    assert "the next model call may cost $" in limited.json["error"]["message"]
+
+
+def test_the_money_limit_holds_by_estimate_where_nothing_is_reported(project: Project, zeus: Zeus) -> None:
+    with Provider(Reply(calls=[Call("ls", "{}", "a")], usage=None), Reply("Done.")) as provider:
+        configured(project, provider, more=ANSWERS_COST)
         limited = zeus("run", "zeus.yaml", "go", "--max-cost", "50", "-o", "json")
         assert len(provider.requests) == 1
     assert limited.exit_code == 6
-    assert "does not report its usage" in limited.json["error"]["message"]
+    assert limited.json["cost_usd"] > 50
+    assert [notice["code"] for notice in limited.json["notices"]] == ["usage_unknown"]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_filtered_answer_exits_1_with_its_text_and_a_sentence(
+    project: Project, zeus: Zeus, *, stream: bool
+) -> None:
+    with Provider(Reply("The first half", finish_reason="content_filter")) as provider:
+        configured(project, provider, stream=stream)
+        result = zeus("run", "zeus.yaml", "go")
+        again = zeus("run", "zeus.yaml", "--continue", "-o", "json")
+        assert len(provider.requests) == 1
+    assert (result.exit_code, result.out) == (1, "The first half\n")
+    assert "the provider's content filter stopped the answer" in result.err
+    assert again.exit_code == 1
+    assert (again.json["error"]["code"], again.json["answer"]) == ("answer_filtered", "The first half")
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_empty_answer_exits_1_and_continue_asks_again(
+    project: Project, zeus: Zeus, *, stream: bool
+) -> None:
+    with Provider(Reply(""), Reply("Here.")) as provider:
+        configured(project, provider, stream=stream)
+        result = zeus("run", "zeus.yaml", "go")
+        again = zeus("run", "zeus.yaml", "--continue")
+    assert (result.exit_code, result.out) == (1, "")
+    assert "the model's answer is empty" in result.err
+    assert (again.exit_code, again.out) == (0, "Here.\n")
 
 
 def test_what_the_model_gets_wrong_is_told_to_it(project: Project, zeus: Zeus) -> None:

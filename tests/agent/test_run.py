@@ -143,7 +143,7 @@ async def test_an_unknown_tool_wrong_arguments_and_a_failing_tool_are_results_th
     assert "echo" in results["a"].content
     assert "text" in results["b"].content
     assert "the disk is on fire" in results["c"].content
-    assert "not valid JSON" in results["d"].content
+    assert "unexpected end" in results["d"].content
 
 
 async def test_halves_of_emojis_stop_neither_a_run_nor_the_log(tmp_path: Path, database_url: str) -> None:
@@ -335,7 +335,7 @@ async def test_a_money_limit_counts_by_the_models_price(tmp_path: Path) -> None:
     assert "max_cost_usd" in ending.message
     per_step = 2_000 * price + 100 * (agent.plan.profile.output_cost_per_token or 0)
     assert ending.details["cost_usd"] == pytest.approx(per_step * ending.details["steps"])
-    assert ending.details["cost_usd"] - per_step < 0.01 <= ending.details["cost_usd"]
+    assert ending.details["cost_usd"] <= 0.01 < ending.details["cost_usd"] + per_step
 
 
 async def test_two_sessions_at_the_same_time_do_not_mix(tmp_path: Path, database_url: str) -> None:

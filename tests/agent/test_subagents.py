@@ -198,7 +198,7 @@ async def test_no_more_than_so_many_are_started(folder: Path) -> None:
     assert any("limits.max_subagents" in each.content for each in found.values())
 
 
-PRICES = "profiles: {models: {gpt-4o: {input_cost_per_token: 1, output_cost_per_token: 0}}}\n"
+PRICES = "profiles: {models: {gpt-4o: {input_cost_per_token: 0, output_cost_per_token: 0}}}\n"
 
 
 class Priced(PositionModel):

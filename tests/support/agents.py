@@ -119,12 +119,16 @@ def register_tools():
 
 
 def write_agent(folder: Path, yaml: str = "", *, plugin: str = TOOLS, tools: str = "[probe]") -> Path:
-    """A config file in ``folder`` with the probe tools; ``yaml`` adds keys."""
+    """A config file in ``folder`` with the probe tools; ``yaml`` adds keys.
+
+    Scripted models repeat calls to fill a conversation: without ``limits`` of its own nothing stops them.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "probe.py").write_text(plugin)
     config = folder / "zeus.yaml"
     head = f"version: 1\nname: test\nmodel: gpt-4o\ntools: {tools}\nplugins: {{files: [probe.py]}}\n"
-    config.write_text(head + textwrap.dedent(yaml))
+    unlimited = "" if "limits:" in yaml else "\nlimits: {repeated_calls: null}\n"
+    config.write_text(head + textwrap.dedent(yaml) + unlimited)
     return config
 
 

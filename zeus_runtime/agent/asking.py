@@ -11,6 +11,7 @@ from zeus_runtime.agent.conversation import Conversation
 from zeus_runtime.agent.middleware import Sources, Turn
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.planning import Planned, Planning
+from zeus_runtime.agent.spending import Projection, cached_before, projection
 from zeus_runtime.context.fixed import Fixed, FixedParts
 from zeus_runtime.context.ledger import Decision, Step, StepUsage
 from zeus_runtime.context.planner import Reported
@@ -81,6 +82,8 @@ class Asking:
         self._conversation = conversation
         self._emit = emit
         self._cost_usd: float | None = None
+        self._is_estimated = False
+        self._projected = Projection(0, 0, None)
         self._told: set[str] = set()
         self.schemas: tuple[ToolSchema, ...] = ()
         self._sectioned = [(name, each) for name, each in outfit.middlewares if overrides(each, "sections")]
@@ -108,10 +111,11 @@ class Asking:
             ModelError: the provider's; the ledger has the step.
         """
         decisions: tuple[Decision, ...] = ()
-        retries, failure, self._cost_usd = 0, None, None
+        retries, failure, self._cost_usd, self._is_estimated = 0, None, None, False
         while True:
             request = await self._request(cursor, steps, forced=retries > 0)
             decisions += request.planned.decisions
+            self._projected = self._projection(request.planned)
             started = time.monotonic()
             try:
                 if failure is not None and not request.planned.admitted:
@@ -176,7 +180,19 @@ class Asking:
             reported = StepUsage(
                 usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens
             )
-        return step.override(usage=reported, cost_usd=self._cost_usd, finish_reason=response.finish_reason)
+        return step.override(
+            usage=reported,
+            cost_usd=self._cost_usd,
+            cost_estimated=self._is_estimated and self._cost_usd is not None,
+            finish_reason=response.finish_reason,
+        )
+
+    def _projection(self, planned: Planned) -> Projection:
+        """What the call may cost; tokens that the last request left in the provider's cache cost the cache price."""
+        last, budget = self._conversation.last_step, planned.budget
+        cached = 0 if planned.admitted else cached_before(last, self._outfit.model.name)
+        reserve = self._outfit.output_reserve_tokens
+        return projection(self._outfit.profile, budget.used_tokens, reserve, cached_tokens=cached)
 
     def _refresh_tools(self) -> None:
         """Take up what has changed about the tools: toolsets have others, the model has loaded a schema."""
@@ -244,19 +260,22 @@ class Asking:
     async def _stream(self, request: ModelRequest) -> ModelResponse:
         shown = request.purpose == "turn"
         response: ModelResponse | None = None
-        async for piece in self._outfit.model.stream(request):
-            if isinstance(piece, ModelResponse):
-                response = piece
-            elif shown:
-                self._emit(_event_of(piece))
-        if response is None:
-            raise ModelError("the model's stream ended without an answer", kind="network")
         # Here and not once per step: a middleware may ask the model twice, or for a summary, and each call is paid.
-        cost = self._outfit.meter.count(response)
+        with self._outfit.meter.admitted(self._projected):
+            async for piece in self._outfit.model.stream(request):
+                if isinstance(piece, ModelResponse):
+                    response = piece
+                elif shown:
+                    self._emit(_event_of(piece))
+            if response is None:
+                raise ModelError("the model's stream ended without an answer", kind="network")
+            counted = self._outfit.meter.count(response, lambda: self._projected.input_tokens)
+        response = replace(response, usage=counted.reported)
+        self._is_estimated = self._is_estimated or counted.reported is None
+        if counted.cost_usd is not None:
+            self._cost_usd = (self._cost_usd or 0.0) + counted.cost_usd
         if shown:
             self._outfit.meter.asked = request
-        if cost is not None:
-            self._cost_usd = (self._cost_usd or 0.0) + cost
         return response
 
 

@@ -169,7 +169,9 @@ class _Player:
 
     def _outfit(self) -> Outfit:
         outfit = fresh_outfit(self._plan, self._provider, _SESSION, opened=self._listed)
-        limits = replace(outfit.limits, max_steps=_ENDLESS, timeout_seconds=None, max_cost_usd=None)
+        limits = replace(
+            outfit.limits, max_steps=_ENDLESS, timeout_seconds=None, max_cost_usd=None, repeated_calls=None
+        )
         return replace(outfit, limits=limits)
 
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from zeus_runtime.events import Event, TokenUsage
-from zeus_runtime.models.interface import Model, ModelPiece, ModelRequest, ModelResponse
+from zeus_runtime.agent.spending import Projection, projection, refuse_call
+from zeus_runtime.context.tokens import request_tokens
+from zeus_runtime.errors import LimitError
+from zeus_runtime.events import Event, Notice, TokenUsage
+from zeus_runtime.models.answers import believed
+from zeus_runtime.models.interface import Model, ModelPiece, ModelRequest, ModelResponse, Usage
 from zeus_runtime.models.profiles import ModelProfile, cost_usd
 
 if TYPE_CHECKING:
-    from zeus_runtime.models.interface import Usage
+    from zeus_runtime.context.tokens import Counter
 
 
 @dataclass
@@ -30,22 +35,43 @@ class Totals:
             self.completion_tokens += usage.output_tokens
 
 
+@dataclass(frozen=True)
+class Counted:
+    """A finished call.
+
+    Args:
+        reported: what the provider says it used; None where that is unknown or cannot be believed.
+        cost_usd: US dollars, estimated where ``reported`` is None; None where no price is known.
+        tokens: ``reported``, or an estimate.
+    """
+
+    reported: Usage | None
+    cost_usd: float | None
+    tokens: Usage
+
+
+_UNKNOWN = "The provider reports no usage that can be read: tokens and cost of this run are estimates."
+
+
 @dataclass
 class Meter:
     """One run's use.
 
     Args:
         profile: the prices of the running model.
+        counter: counts the tokens of a call whose usage is unknown.
         totals: all of the run.
         policies: of ``totals``, what policies' own calls took since ``take_policies``.
         emit: where usage events go.
-        unpriced: whether a call's cost could not be told, so that no money limit can be kept.
+        unpriced: whether a call's price is unknown, so that no money limit can be kept.
         asked: the run's last request that was answered, as it was sent.
         above: where what is used counts too: a sub-agent's in its parent's.
-        limit_usd: what the run may cost; None for any.
+        limit_usd: what the turn may cost; None for any.
+        before_usd: what the turn cost before this run resumed it.
     """
 
     profile: ModelProfile
+    counter: Counter
     totals: Totals = field(default_factory=Totals)
     policies: Totals = field(default_factory=Totals)
     emit: Callable[[Event], None] | None = None
@@ -53,49 +79,89 @@ class Meter:
     asked: ModelRequest | None = field(default=None, repr=False)
     above: Meter | None = field(default=None, repr=False)
     limit_usd: float | None = None
+    before_usd: float = 0.0
+    _held_usd: float = 0.0
+    _told: bool = False
 
     @property
-    def spent_above(self) -> bool:
-        """Whether a run that this one works for has spent its money."""
-        above = self.above
-        if above is None:
-            return False
-        spent = above.totals.cost_usd
-        return above.spent_above or (
-            above.limit_usd is not None
-            and (above.unpriced or (spent is not None and spent >= above.limit_usd))
-        )
+    def is_limited(self) -> bool:
+        """Whether a money limit holds for the run: its own, or one of a run that it works for."""
+        return self.limit_usd is not None or (self.above is not None and self.above.is_limited)
 
-    def count(self, response: ModelResponse, profile: ModelProfile | None = None) -> float | None:
-        """Add a finished call.
+    @contextmanager
+    def admitted(self, call: Projection) -> Iterator[None]:
+        """Make a call within the money limits; what it may cost is held meanwhile, so that parallel calls count.
+
+        Raises:
+            LimitError: a limit is reached, the call may exceed it, or it cannot be kept.
+        """
+        self._refuse(call, "this turn")
+        meters = self._line()
+        held = call.cost_usd or 0.0
+        for meter in meters:
+            meter._held_usd += held
+        try:
+            yield
+        finally:
+            for meter in meters:
+                meter._held_usd -= held
+
+    def _refuse(self, call: Projection, whose: str) -> None:
+        if self.limit_usd is not None:
+            if self.unpriced:
+                raise LimitError(
+                    f"limits.max_cost_usd = {self.limit_usd:g} cannot be kept: the price of a model is unknown",
+                    remedy="Set its prices under profiles.models, or remove limits.max_cost_usd; then use --continue.",
+                )
+            spent = self.before_usd + (self.totals.cost_usd or 0.0) + self._held_usd
+            refuse_call(spent, self.limit_usd, call, whose=whose)
+        if self.above is not None:
+            self.above._refuse(call, "the run that this agent works for")
+
+    def _line(self) -> list[Meter]:
+        return [self, *([] if self.above is None else self.above._line())]
+
+    def count(
+        self, response: ModelResponse, input_tokens: Callable[[], int], profile: ModelProfile | None = None
+    ) -> Counted:
+        """Add a finished call. Where the provider reports no usage that can be believed, it is counted here.
 
         Args:
+            input_tokens: counts the request.
             profile: the prices of the model that answered, where it is not the running one.
-
-        Returns:
-            what it cost in US dollars, where a price is known.
         """
-        usage, cost = response.usage, response.cost_usd
-        if cost is None and usage is not None:
+        usage, cost = believed(response.usage), response.cost_usd
+        estimated = usage is None
+        if usage is None:
+            cost = cost if response.usage is None else None  # a cost made from nonsense is nonsense
+            usage = Usage(input_tokens(), self.counter.message(response.message))
+        if cost is None:
             cost = cost_usd(profile or self.profile, usage)
-        self._add(usage, cost)
-        return cost
+        if estimated and cost and not self._told:
+            self._told = True
+            self._notify(Notice("usage_unknown", _UNKNOWN))
+        self._add(usage, cost, estimated=estimated)
+        return Counted(None if estimated else usage, cost, usage)
 
-    def _add(self, usage: Usage | None, cost: float | None) -> None:
+    def _notify(self, event: Event) -> None:
+        if self.emit is not None:
+            self.emit(event)
+
+    def _add(self, usage: Usage, cost: float | None, *, estimated: bool) -> None:
         self.unpriced = self.unpriced or cost is None
         self.totals.add(usage, cost)
         if self.above is not None:
-            self.above._add(usage, cost)
-        if usage is not None and self.emit is not None:
-            self.emit(
-                TokenUsage(
-                    prompt_tokens=usage.input_tokens,
-                    completion_tokens=usage.output_tokens,
-                    cached_tokens=usage.cache_read_tokens,
-                    cache_write_tokens=usage.cache_write_tokens,
-                    cost_usd=cost,
-                )
+            self.above._add(usage, cost, estimated=estimated)
+        self._notify(
+            TokenUsage(
+                prompt_tokens=usage.input_tokens,
+                completion_tokens=usage.output_tokens,
+                cached_tokens=usage.cache_read_tokens,
+                cache_write_tokens=usage.cache_write_tokens,
+                cost_usd=cost,
+                estimated=estimated,
             )
+        )
 
     def take_policies(self) -> Totals:
         """What policies used since this was asked last."""
@@ -122,8 +188,18 @@ class Metered:
         return self._model.name
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
-        async for piece in self._model.stream(request):
-            if isinstance(piece, ModelResponse):
-                cost = self._meter.count(piece, self._profile)
-                self._meter.policies.add(piece.usage, cost)
-            yield piece
+        with self._meter.admitted(self._projection(request)):
+            async for piece in self._model.stream(request):
+                if isinstance(piece, ModelResponse):
+                    counted = self._meter.count(piece, lambda: self._tokens(request), self._profile)
+                    self._meter.policies.add(counted.tokens, counted.cost_usd)
+                yield piece
+
+    def _projection(self, request: ModelRequest) -> Projection:
+        if not self._meter.is_limited:
+            return Projection(0, 0, None)
+        most = request.settings.get("max_tokens")
+        return projection(self._profile, self._tokens(request), most if isinstance(most, int) else 0)
+
+    def _tokens(self, request: ModelRequest) -> int:
+        return request_tokens(self._meter.counter, request)

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a finished run gives back; money in US dollars, None where no price is known."""
+    """What a finished run gives back; money in US dollars, None where no price is known.
+
+    ``finish_reason`` is ``length`` where the answer was cut at the model's output limit.
+    """
 
     session: str
     answer: str
@@ -22,6 +25,7 @@ class RunResult:
     prompt_tokens: int
     completion_tokens: int
     cost_usd: float | None
+    finish_reason: str = "stop"
 
 
 class FailedRunError(RunError):
@@ -51,4 +55,5 @@ def result_of(ending: Event | None) -> RunResult:
         ending.prompt_tokens,
         ending.completion_tokens,
         ending.cost_usd,
+        ending.finish_reason,
     )

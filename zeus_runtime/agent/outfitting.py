@@ -48,9 +48,9 @@ def fresh_outfit(
         opened: the open toolsets by component name; without them the run has only the plan's own tools.
     """
     approvals = approvals or Desk()
-    meter = Meter(plan.profile, limit_usd=plan.config.limits.max_cost_usd)
-    equipment = equipment_of(plan, opened or {})
     counter = plan.token_counter
+    meter = Meter(plan.profile, counter, limit_usd=plan.config.limits.max_cost_usd)
+    equipment = equipment_of(plan, opened or {})
     kept = plan.config.archive
     archive = Archive(
         plan.build.workspace.runtime,
@@ -106,9 +106,15 @@ def equipment_of(plan: Plan, opened: Mapping[str, Toolset]) -> Equipment:
 
 
 def output_reserve_tokens(plan: Plan) -> int:
-    """What of the window the answer needs: what the model's options ask for (``max_tokens``), at most half of it."""
+    """What of the window the answer needs: the most that its requests ask for, at most half of the window.
+
+    That is ``max_tokens`` of the model's options, else the YAML's ``profiles.models.NAME.max_output_tokens``.
+    """
+    profile = plan.profile
     asked = plan.model.options.get("max_tokens")
-    return min(asked, plan.profile.max_input_tokens // 2) if isinstance(asked, int) else 0
+    if asked is None and profile.sources.get("max_output_tokens", "").startswith("profiles.models"):
+        asked = profile.max_output_tokens
+    return min(asked, profile.max_input_tokens // 2) if isinstance(asked, int) else 0
 
 
 def _open_metered(build: Build, ref: str | Ref, meter: Meter) -> Model:

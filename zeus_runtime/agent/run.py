@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.agent.approvals import CallDesk
 from zeus_runtime.agent.asking import Asking
@@ -14,12 +14,14 @@ from zeus_runtime.agent.meter import Totals
 from zeus_runtime.agent.middleware import Middleware, Turn
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.planning import Planned
+from zeus_runtime.agent.repeats import DIGEST, WARN_AT, Repeats, digest_of, named, warning
 from zeus_runtime.agent.tool_run import ToolRunView
 from zeus_runtime.errors import LimitError
 from zeus_runtime.events import Event, Notice, Text, ToolCallResult, ToolCallStarted, ToolProgress
+from zeus_runtime.models.answers import as_logged, ended_early, no_answer
 from zeus_runtime.models.content import calls_of, text_of
 from zeus_runtime.models.interface import ModelResponse
-from zeus_runtime.models.messages import well_formed
+from zeus_runtime.models.messages import CUT, well_formed
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, too_large
 from zeus_runtime.tools import ToolCall, ToolResult, invoke, permitted, validate_arguments
 from zeus_runtime.tools.approval import ApprovalRequest
@@ -34,6 +36,10 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Limits
     from zeus_runtime.tools import Tool
     from zeus_runtime.tools.approval import PendingApproval
+
+
+_LONGEST_NAME: Final = 80
+"""Characters of a tool's name that does not exist, as the model is told of it."""
 
 
 class Run:
@@ -69,6 +75,8 @@ class Run:
         self._call_tool = chain(outfit.middlewares, "wrap_tool_call", self._dispatch, ToolResult)
         self._absent: dict[str, str] = {}
         self.waiting: list[PendingApproval] = []
+        self._repeats: Repeats | None = None
+        self._noted = 0
 
     @property
     def totals(self) -> Totals:
@@ -94,23 +102,88 @@ class Run:
         last = self.conversation[self.conversation.last]
         return text_of(last) if last.type == "ai" else ""
 
+    @property
+    def finish_reason(self) -> str:
+        """How that answer ended: ``stop``, or ``length`` where it was cut."""
+        return ended_early(self.conversation[self.conversation.last])
+
     async def answer(self, seq: int, run_id: str) -> BaseMessage:
         """The model's answer at ``seq``: from the log if this run already has it, else by a model call."""
         kept = self.conversation.kept(seq, run_id)
         if kept is not None:
             if text := text_of(kept):
                 self.emit(Text(text))
-            return kept
+            return self._accepted(kept, ended_early(kept))
         self._keep_limits()
+        self._refuse_circles(seq)
         asked = await self._asking.ask(seq - 1, run_id, self.steps)
         self.steps += 1
-        message = _with_usage(asked.response)
+        reason = asked.response.finish_reason
+        message = as_logged(_with_usage(asked.response), reason)
+        failure = no_answer(message, reason)
+        if failure is not None and not failure.text:
+            # A message without content is refused by providers when it is sent back; the ledger keeps the call.
+            await self.conversation.append_step(asked.step.override(error=failure.code), asked.texts)
+            raise failure
         await self.conversation.append(seq, run_id, message, step=asked.step, texts=asked.texts)
-        if asked.response.finish_reason == "length":
+        return self._accepted(message, reason)
+
+    def _accepted(self, message: BaseMessage, finish_reason: str) -> BaseMessage:
+        """The answer, told to be cut where it is.
+
+        Raises:
+            AnswerError: it is none.
+        """
+        failure = no_answer(message, finish_reason)
+        if failure is not None:
+            raise failure
+        if finish_reason == "length":
             self.emit(
-                Notice("answer_cut", "The model stopped at its output limit; the answer is not complete.")
+                Notice(
+                    "answer_cut",
+                    "The model stopped at its output limit; the answer is not complete. Raise the model's max_tokens,"
+                    " or ask it to go on.",
+                )
             )
         return message
+
+    def _refuse_circles(self, seq: int) -> None:
+        """See to it that the model does not repeat itself without end.
+
+        Raises:
+            LimitError: the same calls gave the same results ``limits.repeated_calls`` times.
+        """
+        limit = self.limits.repeated_calls
+        if limit is None or seq == 1 or self.conversation[seq - 1].type != "tool":
+            return
+        answer = self.conversation.answer_of(seq - 1)
+        repeats = self._circles(limit, seq)
+        if answer > self._noted:
+            repeats.add(
+                self.conversation[answer], [self.conversation[each] for each in range(answer + 1, seq)]
+            )
+            self._noted = answer
+        if repeats.count >= limit:
+            raise LimitError(
+                f"the model repeated the same call {repeats.count} times with the same result"
+                f" (limits.repeated_calls): {named(self.conversation[answer])}",
+                remedy="Give a prompt that leads it elsewhere, or raise limits.repeated_calls and use --continue.",
+            )
+        if repeats.count >= WARN_AT:
+            self.emit(
+                Notice(
+                    "repeated_call",
+                    f"The model made the same call {repeats.count} times with the same result, and was told:"
+                    f" {named(self.conversation[answer])}.",
+                )
+            )
+
+    def _circles(self, limit: int, seq: int) -> Repeats:
+        """What the model did before ``seq``, read from the log once in a run."""
+        if self._repeats is None:
+            self._repeats = Repeats(limit, self.conversation.said[: seq - 1])
+            self._noted = seq - 1
+        return self._repeats
 
     async def compact(self, cursor: int) -> Planned:
         """Let every policy shed what it can, as if the request did not fit, and write the ledger's entry of it."""
@@ -130,6 +203,11 @@ class Run:
             **({"state": dict(result.state)} if result.state else {}),
             **({"artifact": result.artifact} if result.artifact is not None else {}),
         }
+        limit = self.limits.repeated_calls
+        count = 1 if limit is None else self._circles(limit, answer).expected(message, index, content)
+        if limit is not None and WARN_AT <= count < limit:
+            artifact[DIGEST] = digest_of(content)
+            content = warning(count, limit) + content
         await self.conversation.append(
             seq,
             run_id,
@@ -155,7 +233,7 @@ class Run:
         return shown
 
     async def _run_call(self, call: Mapping[str, Any], place: int) -> ToolResult:
-        name, arguments = call["name"], call["args"]
+        name, arguments = call["name"] or "", call["args"]
         is_whole = isinstance(arguments, dict)
         asked = ToolCall(str(call["id"]), name, arguments if is_whole else {}, self.turn.session, place)
         # Before anybody is asked about the call: whether it would run, and what it would do, depends on it.
@@ -170,13 +248,20 @@ class Run:
             )
         )
         if not is_whole:
-            return ToolResult(
-                f"The arguments of this call are not valid JSON ({call.get('error') or 'unreadable'});"
-                " call the tool again with a JSON object.",
-                is_error=True,
-            )
+            return ToolResult(self._unusable(name, str(call.get("error") or "unreadable")), is_error=True)
         result = await self._call_tool(made)
         return result if made is asked or result.is_error else not_called(result)
+
+    def _unusable(self, name: str, problem: str) -> str:
+        """What the model is told of a call that cannot be made."""
+        if not name:
+            return f"This call was not run: it names no tool. {self._known_tools()}"
+        if problem.startswith(CUT):
+            return f"This call was not run: {problem}. Write less at a time, in several calls."
+        return f"This call was not run: {problem}. Call the tool again with a JSON object."
+
+    def _known_tools(self) -> str:
+        return f"The tools are: {', '.join(schema.name for schema in self._asking.schemas) or 'none'}."
 
     def _loading(self, call: ToolCall) -> ToolCall | None:
         """The call that is made instead of one whose parameters the model has not seen: it asks for them."""
@@ -190,8 +275,8 @@ class Run:
         if tool is None and (why := self._absent.get(call.name)):
             return ToolResult(f"{call.name} is not there now. {why}", is_error=True)
         if tool is None:
-            known = ", ".join(schema.name for schema in self._asking.schemas) or "none"
-            return ToolResult(f"There is no tool {call.name!r}. The tools are: {known}.", is_error=True)
+            shown = call.name if len(call.name) <= _LONGEST_NAME else f"{call.name[:_LONGEST_NAME]}…"
+            return ToolResult(f"There is no tool {shown!r}. {self._known_tools()}", is_error=True)
         refusal = permitted(tool, self.turn.mode)
         if refusal is not None:
             return ToolResult(refusal, is_error=True)
@@ -290,22 +375,6 @@ class Run:
             raise LimitError(
                 f"the run reached limits.max_steps = {limits.max_steps}",
                 remedy="Go on with --continue, or raise limits.max_steps.",
-            )
-        if limits.max_cost_usd is not None and self._outfit.meter.unpriced:
-            raise LimitError(
-                f"limits.max_cost_usd = {limits.max_cost_usd} cannot be kept: the provider does not report its usage",
-                remedy="Drop limits.max_cost_usd, or use a provider that reports usage; go on with --continue.",
-            )
-        if self._outfit.meter.spent_above:
-            raise LimitError(
-                "the run that this agent works for reached its limits.max_cost_usd",
-                remedy="Raise it there, and go on with --continue.",
-            )
-        spent = self.totals.cost_usd
-        if limits.max_cost_usd is not None and spent is not None and spent >= limits.max_cost_usd:
-            raise LimitError(
-                f"the run cost ${spent:.4f} and reached limits.max_cost_usd = {limits.max_cost_usd}",
-                remedy="Go on with --continue, or raise limits.max_cost_usd.",
             )
 
 

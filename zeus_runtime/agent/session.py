@@ -19,10 +19,12 @@ from zeus_runtime.agent.middleware import Sources, Turn
 from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.agent.references import KEY, Reference, pictures_shown
 from zeus_runtime.agent.run import Run
+from zeus_runtime.agent.spending import spent_before
 from zeus_runtime.agent.stored_thread import mode_of, read_thread
 from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
+from zeus_runtime.models.answers import AnswerError
 from zeus_runtime.models.pictures import kept_with
 from zeus_runtime.store.claims import EPOCH
 from zeus_runtime.tools.clock import Clock
@@ -121,6 +123,8 @@ class Session:
                 if prompt is None
                 else self._begin(conversation, prompt, emit, references, noted)
             )
+            if prompt is None and outfit.meter.limit_usd is not None:
+                outfit.meter.before_usd = await spent_before(self._log, self._thread, run_id)
             outfit.approvals.begin(self._thread, run_id)
             turn = await self._turn(conversation, run_id, mode, prompt or "")
             run = Run(turn, outfit, conversation, emit, self._prune)
@@ -130,6 +134,7 @@ class Session:
             ending: Event = RunCompleted(
                 session=self._thread.session,
                 answer=run.answer_text,
+                finish_reason=run.finish_reason,
                 steps=run.steps,
                 prompt_tokens=run.totals.prompt_tokens,
                 completion_tokens=run.totals.completion_tokens,
@@ -142,6 +147,9 @@ class Session:
             reason = "approval"
             pending = [each.as_json() for each in error.pending]
             ending = _failure(error, self._thread.session, {**_details(run), "pending": pending})
+        except AnswerError as error:
+            partial = {"partial_answer": error.text} if error.text else {}
+            ending = _failure(error, self._thread.session, {**_details(run), **partial})
         except ZeusError as error:
             ending = _failure(error, self._thread.session, _details(run))
         except Exception as error:  # noqa: BLE001 - the edge of a run: its stream must end with a terminal event

@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 EXIT_CODES: Final = {
     0: "ok",
-    1: "the run failed",
+    1: "the run failed, or its answer is empty or filtered",
     2: "the command line does not fit",
     3: "the config is invalid",
     4: "a credential, dependency or plugin is missing",
-    6: "a limit was reached: steps, seconds or money",
+    6: "a limit was reached: steps, seconds, money or repeated calls",
     7: "an approval is needed and nobody is there to ask: `zeus resume` decides",
     130: "interrupted",
     141: "the reader of the output went away",

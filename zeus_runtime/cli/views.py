@@ -111,6 +111,8 @@ class PlainView:
     def show(self, event: Event) -> None:
         if isinstance(event, RunCompleted):
             answer(event.answer)
+        elif isinstance(event, RunFailed) and (partial := event.details.get("partial_answer")):
+            answer(partial)
         self._journal.show(event)
 
     def close(self) -> None:
@@ -189,7 +191,9 @@ class JsonView:
         return {
             "session": ending.session or None,
             "status": _status(ending),
-            "answer": ending.answer if isinstance(ending, RunCompleted) else None,
+            "answer": ending.answer
+            if isinstance(ending, RunCompleted)
+            else ending.details.get("partial_answer"),
             "steps": steps,
             "usage": {
                 "prompt_tokens": self._totals.prompt_tokens,

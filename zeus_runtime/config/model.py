@@ -45,9 +45,20 @@ class Limits:
     max_cost_usd: Annotated[
         float | None,
         AlsoCalled(("max_cost", "budget", "max_budget")),
-        Doc("Money one run may cost, by the model's price; null for none."),
+        Doc(
+            "Money that one turn may cost, from a prompt until its answer and over every --continue, by the model's "
+            "price; null for none."
+        ),
         Minimum(0),
     ] = None
+    repeated_calls: Annotated[
+        int | None,
+        Doc(
+            "How often the same tool calls may give the same results, in a row or in a cycle of up to four answers; "
+            "the model is told from the third on. null for any number."
+        ),
+        Minimum(2),
+    ] = 8
     max_parallel_tools: Annotated[
         int, Doc("Tool calls of one answer that run at the same time."), Minimum(1)
     ] = 16
@@ -107,7 +118,13 @@ class ProfileOverride:
     max_input_tokens: Annotated[
         int | None, Doc("Input limit in tokens (not the input + output window)."), Minimum(1)
     ] = None
-    max_output_tokens: Annotated[int | None, Doc("Output limit in tokens."), Minimum(1)] = None
+    max_output_tokens: Annotated[
+        int | None,
+        Doc(
+            "Output limit in tokens; each request asks for at most so many, unless the model's options say otherwise."
+        ),
+        Minimum(1),
+    ] = None
     tokenizer: Annotated[
         Literal["o200k_base", "cl100k_base", "estimate"] | None, Doc("What counts the model's tokens.")
     ] = None

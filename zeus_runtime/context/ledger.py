@@ -76,6 +76,7 @@ class Step:
         decisions: what was decided before the call.
         usage: as reported.
         cost_usd: of the call, where a price is known.
+        cost_estimated: whether the tokens that it was made from are an estimate.
         policy_tokens, policy_cost_usd: what policies' own model calls took in this step.
         duration_ms: of the call.
         finish_reason: the answer's; empty for a failed call.
@@ -101,6 +102,7 @@ class Step:
     decisions: tuple[Decision, ...] = ()
     usage: StepUsage | None = None
     cost_usd: float | None = None
+    cost_estimated: bool = False
     policy_tokens: int = 0
     policy_cost_usd: float | None = None
     duration_ms: float = 0.0

@@ -12,6 +12,7 @@ Two forms, both JSON:
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,6 +35,14 @@ REASONING_KEYS: Final = ("reasoning_content", "thinking_blocks", "provider_speci
 
 TOOL_CALL_FIELDS: Final = "tool_call_fields"
 """Key of ``additional_kwargs``: call id to what a provider attached to the call, such as Gemini's signatures."""
+
+
+CUT: Final = "the answer reached its output limit within the arguments of this call"
+"""The ``error`` of a call that was cut off."""
+
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9_-]")
+_LONGEST_NAME: Final = 64
+_NO_NAME: Final = "unnamed"
 
 
 def to_payload(message: BaseMessage) -> dict[str, Any]:
@@ -119,8 +128,8 @@ def to_chat(message: BaseMessage, *, portable: bool = False) -> dict[str, Any]:
 
     Args:
         message: human, ai, system or tool.
-        portable: only what providers know; arguments that are no JSON object are wrapped, because some
-            providers refuse a whole conversation for one such call.
+        portable: only what providers know. Arguments that are no JSON object are wrapped, and names that no tool can
+            have are made valid, because some providers refuse a whole conversation for one such call.
 
     Raises:
         TypeError: for a message kind a conversation cannot hold.
@@ -142,7 +151,7 @@ def to_chat(message: BaseMessage, *, portable: bool = False) -> dict[str, Any]:
     elif role == "tool":
         chat["tool_call_id"] = message.tool_call_id  # type: ignore[attr-defined]
         if message.name is not None:
-            chat["name"] = message.name
+            chat["name"] = sendable_name(message.name) if portable else message.name
         if not portable and message.status == "error":  # type: ignore[attr-defined]
             chat["is_error"] = True
     if not portable:
@@ -162,7 +171,15 @@ def _chat_calls(message: Any, attached: Mapping[str, Any], *, portable: bool) ->
         text = call["args"] or ""
         arguments = json.dumps({"invalid_arguments": text}, ensure_ascii=False) if portable else text
         calls.append(_chat_call(call["id"], call["name"], arguments, attached))
+    if portable:
+        for sent in calls:
+            sent["function"]["name"] = sendable_name(sent["function"]["name"])
     return calls
+
+
+def sendable_name(name: str | None) -> str:
+    """``name`` as every provider takes it: ``[A-Za-z0-9_-]{1,64}``; a tool's name is that already."""
+    return _FOREIGN.sub("_", name or "")[:_LONGEST_NAME] or _NO_NAME
 
 
 def _chat_call(
@@ -223,6 +240,8 @@ def from_chat(chat: Mapping[str, Any]) -> BaseMessage:
 def assistant_message(
     content: str | list[str | dict[Any, Any]],
     calls: Sequence[tuple[str | None, str | None, str | None]],
+    *,
+    is_cut: bool = False,
     **fields: Any,
 ) -> AIMessage:
     """An assistant's message from its text and its calls as the provider wrote them.
@@ -231,17 +250,20 @@ def assistant_message(
         content: text, or content blocks.
         calls: (id, name, arguments as JSON text) of each call. Arguments that are not a JSON object, and
             calls without a name, go to ``invalid_tool_calls``.
+        is_cut: the answer ended at its output limit: a last call without whole arguments is invalid.
         fields: further fields of the message.
     """
     from langchain_core.messages import AIMessage
 
     valid: list[ToolCall] = []
     invalid: list[InvalidToolCall] = []
-    for call_id, name, arguments in calls:
+    for place, (call_id, name, arguments) in enumerate(calls, 1):
         text = arguments or ""
         try:
             if not name:
                 raise ValueError("the call names no tool")
+            if is_cut and place == len(calls) and not text.rstrip().endswith("}"):
+                raise ValueError(CUT)
             valid.append({"id": call_id, "name": name, "args": parse_arguments(text), "type": "tool_call"})
         except ValueError as problem:
             invalid.append(

@@ -58,6 +58,21 @@ async def open_child(
     return await owning(log.database, parent, "a sub-agent", work)
 
 
+async def helpers_of(log: ThreadLog, thread: Thread, run_id: str) -> list[Thread]:
+    """The sessions of the sub-agents of one run, and of theirs."""
+
+    def work(connection: Connection) -> list[Thread]:
+        query = (
+            select(_thread.c.key, _thread.c.session)
+            .select_from(_thread.join(_parent, _parent.c.thread == _thread.c.key))
+            .where(_parent.c.parent == thread.key, _parent.c.run_id == run_id)
+        )
+        first = [Thread(key, session) for key, session in connection.execute(query)]
+        return [each for child in first for each in (child, *descendants_in(connection, child))]
+
+    return await log.database.run(work)
+
+
 def descendants_in(connection: Connection, thread: Thread) -> list[Thread]:
     """The sessions of a session's sub-agents, and of theirs, the youngest last."""
     found: list[Thread] = []

@@ -103,8 +103,12 @@ class Assembly:
         self._taken.add(call_id)
         return call_id
 
-    def message(self) -> AIMessage:
-        """The whole answer."""
+    def message(self, *, is_cut: bool = False) -> AIMessage:
+        """The whole answer.
+
+        Args:
+            is_cut: it ended at the output limit, so its last call may not be whole.
+        """
         kept: dict[str, Any] = {}
         if self._reasoning:
             kept["reasoning_content"] = well_formed("".join(self._reasoning))
@@ -116,7 +120,8 @@ class Assembly:
         if attached:
             kept["tool_call_fields"] = attached
         calls = [(call.id, call.name, well_formed("".join(call.arguments))) for call in self._calls]
-        return assistant_message(well_formed("".join(self._text)), calls, additional_kwargs=kept)
+        text = well_formed("".join(self._text))
+        return assistant_message(text, calls, is_cut=is_cut, additional_kwargs=kept)
 
     @property
     def has_calls(self) -> bool:

@@ -39,7 +39,13 @@ def _load() -> Any:
 
 
 def _quiet(litellm: Any) -> Any:
-    """No telemetry, no advertising on errors, no tokenizers from the network; unsupported settings are errors."""
+    """No telemetry, no advertising, no log lines, no tokenizers from the network; unsupported settings are errors."""
+    import logging
+    import warnings
+
+    # It logs, with a traceback, what it also raises, and warns of answers that it then reads all the same.
+    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
+    warnings.filterwarnings("ignore", message="Pydantic serializer warnings", category=UserWarning)
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.disable_hf_tokenizer_download = True

@@ -5,60 +5,43 @@ Every command that reads a config creates the model, few call it: what a call ne
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from zeus_plugins.models.litellm.options import Options
-from zeus_runtime import OptionsError, PictureSight, most_picture_bytes
+from zeus_runtime import PictureSight, most_picture_bytes
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build, ModelError, ModelPiece, ModelProfile, ModelRequest, Usage
-
-_OURS: Final = {
-    "model": "model",
-    "api_key": "api_key",
-    "api_base": "api_base",
-    "base_url": "api_base",
-    "temperature": "temperature",
-    "top_p": "top_p",
-    "max_tokens": "max_tokens",
-    "timeout": "timeout_seconds",
-    "extra_headers": "headers",
-    "stream": "stream",
-    "messages": None,
-    "tools": None,
-    "stream_options": None,
-    "num_retries": None,
-    "max_retries": None,
-    "drop_params": None,
-}
-"""Arguments of litellm that ``extra`` may not set, with the option that does."""
+    from zeus_runtime import Build, ModelError, ModelPiece, ModelProfile, ModelRequest
 
 
 def create(options: Options, build: Build) -> LitellmModel:
     """The model the YAML chose. Nothing is imported or checked before its first call.
 
     Raises:
-        OptionsError: ``extra`` sets what has an option of its own.
+        OptionsError: ``extra`` holds a key that has an option, or that is not part of the provider's request.
     """
-    for key in options.extra:
-        if key in _OURS:
-            own = _OURS[key]
-            raise OptionsError(
-                f"model.litellm.extra may not set {key!r}",
-                remedy=f"Use model.litellm.{own}" if own else "Zeus sets it itself: remove it",
-            )
-    return LitellmModel(options, build.environ, build.profile, partial(_sight, options, build))
+    if options.extra:
+        from zeus_plugins.models.litellm.extra import check_extra
+
+        check_extra(options.extra)
+    return LitellmModel(
+        options, build.environ, partial(_profile, options, build), partial(_sight, options, build)
+    )
+
+
+def _profile(options: Options, build: Build) -> ModelProfile:
+    """The profile of this model, which need not be the agent's."""
+    if build.profile.name == options.model or build.profile_of is None:
+        return build.profile
+    return build.profile_of(options.model)
 
 
 def _sight(options: Options, build: Build) -> PictureSight:
-    profile = build.profile
-    if profile.name != options.model and build.profile_of is not None:
-        profile = build.profile_of(options.model)
     return PictureSight(
-        profile,
+        _profile(options, build),
         lambda path: build.workspace.runtime.read(path, max_bytes=most_picture_bytes()),
         write=lambda path, data: build.workspace.runtime.write(path, data),
     )
@@ -70,7 +53,7 @@ class LitellmModel:
     Args:
         options: what the YAML says.
         environ: the process environment with ``.env`` beneath it.
-        profile: the model's prices.
+        profile: gives the model's limits and prices.
         sight: makes what it sees of pictures.
     """
 
@@ -78,13 +61,17 @@ class LitellmModel:
         self,
         options: Options,
         environ: Mapping[str, str],
-        profile: ModelProfile,
+        profile: Callable[[], ModelProfile],
         sight: Callable[[], PictureSight],
     ) -> None:
         self._options = options
         self._environ = environ
-        self._profile = profile
+        self._open_profile = profile
         self._open_sight = sight
+
+    @cached_property
+    def _profile(self) -> ModelProfile:
+        return self._open_profile()
 
     @cached_property
     def _sight(self) -> PictureSight:
@@ -115,26 +102,43 @@ class LitellmModel:
         request = await self._sight.request(request)
         arguments = {**credentials(litellm, self._options, self._environ), **self._arguments(request)}
         assembly = Assembly(taken=call_ids(request.messages), seed=seed_of(request.messages))
-        finish_reason, model, usage = "stop", "", None
+        finish_reason, model, usage, refused = "stop", "", None, False
         try:
             async with aclosing(self._chunks(litellm, arguments)) as chunks:
                 async for chunk in chunks:
-                    for piece in assembly.add(chunk.get("delta") or {}):
+                    delta = chunk.get("delta") or {}
+                    for piece in assembly.add(delta):
                         yield piece
                     finish_reason = chunk.get("finish_reason") or finish_reason
+                    refused = refused or "refused" in delta
                     model = chunk.get("model") or model
                     usage = chunk.get("usage") or usage
         except ModelError as error:
             if error.kind == "auth":
                 error.remedy = refused_key(litellm, self._options, self._environ)
             raise
+        if finish_reason == "tool_calls" and not assembly.has_calls:
+            raise ModelError(
+                "the provider announced tool calls and sent none that can be read", kind="server"
+            )
+        if refused:
+            finish_reason = "content_filter"
         yield ModelResponse(
-            message=assembly.message(),
+            message=assembly.message(is_cut=finish_reason == "length"),
             usage=usage,
             finish_reason="tool_calls" if finish_reason == "stop" and assembly.has_calls else finish_reason,
             model=model,
             cost_usd=None if usage is None else cost_usd(self._profile, usage),
         )
+
+    @cached_property
+    def _max_tokens(self) -> int | None:
+        """The longest answer that the YAML asks for; what a table knows of the model is not sent."""
+        options, profile = self._options, self._profile
+        if options.max_tokens is not None or "max_completion_tokens" in options.extra:
+            return options.max_tokens
+        is_written = profile.sources.get("max_output_tokens", "").startswith("profiles.models")
+        return profile.max_output_tokens if is_written else None
 
     def _arguments(self, request: ModelRequest) -> dict[str, Any]:
         from zeus_plugins.models.litellm.caching import marked
@@ -157,7 +161,7 @@ class LitellmModel:
         arguments: dict[str, Any] = {
             "temperature": options.temperature,
             "top_p": options.top_p,
-            "max_tokens": options.max_tokens,
+            "max_tokens": self._max_tokens,
             **options.extra,
             **request.settings,
             "model": options.model,
@@ -177,35 +181,73 @@ class LitellmModel:
         self, litellm: Any, arguments: Mapping[str, Any]
     ) -> AsyncGenerator[dict[str, Any], None]:
         """The answer's chunks as plain data: delta, finish_reason, model, usage. Every failure is a ModelError."""
-        from zeus_runtime import ModelError
-
         patience = _Patience(self._options)
-        try:
-            answer = await patience.wait(litellm.acompletion(**arguments))
-        except ModelError:
-            raise
-        except Exception as error:
-            raise _classified(error) from error
         if not self._options.stream:
-            yield _whole(answer)
+            yield await self._unstreamed(litellm, arguments, patience)
             return
         try:
-            while True:
-                try:
-                    chunk = await patience.wait(anext(answer))
-                except StopAsyncIteration:
-                    break
-                except ModelError:
-                    raise
-                except Exception as error:
-                    raise _classified(error) from error
-                yield _plain(chunk)
+            answer = await patience.wait(litellm.acompletion(**arguments))
+        except Exception as error:
+            raise _classified(error) from error
+        try:
+            async for chunk in _streamed(answer, patience):
+                yield chunk
         finally:
             await answer.aclose()
-        if answer.received_finish_reason is None and answer.intermittent_finish_reason is None:
-            # litellm invents a "stop" for a stream that was cut off.
-            raise ModelError("the provider's stream ended before the answer was complete", kind="network")
-        yield {"usage": _usage(chunk.usage for chunk in answer.chunks if getattr(chunk, "usage", None))}
+
+    async def _unstreamed(
+        self, litellm: Any, arguments: Mapping[str, Any], patience: _Patience
+    ) -> dict[str, Any]:
+        """The whole answer, read by litellm, or else from the body that litellm got."""
+        from zeus_plugins.models.litellm.reading import whole_answer
+
+        bodies: list[Any] = []
+
+        def got(details: Mapping[str, Any]) -> None:
+            if "original_response" in details:
+                bodies.append(details["original_response"])
+
+        try:
+            return _whole(await patience.wait(litellm.acompletion(**arguments, logger_fn=got)))
+        except Exception as error:
+            told = _classified(error)
+            read = whole_answer(bodies[-1]) if bodies and told.kind == "server" else None
+            if read is None:
+                raise told from error
+            return read
+
+
+async def _streamed(answer: Any, patience: _Patience) -> AsyncGenerator[dict[str, Any], None]:
+    """The pieces of litellm's stream. What goes wrong after the answer has ended cannot undo it: its usage is lost."""
+    from litellm.litellm_core_utils.core_helpers import map_finish_reason
+
+    from zeus_plugins.models.litellm.reading import reason_of, usage_of
+    from zeus_runtime import ModelError
+
+    whole = True
+    while whole:
+        try:
+            chunk = _plain(await patience.wait(anext(answer)))
+        except StopAsyncIteration:
+            break
+        except Exception as error:
+            if _ending(answer) is None:
+                raise _classified(error) from error
+            whole = False
+        else:
+            yield chunk
+    ending = _ending(answer)
+    if ending is None:
+        # litellm invents a "stop" for a stream that was cut off.
+        raise ModelError("the provider's stream ended before the answer was complete", kind="network")
+    reports = [chunk.usage for chunk in answer.chunks if getattr(chunk, "usage", None)]
+    yield {"usage": usage_of(reports)} if whole else {"finish_reason": reason_of(map_finish_reason(ending))}
+
+
+def _ending(answer: Any) -> str | None:
+    """How the answer of a stream ended; None before it has."""
+    ending = answer.received_finish_reason or answer.intermittent_finish_reason
+    return None if ending is None else str(ending)
 
 
 class _Patience:
@@ -225,7 +267,7 @@ class _Patience:
         from zeus_runtime import ModelError
 
         left = self._end - self._clock()
-        silent = self._options.idle_seconds if self._options.stream else left
+        silent = self._options.idle_seconds
         try:
             async with asyncio.timeout(max(0.0, min(left, silent))) as limit:
                 return await awaitable
@@ -241,51 +283,38 @@ class _Patience:
 def _classified(error: Exception) -> ModelError:
     from datetime import UTC, datetime
 
-    from zeus_runtime import model_error
+    from zeus_plugins.models.litellm.reading import unreadable
+    from zeus_runtime import ModelError, model_error
 
-    return model_error(error, now=datetime.now(UTC))
+    if isinstance(error, ModelError):
+        return error
+    return unreadable(error) or model_error(error, now=datetime.now(UTC))
 
 
 def _plain(chunk: Any) -> dict[str, Any]:
+    from zeus_plugins.models.litellm.reading import delta_of, reason_of
+
     if not chunk.choices:
         return {"model": chunk.model}
     choice = chunk.choices[0]
     return {
-        "delta": choice.delta.model_dump(exclude_none=True),
-        "finish_reason": choice.finish_reason,
+        "delta": delta_of(choice.delta.model_dump(exclude_none=True, warnings=False)),
+        "finish_reason": reason_of(choice.finish_reason),
         "model": chunk.model,
     }
 
 
 def _whole(answer: Any) -> dict[str, Any]:
+    from zeus_plugins.models.litellm.reading import reason_of, usage_of, whole_delta
     from zeus_runtime import ModelError
 
     if not answer.choices:
         raise ModelError("the provider's answer holds no message", kind="server")
     choice = answer.choices[0]
+    usage = getattr(answer, "usage", None)
     return {
-        "delta": choice.message.model_dump(exclude_none=True),
-        "finish_reason": choice.finish_reason,
+        "delta": whole_delta(choice.message.model_dump(exclude_none=True, warnings=False)),
+        "finish_reason": reason_of(choice.finish_reason),
         "model": answer.model,
-        "usage": _usage([answer.usage] if getattr(answer, "usage", None) else ()),
+        "usage": usage_of([usage]) if usage else None,
     }
-
-
-def _usage(reports: Iterable[Any]) -> Usage | None:
-    """The provider's own counts. Reports within one stream are cumulative, so the greatest of each is the last."""
-    from zeus_runtime import Usage
-
-    counts = [0] * 6
-    for report in reports:
-        inner = getattr(report, "prompt_tokens_details", None)
-        outer = getattr(report, "completion_tokens_details", None)
-        found = (
-            getattr(report, "prompt_tokens", 0),
-            getattr(report, "completion_tokens", 0),
-            getattr(report, "cache_read_input_tokens", 0) or getattr(inner, "cached_tokens", 0),
-            getattr(report, "cache_creation_input_tokens", 0) or getattr(inner, "cache_creation_tokens", 0),
-            getattr(outer, "reasoning_tokens", 0),
-            getattr(getattr(inner, "cache_creation_token_details", None), "ephemeral_1h_input_tokens", 0),
-        )
-        counts = [max(old, int(new or 0)) for old, new in zip(counts, found, strict=True)]
-    return Usage(*counts) if any(counts[:2]) else None

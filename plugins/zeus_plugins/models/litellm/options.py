@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from zeus_runtime import AlsoCalled, Doc, Maximum, Minimum, Secret, dataclass
+
+if TYPE_CHECKING:
+    from zeus_runtime import Misfit, Surroundings
 
 
 @dataclass(frozen=True)
@@ -31,13 +34,18 @@ class Options:
     max_tokens: Annotated[
         int | None,
         AlsoCalled(("max_output_tokens", "max_completion_tokens")),
-        Doc("The longest answer, in tokens."),
+        Doc(
+            "The longest answer, in tokens; null: `profiles.models.NAME.max_output_tokens`, if the YAML sets it."
+        ),
         Minimum(1),
     ] = None
     timeout_seconds: Annotated[float, Doc("How long one call may take in all."), Minimum(0.001)] = 600.0
     idle_seconds: Annotated[
         float,
-        Doc("How long the provider may be silent: before the first piece and between pieces."),
+        Doc(
+            "How long the provider may be silent: before the first piece and between pieces. With `stream: false` an "
+            "answer comes as one piece, so this is how long it may take."
+        ),
         Minimum(0.001),
     ] = 300.0
     headers: Annotated[Mapping[str, str], Doc("Further HTTP headers of every request.")] = field(
@@ -46,7 +54,15 @@ class Options:
     extra: Annotated[
         Mapping[str, Any],
         Doc(
-            "Further arguments of litellm's completion, as they are: `seed`, `reasoning_effort`, `api_version`, ..."
+            "Further parameters of the provider's request, as they are: `seed`, `reasoning_effort`, `api_version`, ... "
+            "litellm's own controls (`fallbacks`, `cache`, ...) are refused."
         ),
     ] = field(default_factory=dict)
     stream: Annotated[bool, Doc("Ask for the answer piece by piece; false for servers that cannot.")] = True
+
+    def misfits(self, around: Surroundings) -> Iterator[Misfit]:
+        """Keys of ``extra`` that control litellm, or that have an option."""
+        if self.extra:
+            from zeus_plugins.models.litellm.extra import problems_of
+
+            yield from problems_of(self.extra)

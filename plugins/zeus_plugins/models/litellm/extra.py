@@ -1,0 +1,87 @@
+"""Say which keys ``extra`` may hold: parameters of the provider's request, not litellm's controls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from zeus_plugins.models.litellm.controls import CONTROLS
+from zeus_runtime import Misfit, OptionsError
+
+_OPTIONS: Final = {
+    "model": "model",
+    "api_key": "api_key",
+    "api_base": "api_base",
+    "base_url": "api_base",
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "max_tokens": "max_tokens",
+    "timeout": "timeout_seconds",
+    "request_timeout": "timeout_seconds",
+    "force_timeout": "timeout_seconds",
+    "stream_timeout": "idle_seconds",
+    "extra_headers": "headers",
+    "headers": "headers",
+    "stream": "stream",
+}
+"""Keys that an option of the component says."""
+
+_OWN: Final = frozenset({"messages", "tools", "stream_options", "num_retries", "max_retries", "drop_params"})
+"""Keys that Zeus sets for every request."""
+
+_REMEDIES: Final = {
+    "fallbacks": "an answer of another model would be counted at this one's price; remove it, and use `retry:`",
+    "models": "an answer of another model would be counted at this one's price; name one model in model.litellm.model",
+    "response_format": "Zeus does not check answers against a schema; remove it, and describe the form in the prompt",
+    "n": "Zeus uses one answer, and the others would be paid for; remove it",
+    "functions": "write `tools:` of the config instead",
+    "function_call": "write `tool_choice` instead",
+    "custom_llm_provider": "write the provider before the model's name: `PROVIDER/MODEL`",
+    "audio": "Zeus reads text and tool calls only; remove it",
+    "modalities": "Zeus reads text and tool calls only; remove it",
+    "logprobs": "Zeus does not keep them; remove it",
+    "top_logprobs": "Zeus does not keep them; remove it",
+    "additional_drop_params": "a setting must not be dropped in silence; remove it, and the setting that it names",
+    "model_info": "set limits and prices under profiles.models",
+    "base_model": "set limits and prices under profiles.models",
+}
+"""Keys that change which model answers, how often, or what an answer is, with what to do instead."""
+
+_CONTROL: Final = "it controls litellm and is not part of the provider's request; remove it"
+
+
+def problems_of(extra: Mapping[str, Any]) -> Iterator[Misfit]:
+    """A misfit for each key of ``extra``, and of ``extra_body`` in it, that is not a parameter of the request."""
+    inner = extra.get("extra_body")
+    paths: list[tuple[str, ...]] = [("extra", key) for key in extra]
+    if isinstance(inner, Mapping):
+        paths += [("extra", "extra_body", str(key)) for key in inner]
+    for path in paths:
+        remedy = _remedy(path[-1])
+        if remedy is not None:
+            yield Misfit(path, f"model.litellm.extra may not set {path[-1]!r}", remedy)
+
+
+def check_extra(extra: Mapping[str, Any]) -> None:
+    """Raise the first of ``problems_of`` as an error.
+
+    Raises:
+        OptionsError: ``where`` is its place in the options.
+    """
+    for problem in problems_of(extra):
+        where = ".".join(map(str, problem.path))
+        raise OptionsError(problem.message, remedy=problem.hint, where=where)
+
+
+def _remedy(key: str) -> str | None:
+    """What to do instead of setting ``key``; None where it may be set."""
+    if key in _OPTIONS:
+        return f"Use model.litellm.{_OPTIONS[key]}"
+    if key in _OWN:
+        return "Zeus sets it itself: remove it"
+    if key in _REMEDIES:
+        return _REMEDIES[key]
+    if "cost" in key or key == "tiered_pricing":
+        return "set prices under profiles.models"
+    is_control = key in CONTROLS or key.startswith(("_", "mock_")) or key.endswith("callback")
+    return _CONTROL if is_control or key == "callbacks" else None

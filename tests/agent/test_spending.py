@@ -1,0 +1,217 @@
+"""The money limit of a turn: projected before each call, kept over resumes, sub-agents and summaries included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
+
+from tests.support.agents import PositionModel, call, calling, play, write_agent
+from zeus_runtime import Agent, ModelProfile, ModelRequest, ModelResponse, Usage
+from zeus_runtime.agent.spending import projection, refuse_call
+from zeus_runtime.errors import LimitError
+from zeus_runtime.events import Notice, RunCompleted, RunFailed, TokenUsage
+
+PRICES = (
+    "profiles: {models: {gpt-4o: {max_input_tokens: 100000, input_cost_per_token: 0.000001,"
+    " output_cost_per_token: 0.01, cache_read_cost_per_token: 0.0000001}}}\n"
+)
+"""Little for a token in, a cent for one out."""
+
+
+class Costly(PositionModel):
+    """A model whose every call costs what ``usage`` says."""
+
+    def __init__(self, answers: list[AIMessage | str], usage: Usage | None) -> None:
+        super().__init__(lambda request: answers[sum(message.type == "ai" for message in request.messages)])
+        self._usage = usage
+
+    async def stream(self, request: ModelRequest):  # type: ignore[no-untyped-def]
+        async for piece in super().stream(request):
+            yield ModelResponse(piece.message, self._usage) if isinstance(piece, ModelResponse) else piece
+
+
+def steps(count: int) -> list[AIMessage | str]:
+    return [*(calling(call("echo", f"c{n}", text=str(n))) for n in range(count)), "done"]
+
+
+def agent(folder: Path, model: Costly, limits: str, more: str = "", **write: str) -> Agent:
+    config = write_agent(folder, f"{PRICES}limits: {{{limits}}}\n{more}", **write)
+    return Agent.from_config(config, directory=folder, model=model)
+
+
+DOLLAR = Usage(1_000, 100)
+"""What a call that costs a dollar reports."""
+
+
+async def test_what_continue_adds_counts_in_the_turns_limit(tmp_path: Path) -> None:
+    session, calls = None, 0
+    for _ in range(8):
+        model = Costly(steps(20), DOLLAR)
+        async with agent(tmp_path, model, "max_cost_usd: 4.5, max_steps: 1") as living:
+            ending = (await play(living, "go" if session is None else None, session))[-1]  # type: ignore[arg-type]
+        assert isinstance(ending, RunFailed)
+        session, calls = ending.session, calls + len(model.requests)
+        if "max_cost_usd" in ending.message:
+            break
+    assert calls == 5
+    assert (ending.exit_code, ending.code) == (6, "limit")
+    assert "this turn cost $5.0050" in ending.message
+
+
+async def test_a_new_prompt_has_a_limit_of_its_own(tmp_path: Path) -> None:
+    async with agent(tmp_path, Costly(steps(0) * 9, DOLLAR), "max_cost_usd: 1.5") as living:
+        session = None
+        for _ in range(4):
+            ending = (await play(living, "go", session))[-1]
+            assert isinstance(ending, RunCompleted)
+            session = ending.session
+
+
+async def test_a_resumed_turn_does_not_pay_for_the_turns_before_it(tmp_path: Path) -> None:
+    answers = ["first", *steps(1)]
+    async with agent(tmp_path, Costly(answers, DOLLAR), "max_cost_usd: 1.5, max_steps: 1") as living:
+        session = (await play(living, "one"))[-1].session  # type: ignore[union-attr]
+        assert isinstance((await play(living, "two", session))[-1], RunFailed)
+        ending = (await play(living, None, session))[-1]  # type: ignore[arg-type]
+    assert isinstance(ending, RunCompleted), ending
+
+
+async def test_a_call_that_would_exceed_the_limit_is_not_made(tmp_path: Path) -> None:
+    model = Costly(steps(3), DOLLAR)
+    async with agent(tmp_path, model, "max_cost_usd: 0.0005") as living:
+        ending = (await play(living, "a long prompt " * 50))[-1]
+    assert isinstance(ending, RunFailed)
+    assert model.requests == []
+    assert ending.exit_code == 6
+    assert "may cost $" in ending.message
+    assert "limits.max_cost_usd = 0.0005" in ending.message
+
+
+async def test_the_output_reserve_counts_in_the_projection(tmp_path: Path) -> None:
+    own = """
+from zeus_runtime import Component, hookimpl, dataclass
+
+@dataclass(frozen=True)
+class Options:
+    max_tokens: int = 100
+
+@hookimpl
+def register_models():
+    return [Component("own", create=lambda options, build: None, options=Options)]
+"""
+    prices = PRICES.replace("gpt-4o", "own")
+    for reserve, calls in ((10, 1), (1000, 0)):
+        model = Costly(["done"], Usage(50, 1))
+        folder = tmp_path / str(reserve)
+        folder.mkdir()
+        (folder / "own.py").write_text(own)
+        (folder / "zeus.yaml").write_text(
+            f"version: 1\nmodel: {{own: {{max_tokens: {reserve}}}}}\nplugins: {{files: [own.py]}}\n"
+            f"{prices}limits: {{max_cost_usd: 5}}\n"
+        )
+        async with Agent.from_config(folder / "zeus.yaml", directory=folder, model=model) as living:
+            await play(living, "go")
+        assert len(model.requests) == calls
+
+
+async def test_usage_that_is_not_reported_is_estimated_and_the_limit_holds(tmp_path: Path) -> None:
+    model = Costly(steps(50), None)
+    async with agent(tmp_path, model, "max_cost_usd: 2") as living:
+        events = await play(living, "go")
+    ending = events[-1]
+    assert isinstance(ending, RunFailed)
+    assert "max_cost_usd" in ending.message
+    assert 1.5 < ending.details["cost_usd"] < 2.5
+    assert [event.code for event in events if isinstance(event, Notice)] == ["usage_unknown"]
+    assert all(event.estimated for event in events if isinstance(event, TokenUsage))
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [Usage(-1, 5), Usage(10**12, 1), Usage(float("nan"), 1), Usage("5", 1), Usage(True, 1)],
+    ids=repr,  # type: ignore[arg-type]
+)
+async def test_a_plugins_nonsensical_usage_is_not_believed(tmp_path: Path, usage: Usage) -> None:
+    async with agent(tmp_path, Costly(["done"], usage), "max_cost_usd: 2") as living:
+        ending = (await play(living, "go"))[-1]
+    assert isinstance(ending, RunCompleted)
+    assert ending.cost_usd is not None
+    assert 0 < ending.cost_usd < 1
+
+
+@pytest.mark.parametrize("taken_up", [False, True])
+async def test_sub_agents_count_over_resumes(tmp_path: Path, *, taken_up: bool) -> None:
+    def answer(request: ModelRequest) -> AIMessage | str:
+        said = sum(message.type == "ai" for message in request.messages)
+        if not any(schema.name == "task" for schema in request.tools):
+            return "part done"
+        made = call("task", f"t{said}", agent="helper", prompt=f"part {said}", description="work")
+        return calling(made) if said < 9 else "done"
+
+    more = "agents: {helper: {description: helps, overrides: {tools: [probe]}}}\n"
+    limits = "max_cost_usd: 5.5" + (", max_steps: 1" if taken_up else "")
+    session, calls = None, 0
+    for _ in range(9):
+        model = Costly([], DOLLAR)
+        model._answer = answer
+        async with agent(tmp_path, model, limits, more, tools="[subagents, probe]") as living:
+            ending = (await play(living, "go" if session is None else None, session))[-1]  # type: ignore[arg-type]
+        assert isinstance(ending, RunFailed)
+        session, calls = ending.session, calls + len(model.requests)
+        if "max_cost_usd" in ending.message:
+            break
+    assert "max_cost_usd" in ending.message
+    assert calls == 6
+
+
+PROFILE = ModelProfile(
+    "m", input_cost_per_token=0.001, output_cost_per_token=0.01, cache_read_cost_per_token=0.0001
+)
+TOKENS = st.integers(0, 10**6)
+
+
+@given(TOKENS, TOKENS, TOKENS)
+def test_cached_tokens_cost_less_and_never_more_than_there_are(tokens: int, output: int, cached: int) -> None:
+    whole, part = (
+        projection(PROFILE, tokens, output),
+        projection(PROFILE, tokens, output, cached_tokens=cached),
+    )
+    assert whole.cost_usd is not None
+    assert part.cost_usd is not None
+    assert 0 <= part.cost_usd <= whole.cost_usd
+    assert part.cost_usd == pytest.approx(whole.cost_usd - min(cached, tokens) * 0.0009)
+
+
+@given(st.floats(0, 10), st.floats(0.001, 10), TOKENS, TOKENS)
+def test_a_call_is_made_only_within_the_limit(spent: float, limit: float, tokens: int, output: int) -> None:
+    call = projection(PROFILE, tokens, output)
+    assert call.cost_usd is not None
+    fits = spent < limit and spent + call.cost_usd <= limit
+    if fits:
+        refuse_call(spent, limit, call)
+    else:
+        with pytest.raises(LimitError, match="max_cost_usd"):
+            refuse_call(spent, limit, call)
+
+
+def test_a_model_without_a_price_projects_nothing() -> None:
+    assert projection(ModelProfile("m"), 10, 10).cost_usd is None
+
+
+def test_calls_in_flight_hold_what_they_may_cost_in_every_run_above() -> None:
+    from zeus_runtime.agent.meter import Meter
+    from zeus_runtime.context.tokens import counter_for
+
+    counter = counter_for(PROFILE)
+    parent = Meter(PROFILE, counter, limit_usd=1.0)
+    first, second = (Meter(PROFILE, counter, above=parent) for _ in range(2))
+    call = projection(PROFILE, 600, 0)
+    refused = pytest.raises(LimitError, match="the run that this agent works for")
+    with first.admitted(call), refused, second.admitted(call):
+        raise AssertionError("the call was made")
+    with second.admitted(call):
+        pass

@@ -1,0 +1,135 @@
+"""Notice a model that goes in circles: the same calls, with the same results, again and again."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime.models.content import calls_of
+
+if TYPE_CHECKING:
+    from langchain_core.messages import BaseMessage
+
+LONGEST_CYCLE: Final = 4
+"""Answers in the longest cycle that is noticed."""
+
+WARN_AT: Final = 3
+"""The first repetition that the model gets a warning for."""
+
+DIGEST: Final = "result_digest"
+"""Key of a result's artifact: the digest of the result as it was before a warning was added to it."""
+
+
+def repetitions(steps: Sequence[Any]) -> int:
+    """How often the same one to ``LONGEST_CYCLE`` steps stand one after the other at the end of ``steps``.
+
+    1 where nothing repeats, 0 for no steps.
+    """
+    return max((_cycles(steps, period) for period in range(1, LONGEST_CYCLE + 1)), default=0) if steps else 0
+
+
+def _cycles(steps: Sequence[Any], period: int) -> int:
+    equal = 0
+    while equal + period < len(steps) and steps[-1 - equal] == steps[-1 - equal - period]:
+        equal += 1
+    return equal // period + 1
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """One answer's calls: what was asked, and a digest of each result, in call order."""
+
+    asked: tuple[str, ...]
+    results: tuple[str, ...]
+
+
+class Repeats:
+    """A run's newest calls, as many as tell whether the limit is reached.
+
+    Args:
+        limit: repetitions that end the run.
+        messages: the thread's; those since the user's last message are remembered.
+    """
+
+    def __init__(self, limit: int, messages: Sequence[BaseMessage] = ()) -> None:
+        newest = _newest(messages, LONGEST_CYCLE * limit)
+        self._answers = deque(reversed(newest), maxlen=LONGEST_CYCLE * limit)
+
+    @property
+    def count(self) -> int:
+        """How often the newest answer's calls, or the cycle that they end, gave the same; 0 for no calls."""
+        return repetitions(self._answers)
+
+    def add(self, answer: BaseMessage, results: Iterable[BaseMessage]) -> None:
+        """Remember an answer whose calls all have their results."""
+        self._answers.append(_answer(answer, results))
+
+    def expected(self, answer: BaseMessage, index: int, content: str) -> int:
+        """Which repetition it is when call ``index`` of ``answer`` gives ``content``; 1 where it is none.
+
+        The answer's other calls may not be finished: they count as repeated where the same is asked.
+        """
+        asked, most = _asked(answer), 1
+        for period in range(1, min(LONGEST_CYCLE, len(self._answers)) + 1):
+            former = self._answers[-period]
+            if former.asked == asked and former.results[index] == digest_of(content):
+                most = max(most, _cycles([*self._answers, former], period))
+        return most
+
+
+def warning(count: int, limit: int) -> str:
+    """The note to the model above a result that it has had before."""
+    return (
+        f"[Repetition {count}: this call gave the same result before. Do not make it again: try something else, or"
+        f" say what blocks you. The run ends at {limit} repetitions.]\n\n"
+    )
+
+
+def digest_of(text: str) -> str:
+    """What tells results apart."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+
+
+def named(answer: BaseMessage) -> str:
+    """The calls of an answer for a sentence: names and arguments, cut."""
+    said = [f"{call['name'] or '(no name)'} {_json(call['args'])}" for call in calls_of(answer)]
+    text = ", ".join(each if len(each) <= 120 else f"{each[:119]}…" for each in said[:3])
+    return text if len(said) <= 3 else f"{text} and {len(said) - 3} more"
+
+
+def _newest(messages: Sequence[BaseMessage], most: int) -> list[_Answer]:
+    """The newest answers whose calls have all their results, back to the user's last message, the newest first."""
+    found: list[_Answer] = []
+    results: list[BaseMessage] = []
+    for message in reversed(messages):
+        if message.type == "human" or len(found) == most:
+            break
+        if message.type == "tool":
+            results.append(message)
+        elif message.type == "ai":
+            if results and len(results) == len(calls_of(message)):
+                found.append(_answer(message, reversed(results)))
+            results = []
+    return found
+
+
+def _answer(answer: BaseMessage, results: Iterable[BaseMessage]) -> _Answer:
+    return _Answer(_asked(answer), tuple(_result(each) for each in results))
+
+
+def _asked(answer: BaseMessage) -> tuple[str, ...]:
+    return tuple(digest_of(f"{call['name']}\n{_json(call['args'])}") for call in calls_of(answer))
+
+
+def _result(message: BaseMessage) -> str:
+    artifact = getattr(message, "artifact", None)
+    kept = artifact.get(DIGEST) if isinstance(artifact, Mapping) else None
+    return str(kept or digest_of(str(message.content)))
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, default=str)
