@@ -127,7 +127,7 @@ def test_prune_asks_says_and_keeps_the_last_used(zeus: Zeus, project: Project) -
         database.execute("UPDATE thread SET updated_ms = 1 WHERE session = ?", (second,))
     assert zeus("sessions", "prune", "--older-than", "30d", "--yes").out.split() == [second]
     found = zeus("sessions", "prune", "--set", "retention.max_sessions=1", "--delete", "--yes", "--json").json
-    assert found == {"archived": [], "deleted": [first], "running": [], "dry_run": False}
+    assert found == {"archived": [], "deleted": [first], "running": [], "failed": [], "dry_run": False}
     assert [each["session"] for each in zeus("sessions", "list", "--json").json] == [third]
     assert [each["session"] for each in zeus("sessions", "list", "--archived", "--json").json] == [second]
 
@@ -184,3 +184,18 @@ def test_more_rows_than_a_database_can_count_are_all(zeus: Zeus, project: Projec
     talk(zeus, "one")
     assert len(zeus("sessions", "list", "--limit", "99999999999999999999", "--json").json) == 1
     assert zeus("sessions", "list", "--limit", "0").exit_code == 2
+
+
+def test_prune_names_the_sessions_that_could_not_be_put_away(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.agent("A")
+    stuck, _ = talk(zeus, "one"), talk(zeus, "two")
+
+    async def refused(*_given: object) -> bool:
+        raise OSError("the disk is on fire")
+
+    monkeypatch.setattr("zeus_runtime.agent.keeping.Keeper.archive_claimed", refused)
+    told = zeus("sessions", "prune", "--keep", "1", "--yes")
+    assert (told.exit_code, told.out) == (1, "")
+    assert f"{stuck} stays: OSError: the disk is on fire" in told.err
