@@ -41,7 +41,7 @@ class Tidying:
     _told: set[str] = field(default_factory=set)
 
     async def during(self) -> None:
-        """Drop the run's intermediate checkpoints while it goes on."""
+        """Drop the intermediate checkpoints of a running run."""
         await self._step(_CHECKPOINTS, lambda: self._prune(is_complete=False))
         await self._step(_LOG, self.database.checkpoint)
 
@@ -59,7 +59,7 @@ class Tidying:
             snapshot: writes the session's state as it is now.
             upkeep: archives or deletes other sessions that are due.
             archive: where the run's originals are.
-            is_complete: whether nothing of the run is left to take up.
+            is_complete: whether the run ended with an answer, so that it cannot be resumed.
         """
         await self._step("the snapshot of the turn was not written", snapshot)
         await self._step(_CHECKPOINTS, lambda: self._prune(is_complete=is_complete))

@@ -44,7 +44,7 @@ class Calls:
 
         Args:
             name: the server's own name of the tool.
-            repeatable: whether it may be called again with the answer to a question that nobody can answer now.
+            repeatable: whether a second call does nothing more, so that a question may wait for its answer.
         """
         pace = Pace(*_PROGRESS)
 

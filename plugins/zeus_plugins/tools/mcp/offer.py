@@ -70,12 +70,12 @@ async def read_offer(client: Client, server: Server, sieve: Sieve) -> Offer:
         [] if has.tools is None else await _pages(lambda cursor: client.list_tools(cursor=cursor), "tools")
     )
     spec = server.spec
-    chosen = [
-        tool
-        for tool in listed
-        if (spec.allowed is None or tool.name in spec.allowed) and tool.name not in spec.denied
-    ]
-    broken = dict(sieve.refused)
+
+    def is_chosen(name: str) -> bool:
+        return (spec.allowed is None or name in spec.allowed) and name not in spec.denied
+
+    chosen = [tool for tool in listed if is_chosen(tool.name)]
+    broken = {name: why for name, why in sieve.refused.items() if is_chosen(name)}
     for tool in chosen:
         if why := schema_problem(tool.input_schema):
             broken[tool.name] = why

@@ -1,8 +1,8 @@
-"""Take the tools that are no tools out of a server's list: the SDK refuses the whole list for one of them."""
+"""Remove broken tools from a server's list: the SDK refuses the whole list for one of them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +19,7 @@ _MODERN: Final[Mapping[str, Any]] = {"resultType": "complete", "ttlMs": 0, "cach
 
 
 class Sieve:
-    """What passes of one connection's messages.
+    """Looks at the messages of one connection.
 
     Attributes:
         refused: the tools that were taken out of the last list, by name, each with the reason.
@@ -31,14 +31,12 @@ class Sieve:
 
     @asynccontextmanager
     async def over(self, transport: AbstractAsyncContextManager[Any]) -> AsyncIterator[Any]:
-        """The transport's streams, what the server says sieved."""
-        from zeus_plugins.tools.mcp.transports import passed_on
+        """The transport's streams, without broken tools."""
+        async with transport as (read, write):
+            yield _Sieved(read, self.look), write
 
-        async with transport as (read, write), passed_on(read, self.sieved) as received:
-            yield received, write
-
-    def sieved(self, heard: SessionMessage | Exception) -> Iterator[SessionMessage | Exception]:
-        """The same message; of a list of tools those that can be read."""
+    def look(self, heard: SessionMessage | Exception) -> None:
+        """Take the tools that cannot be read out of a message, if it is a list of tools."""
         result = getattr(getattr(heard, "message", None), "result", None)
         if isinstance(result, dict):
             version = result.get("protocolVersion")
@@ -46,7 +44,6 @@ class Sieve:
                 self._version = version
             if isinstance(result.get("tools"), list) and "content" not in result:
                 result["tools"] = self._readable(result["tools"])
-        yield heard
 
     def _readable(self, tools: list[Any]) -> list[Any]:
         if self._why(tools) is None:
@@ -75,3 +72,42 @@ class Sieve:
                 continue
             return None
         return None
+
+
+class _Sieved:
+    """A stream of messages that are looked at as they are received.
+
+    Not a stream between two others: the SDK asks the stream itself which call a message came with (``last_context``).
+
+    Args:
+        inner: the transport's.
+        look: called with each message.
+    """
+
+    def __init__(self, inner: Any, look: Callable[[Any], None]) -> None:
+        self._inner = inner
+        self._look = look
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    async def receive(self) -> Any:
+        heard = await self._inner.receive()
+        self._look(heard)
+        return heard
+
+    def __aiter__(self) -> _Sieved:
+        return self
+
+    async def __anext__(self) -> Any:
+        heard = await self._inner.__anext__()
+        self._look(heard)
+        return heard
+
+    async def __aenter__(self) -> _Sieved:
+        await self._inner.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        ended: bool | None = await self._inner.__aexit__(*error)
+        return ended

@@ -76,7 +76,7 @@ async def process(
         talk = stdio_client if sys.platform == "win32" else piped
         async with talk(parameters, writer) as (read, write):  # type: ignore[arg-type]
             writer.close()
-            async with passed_on(read, lambda message: [message], gone) as received:
+            async with _passed_on(read, lambda message: [message], gone) as received:
                 yield received, write
 
 
@@ -119,7 +119,7 @@ async def address(
         # Its one stream is silent while nobody calls; a call has a time limit of its own.
         async with (
             sse_client(url, headers, _HTTP_SECONDS, sse_read_timeout=math.inf, auth=auth) as (read, write),
-            passed_on(read, read_again) as received,
+            _passed_on(read, read_again) as received,
         ):
             yield received, write
         return
@@ -134,7 +134,7 @@ async def address(
 
 
 @asynccontextmanager
-async def passed_on(
+async def _passed_on(
     source: Any, each: Callable[[Any], Iterable[Any]], ended: Callable[[], None] = lambda: None
 ) -> AsyncIterator[Any]:
     """A stream of what another one has.

@@ -6,16 +6,22 @@ import asyncio
 import json
 import ssl
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mcp.shared._context_streams import create_context_streams
 from mcp.shared.exceptions import MCPError
 from zeus_plugins.tools.mcp.failures import is_permanent
 from zeus_plugins.tools.mcp.patience import LONGEST_SECONDS, SHORTEST_SECONDS, Starts, patience
+from zeus_plugins.tools.mcp.sieve import Sieve
 
 from tests.plugins_bundled.tools.mcp.test_stdio import (
     Patient,
@@ -362,3 +368,32 @@ async def test_a_real_server_that_hangs_is_not_waited_for_longer_than_two_second
         "The MCP server 'hung' has not started within 2 seconds"
     ]
     assert any(tool.name == "small__say" for tool in model.requests[0].tools)
+
+
+async def test_what_a_message_came_with_is_known_behind_the_sieve() -> None:
+    """By it a question over HTTP is asked of the call that it belongs to, and of nobody else."""
+    call_of: ContextVar[str] = ContextVar("call_of", default="none")
+    sending, receiving = create_context_streams[Any](2)
+
+    @asynccontextmanager
+    async def transport() -> AsyncIterator[Any]:
+        yield receiving, None
+
+    async with Sieve().over(transport()) as (read, _):
+        for each in ("ann", "bob"):
+            call_of.set(each)
+            await sending.send(SimpleNamespace(message=None))
+        found = []
+        async with sending, read:
+            async for _message in read:
+                found.append(read.last_context[call_of])
+                if len(found) == 2:
+                    break
+    assert found == ["ann", "bob"]
+
+
+async def test_a_broken_tool_that_the_config_leaves_out_is_nobodys_trouble(tmp_path: Path) -> None:
+    given = server(f"tools={json.dumps({'bad': {}})}", deny=["bad"])
+    async with agent(tmp_path, script("done"), {"small": given}) as running:
+        events = await play(running, "go")
+    assert told(events, "mcp_setting") == []

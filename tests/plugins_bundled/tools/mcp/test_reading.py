@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from zeus_plugins.tools.mcp.mending import mend, mended
 from zeus_plugins.tools.mcp.pipes import lines
 from zeus_plugins.tools.mcp.reading import messages
-from zeus_plugins.tools.mcp.transports import passed_on
+from zeus_plugins.tools.mcp.transports import _passed_on
 
 STANDS_FOR = {
     "VERSION": '"jsonrpc": "2.0"',
@@ -161,7 +161,7 @@ async def test_a_server_that_still_talks_when_its_connection_is_closed_is_no_err
     said, heard = anyio.create_memory_object_stream[int](3)
     for number in range(3):
         said.send_nowait(number)
-    async with said, passed_on(heard, lambda message: [message]) as received:
+    async with said, _passed_on(heard, lambda message: [message]) as received:
         assert await received.receive() == 0
         await received.aclose()
         await anyio.wait_all_tasks_blocked()
