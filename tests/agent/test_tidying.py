@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
 
 from tests.agent.test_keeping import EVICTING, Counting, agent_in, do, talk
-from tests.support.agents import TOOLS, PositionModel, call, calling, events_of, play, write_agent
+from tests.support.agents import TOOLS, Answer, PositionModel, call, calling, events_of, play, write_agent
 from tests.support.databases import SQLITE_URL, storage
-from zeus_runtime import Agent, Decision
+from zeus_runtime import Agent, Decision, ModelRequest
 from zeus_runtime.agent.deleting import delete
 from zeus_runtime.agent.keeping import Keeper
 from zeus_runtime.agent.pruning import DAY_MS
@@ -267,3 +269,21 @@ async def test_what_else_goes_with_a_session_goes_though_one_of_it_fails(tmp_pat
             SQLITE_URL, tmp_path, lambda c: c.execute(text("SELECT count(*) FROM thread")).scalar()
         )
         assert left == 0
+
+
+async def test_a_long_run_keeps_few_checkpoints_while_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zeus_runtime.agent.graph.PRUNE_EVERY_STEPS", 4)
+    seen: list[int] = []
+
+    def answer(request: ModelRequest) -> Answer:
+        with closing(sqlite3.connect(tmp_path / ".zeus" / "zeus.db")) as database:
+            seen.append(database.execute("SELECT count(*) FROM checkpoint").fetchone()[0])
+        return calling(call("echo", f"e{len(seen)}", text="x")) if len(seen) < 30 else "done"
+
+    async with agent_in(tmp_path, SQLITE_URL, PositionModel(answer)) as agent:
+        assert isinstance((await play(agent, "go"))[-1], RunCompleted)
+    assert len(seen) == 30
+    assert max(seen) <= 2 * 4 + 2, "two a step since the last pruning"
+    assert seen[-1] > 1, "they are pruned now and then, not at every step"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage
 
@@ -125,6 +127,35 @@ def test_under_pressure_room_is_worth_more_than_the_prefix() -> None:
     tight = Budget(200_000, used_tokens=100_000)
     assert breaks_cache(view, [small(1)], tight, cached(view)) is None
     assert breaks_cache(view, [small(1)], Budget(1_000_000, overflow=True), cached(view)) is None
+
+
+def test_before_the_first_call_nothing_is_cached_and_any_edit_is_free() -> None:
+    view = fold(long_thread(10), [])
+    assert breaks_cache(view, [small(1)], LITTLE_USED, cached(None)) is None
+    assert breaks_cache(view, [small(1)], LITTLE_USED, cached(view)) is not None
+
+
+def test_a_prefix_that_is_too_short_to_be_cached_is_free_and_one_of_just_that_size_is_not() -> None:
+    view = fold(long_thread(10), [])
+    size = view.tokens
+    just = Cached(view, CACHE.read_price, CACHE.write_price, minimum_tokens=size)
+    assert breaks_cache(view, [small(1)], LITTLE_USED, just) is not None
+    assert breaks_cache(view, [small(1)], LITTLE_USED, replace(just, minimum_tokens=size + 1)) is None
+
+
+def test_at_the_pressure_itself_room_is_worth_more() -> None:
+    view = fold(long_thread(10), [])
+    for used, free in ((500_000, True), (499_999, False)):
+        budget = Budget(1_000_000, used_tokens=used)
+        assert (breaks_cache(view, [small(1)], budget, cached(view)) is None) is free, used
+
+
+def test_what_a_broken_prefix_costs_is_the_price_of_writing_beyond_that_of_reading() -> None:
+    """100,040 tokens anew at 1.0 - 0.5 are dearer than 2,000 saved at 0.5 in 20 calls; at 1.0 - 0.99 they are not."""
+    view = fold(long_thread(10), [])
+    dear, cheap = Cached(view, 0.5, 1.0), Cached(view, 0.99, 1.0)
+    assert breaks_cache(view, [small(1)], LITTLE_USED, dear) is not None
+    assert breaks_cache(view, [small(1)], LITTLE_USED, cheap) is None
 
 
 def test_without_a_cache_price_nothing_is_lost_and_cuts_are_the_policys_own_affair() -> None:
