@@ -8,8 +8,8 @@ import pytest
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from zeus_runtime.config.annotations import BuildError, build, schema_of
-from zeus_runtime.context import Budget, DropBefore, Edit, Evict, Size, check_sizes, fold
-from zeus_runtime.context.planner import Cached, Reported, breaks_cache
+from zeus_runtime.context import Budget, DropBefore, Edit, Evict, Size, Summarize, check_sizes, fold
+from zeus_runtime.context.planner import Cached, Reported, breaks_cache, review
 from zeus_runtime.errors import OptionsError
 from zeus_runtime.models.profiles import ModelProfile
 
@@ -162,3 +162,12 @@ def test_without_a_cache_price_nothing_is_lost_and_cuts_are_the_policys_own_affa
     view = fold(long_thread(10), [])
     assert breaks_cache(view, [small(1)], LITTLE_USED, Cached(view, 1.0, 1.0)) is None
     assert breaks_cache(view, [DropBefore("p", "r", 2)], LITTLE_USED, cached(view)) is None
+
+
+def test_a_summary_may_be_replaced_where_it_stands_and_a_cut_that_was_made_is_not_made_again() -> None:
+    summarized = fold(long_thread(10), [Summarize("p", "r", 5, "a long summary " * 500, "/one")])
+    assert review(summarized, Summarize("p", "r", 5, "short", "/two")) is None
+    cut = fold(long_thread(10), [DropBefore("p", "r", 5)])
+    again = review(cut, DropBefore("p", "r", 5))
+    assert again is not None
+    assert again.reason == "it does not shrink the view"
