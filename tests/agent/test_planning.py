@@ -6,9 +6,19 @@ import json
 import sqlite3
 from pathlib import Path
 
+import pytest
 from langchain_core.messages import AIMessage
 
-from tests.support.agents import PositionModel, assert_paired, call, calling, play, script
+from tests.support.agents import (
+    TOOLS,
+    PositionModel,
+    assert_paired,
+    call,
+    calling,
+    play,
+    script,
+    write_agent,
+)
 from tests.support.planning import edits_of, entries_of, steps_of, texts_of, write_planned
 from zeus_runtime import Agent, ModelRequest, ModelResponse, Usage
 from zeus_runtime.agent.planning import listed
@@ -330,6 +340,59 @@ async def test_compact_sheds_at_once_through_the_same_planner(tmp_path: Path) ->
     assert len(sent) == done.messages_after + 1
     assert_paired(sent)
     assert [step.cause for step in await steps_of(tmp_path, session)][-3:] == ["compact", "compact", "turn"]
+
+
+WITNESSES = """
+from dataclasses import dataclass
+from pathlib import Path
+from zeus_runtime import Component, DropBefore, Middleware, hookimpl
+
+@dataclass(frozen=True)
+class Options:
+    sheds: bool = False
+
+def witness(name):
+    class Witness(Middleware):
+        def __init__(self, options):
+            self.options = options
+        async def edits(self, view, budget):
+            with Path(__file__).with_name("told.txt").open("a") as file:
+                file.write(f"{name}:{budget.overflow}\\n")
+            if self.options.sheds and budget.overflow:
+                return [DropBefore(name, "as asked", view.item(2).seq)]
+            return ()
+    return Component(name, create=lambda options, build: Witness(options), options=Options)
+
+@hookimpl
+def register_middlewares():
+    return [witness("first"), witness("second"), witness("third")]
+"""
+
+
+@pytest.mark.parametrize(
+    ("sheds", "told"),
+    [
+        ("none", ["first:True", "second:True", "third:True"]),
+        ("first", ["first:True", "second:False", "third:False"]),
+        ("second", ["first:True", "second:True", "third:False"]),
+    ],
+)
+async def test_a_compaction_that_is_asked_for_goes_on_until_one_policy_has_shed_something(
+    tmp_path: Path, sheds: str, told: list[str]
+) -> None:
+    """The request fits from the start, so that alone is no reason to stop."""
+    refs = ", ".join(
+        f"{{{name}: {{sheds: {str(name == sheds).lower()}}}}}" for name in ("first", "second", "third")
+    )
+    config = write_agent(tmp_path, f"middlewares: [{refs}]\n", plugin=TOOLS + WITNESSES)
+    async with Agent.from_config(config, directory=tmp_path, model=script("a", "b", "c")) as agent:
+        session = (await agent.run("one")).session
+        await agent.run("two", session=session)
+        file = tmp_path / "told.txt"
+        assert file.read_text().split() == ["first:False", "second:False", "third:False"] * 2
+        file.unlink()
+        await agent.compact(session)
+        assert file.read_text().split() == told
 
 
 async def test_deleting_a_session_takes_its_ledger_along(tmp_path: Path) -> None:

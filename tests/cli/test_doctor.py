@@ -131,3 +131,32 @@ def test_doctor_and_run_refuse_a_model_without_a_provider_with_the_same_words(
         assert "names no provider that litellm knows" in told
         assert "openai/gpt5" in told
         assert "Traceback" not in told
+
+
+def with_sandbox(project: Project, tool: str) -> None:
+    config = project.agent("A")
+    config.write_text(config.read_text().replace("tools: [voices]", f"tools: [voices, {tool}]"))
+
+
+@pytest.mark.parametrize("delegated", [True, False])
+def test_the_doctor_says_whether_the_kernel_limits_a_sandbox(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch, *, delegated: bool
+) -> None:
+    with_sandbox(project, "sandbox")
+    monkeypatch.setattr("zeus_plugins.sandboxes.bubblewrap.backend.Bubblewrap.check", lambda self: None)
+    monkeypatch.setattr(
+        "zeus_plugins.sandboxes.bubblewrap.backend.delegated_group", lambda: Path("/x") if delegated else None
+    )
+    told = [each for each in zeus("doctor", "--json").json if each["subject"] == "sandbox"]
+    assert [each["status"] for each in told] == ["ok" if delegated else "warn"]
+    if not delegated:
+        assert "socket buffers are not limited by the kernel" in told[0]["detail"]
+        assert "systemd-run --user --scope" in told[0]["remedy"]
+
+
+def test_the_doctor_says_that_a_sandbox_cannot_be_made(zeus: Zeus, project: Project) -> None:
+    with_sandbox(project, "{sandbox: {backend: {bubblewrap: {command: no-such-bwrap}}}}")
+    told = zeus("doctor", "--json")
+    (found,) = [each for each in told.json if each["subject"] == "sandbox"]
+    assert (told.exit_code, found["status"]) == (4, "fail")
+    assert "no-such-bwrap is not installed" in found["detail"]

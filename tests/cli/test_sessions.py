@@ -127,7 +127,7 @@ def test_prune_asks_says_and_keeps_the_last_used(zeus: Zeus, project: Project) -
         database.execute("UPDATE thread SET updated_ms = 1 WHERE session = ?", (second,))
     assert zeus("sessions", "prune", "--older-than", "30d", "--yes").out.split() == [second]
     found = zeus("sessions", "prune", "--set", "retention.max_sessions=1", "--delete", "--yes", "--json").json
-    assert found == {"archived": [], "deleted": [first], "running": [], "dry_run": False}
+    assert found == {"archived": [], "deleted": [first], "running": [], "failed": [], "dry_run": False}
     assert [each["session"] for each in zeus("sessions", "list", "--json").json] == [third]
     assert [each["session"] for each in zeus("sessions", "list", "--archived", "--json").json] == [second]
 
@@ -203,3 +203,18 @@ def test_sessions_of_other_agents_are_counted_and_listed_only_when_asked_for(
     chat = zeus("chat", stdin="/sessions\n")
     assert "said to zeus.yaml" in chat.err
     assert "said to other.yaml" not in chat.err
+
+
+def test_prune_names_the_sessions_that_could_not_be_put_away(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.agent("A")
+    stuck, _ = talk(zeus, "one"), talk(zeus, "two")
+
+    async def refused(*_given: object) -> bool:
+        raise OSError("the disk is on fire")
+
+    monkeypatch.setattr("zeus_runtime.agent.keeping.Keeper.archive_claimed", refused)
+    told = zeus("sessions", "prune", "--keep", "1", "--yes")
+    assert (told.exit_code, told.out) == (1, "")
+    assert f"{stuck} stays: OSError: the disk is on fire" in told.err

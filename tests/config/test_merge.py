@@ -121,3 +121,33 @@ def test_the_places_of_refs_come_from_the_config_itself() -> None:
     assert places.at("middlewares").at(0).ref == RefTo("middleware")
     assert places.at("checkpointer").ref == RefTo("checkpointer")
     assert places.at("limits") == NO_REFS
+
+
+def test_what_a_layer_cut_off_stays_cut_off_below_a_layer_that_only_adds() -> None:
+    """A list replaced the options, a map replaced the list, a third layer added to the map: the first stays hidden."""
+    one, two, three, four = (
+        tree(each, name)
+        for each, name in (
+            ({"b": {"old": 1}}, "one"),
+            ({"b": [2]}, "two"),
+            ({"b": {"new": 3}}, "three"),
+            ({"b": {"more": 4}}, "four"),
+        )
+    )
+    overlays = merge(merge(two, three), four)
+    assert plain(merge(one, overlays)) == {"b": {"new": 3, "more": 4}}
+    assert plain(merge(one, overlays)) == plain(merge(merge(merge(one, two), three), four))
+
+
+def test_a_component_that_replaced_another_stays_apart_from_it_below_further_options() -> None:
+    one, two, three = (
+        tree(each, str(number))
+        for number, each in enumerate(
+            [{"model": {"x": {"old": 1}}}, {"model": {"y": {"new": 2}}}, {"model": {"y": {"more": 3}}}]
+        )
+    )
+    base = tree({"model": {"y": {"older": 0}}}, "base")
+    expected = {"model": {"y": {"new": 2, "more": 3}}}
+    assert plain(merge(merge(base, one, REFS), merge(two, three, REFS), REFS)) == expected
+    replaced = merge(merge(one, two, REFS), three, REFS)
+    assert plain(merge(base, replaced, REFS)) == expected

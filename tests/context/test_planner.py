@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from langchain_core.messages import BaseMessage, HumanMessage
 
 from zeus_runtime.config.annotations import BuildError, build, schema_of
-from zeus_runtime.context import Budget, DropBefore, Edit, Evict, Size, check_sizes, fold
-from zeus_runtime.context.planner import Cached, Reported, breaks_cache
+from zeus_runtime.context import Budget, DropBefore, Edit, Evict, Size, Summarize, check_sizes, fold
+from zeus_runtime.context.planner import Cached, Reported, breaks_cache, review
 from zeus_runtime.errors import OptionsError
 from zeus_runtime.models.profiles import ModelProfile
 
@@ -127,7 +129,45 @@ def test_under_pressure_room_is_worth_more_than_the_prefix() -> None:
     assert breaks_cache(view, [small(1)], Budget(1_000_000, overflow=True), cached(view)) is None
 
 
+def test_before_the_first_call_nothing_is_cached_and_any_edit_is_free() -> None:
+    view = fold(long_thread(10), [])
+    assert breaks_cache(view, [small(1)], LITTLE_USED, cached(None)) is None
+    assert breaks_cache(view, [small(1)], LITTLE_USED, cached(view)) is not None
+
+
+def test_a_prefix_that_is_too_short_to_be_cached_is_free_and_one_of_just_that_size_is_not() -> None:
+    view = fold(long_thread(10), [])
+    size = view.tokens
+    just = Cached(view, CACHE.read_price, CACHE.write_price, minimum_tokens=size)
+    assert breaks_cache(view, [small(1)], LITTLE_USED, just) is not None
+    assert breaks_cache(view, [small(1)], LITTLE_USED, replace(just, minimum_tokens=size + 1)) is None
+
+
+def test_at_the_pressure_itself_room_is_worth_more() -> None:
+    view = fold(long_thread(10), [])
+    for used, free in ((500_000, True), (499_999, False)):
+        budget = Budget(1_000_000, used_tokens=used)
+        assert (breaks_cache(view, [small(1)], budget, cached(view)) is None) is free, used
+
+
+def test_what_a_broken_prefix_costs_is_the_price_of_writing_beyond_that_of_reading() -> None:
+    """100,040 tokens anew at 1.0 - 0.5 are dearer than 2,000 saved at 0.5 in 20 calls; at 1.0 - 0.99 they are not."""
+    view = fold(long_thread(10), [])
+    dear, cheap = Cached(view, 0.5, 1.0), Cached(view, 0.99, 1.0)
+    assert breaks_cache(view, [small(1)], LITTLE_USED, dear) is not None
+    assert breaks_cache(view, [small(1)], LITTLE_USED, cheap) is None
+
+
 def test_without_a_cache_price_nothing_is_lost_and_cuts_are_the_policys_own_affair() -> None:
     view = fold(long_thread(10), [])
     assert breaks_cache(view, [small(1)], LITTLE_USED, Cached(view, 1.0, 1.0)) is None
     assert breaks_cache(view, [DropBefore("p", "r", 2)], LITTLE_USED, cached(view)) is None
+
+
+def test_a_summary_may_be_replaced_where_it_stands_and_a_cut_that_was_made_is_not_made_again() -> None:
+    summarized = fold(long_thread(10), [Summarize("p", "r", 5, "a long summary " * 500, "/one")])
+    assert review(summarized, Summarize("p", "r", 5, "short", "/two")) is None
+    cut = fold(long_thread(10), [DropBefore("p", "r", 5)])
+    again = review(cut, DropBefore("p", "r", 5))
+    assert again is not None
+    assert again.reason == "it does not shrink the view"

@@ -57,6 +57,24 @@ def old(folder: Path) -> None:
         os.utime(path, (1_000_000_000, 1_000_000_000))
 
 
+async def test_every_hit_says_the_ranks_that_its_score_is_made_of(
+    database_url: str, tmp_path: Path, docs: Path
+) -> None:
+    async with knowledge(database_url, tmp_path) as service:
+        await service.add("handbook", [docs])
+        hits = (await service.search("bread in the morning", names=["handbook"], top_k=4)).hits
+        fewer = (await service.search("bread in the morning", names=["handbook"], top_k=2)).hits
+    assert len(hits) == 4
+    assert [hit.content for hit in fewer] == [hit.content for hit in hits[:2]]
+    by_vector = sorted(hit.vector_rank for hit in hits if hit.vector_rank is not None)
+    assert by_vector[0] == 1
+    assert min(hit.word_rank for hit in hits if hit.word_rank is not None) == 1
+    for hit in hits:
+        vector = 0.0 if hit.vector_rank is None else 0.6 / (60 + hit.vector_rank)
+        words = 0.0 if hit.word_rank is None else 0.4 / (60 + hit.word_rank)
+        assert hit.score == pytest.approx(vector + words)
+
+
 async def test_what_was_added_is_found_with_its_source_and_place(
     database_url: str, tmp_path: Path, docs: Path
 ) -> None:

@@ -6,6 +6,7 @@ Run as ``python mcp_server.py BEHAVIOUR...``:
 - ``hang`` never answers;
 - ``die_at_start`` writes a line to its standard error and ends;
 - ``wait=FILE`` answers the first request once FILE is there;
+- ``deploys`` has a tool ``deploy`` that does something before it asks the user;
 - ``linger`` has a tool of that name which is answered when a question has been asked;
 - ``meek`` says of every tool that it only reads;
 - ``many=N`` has N further tools with long schemas;
@@ -13,6 +14,8 @@ Run as ``python mcp_server.py BEHAVIOUR...``:
 - ``chatty`` prints a line that is no message to its standard output;
 - ``restless`` offers another description, and says so, whenever it is asked for its tools;
 - ``wordy`` has descriptions, a prompt and a schema that fill any window;
+- ``tools=JSON`` offers these tools too, as they are written;
+- ``version=V`` says that it speaks this version of the protocol;
 - ``noise=N`` writes N characters more to its standard error.
 """
 
@@ -34,8 +37,13 @@ TOOLS: dict[str, dict[str, Any]] = {
     "die": {"description": "End the process.", "inputSchema": OBJECT},
     "never": {"description": "Never answer.", "inputSchema": OBJECT},
     "grow": {"description": "Offer one tool more.", "inputSchema": OBJECT},
-    "ask": {"description": "Ask the user for a colour.", "inputSchema": OBJECT},
+    "ask": {
+        "annotations": {"idempotentHint": True},
+        "description": "Ask the user for a colour.",
+        "inputSchema": OBJECT,
+    },
     "wonder": {
+        "annotations": {"idempotentHint": True},
         "description": "Ask the user what the text says; others are answered meanwhile.",
         "inputSchema": TEXT,
     },
@@ -54,6 +62,7 @@ TOOLS: dict[str, dict[str, Any]] = {
     },
 }
 MODERN = "2026-07-28"
+VERSION = next((each.removeprefix("version=") for each in sys.argv if each.startswith("version=")), "")
 WONDERED: dict[str, Any] = {}
 """Questions that wait for an answer, and the calls that asked them."""
 LINGERING: list[Any] = []
@@ -119,7 +128,10 @@ def call(name: str, arguments: dict[str, Any], token: Any) -> dict[str, Any] | N
         }
         send({"method": "notifications/tools/list_changed"})
         return text("grown")
-    if name == "ask":
+    if name == "deploy":
+        with Path("deployed.txt").open("a") as file:
+            file.write("deployed\n")
+    if name in ("ask", "deploy"):
         elicit("q1", "Colour?")
         while (answer := receive()).get("id") != "q1":
             pass
@@ -150,7 +162,7 @@ def call(name: str, arguments: dict[str, Any], token: Any) -> dict[str, Any] | N
 def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     if method == "initialize":
         return {
-            "protocolVersion": params["protocolVersion"],
+            "protocolVersion": VERSION or params["protocolVersion"],
             "capabilities": {"tools": {"listChanged": True}, "resources": {}, "prompts": {}},
             "serverInfo": {"name": "small", "version": "1"},
         }
@@ -163,7 +175,11 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
         TOOLS["say"]["description"] = "word " * 100_000
         TOOLS["write"] = {"description": "w", "inputSchema": {**TEXT, "title": "word " * 100_000}}
     if method == "tools/list":
-        return {"tools": [{"name": name, **tool} for name, tool in TOOLS.items()]}
+        return {
+            "tools": [
+                {"name": name, **tool} if isinstance(tool, dict) else tool for name, tool in TOOLS.items()
+            ]
+        }
     if method == "tools/call":
         token = params.get("_meta", {}).get("progressToken")
         return call(params["name"], params.get("arguments") or {}, token)
@@ -205,9 +221,13 @@ def main() -> None:
             "description": f"Large tool {number}.\nMore of it.",
             "inputSchema": schema,
         }
+    TOOLS.update(json.loads(behaviour.get("tools", "{}")))
     if "meek" in behaviour:
         for each in TOOLS.values():
             each["annotations"] = {"readOnlyHint": True}
+    if "deploys" in behaviour:
+        description = "Write a line to deployed.txt, then ask whether to go on."
+        TOOLS["deploy"] = {"description": description, "inputSchema": OBJECT}
     if "linger" in behaviour:
         TOOLS["linger"] = {"description": "Answered late.", "inputSchema": OBJECT}
     print("small server is up" + "!" * int(behaviour.get("noise", 0)), file=sys.stderr, flush=True)

@@ -8,7 +8,9 @@ import subprocess
 import sys
 import textwrap
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -252,6 +254,54 @@ def test_a_link_inside_the_workspace_works_and_stays_a_link(
     files.edit("/link", lambda data: data + b"er", max_bytes=MB)
     assert (root / "link").is_symlink()
     assert (root / "real/a.txt").read_text() == "newer"
+
+
+def test_an_absolute_link_in_a_folder_starts_at_the_root_and_not_in_its_folder(
+    files: WorkspaceFiles, root: Path
+) -> None:
+    files.write("/real/a.txt", b"at the root")
+    files.write("/deep/er/real/a.txt", b"in the folder")
+    (root / "deep/er/link").symlink_to(root / "real/a.txt")
+    (root / "deep/folder").symlink_to(root / "real")
+    assert read(files, "/deep/er/link") == "at the root"
+    assert read(files, "/deep/folder/a.txt") == "at the root"
+    assert files.real("/deep/er/link") == "/real/a.txt"
+    files.write("/deep/er/link", b"new")
+    assert (root / "real/a.txt").read_text() == "new"
+    assert (root / "deep/er/real/a.txt").read_text() == "in the folder"
+
+
+@pytest.mark.parametrize("into", ["fifo", "folder"])
+@pytest.mark.parametrize(
+    "operation",
+    [
+        lambda files: files.open("/a.txt").close(),
+        lambda files: files.read("/a.txt", max_bytes=MB),
+        lambda files: files.edit("/a.txt", lambda data: data, max_bytes=MB),
+    ],
+    ids=["open", "read", "edit"],
+)
+def test_a_file_that_becomes_something_else_between_the_look_and_the_opening_is_refused(
+    files: WorkspaceFiles,
+    root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    operation: Callable[[WorkspaceFiles], object],
+    into: str,
+) -> None:
+    file = root / "a.txt"
+    file.write_text("a file")
+    real_open = os.open
+
+    def swapped(path: Any, flags: int, *more: Any, **named: Any) -> int:
+        if path == "a.txt" and file.is_file():
+            file.unlink()
+            os.mkfifo(file) if into == "fifo" else file.mkdir()
+        return real_open(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", swapped)
+    with pytest.raises(WorkspaceError):
+        operation(files)
+    assert not file.is_file(), "it was swapped"
 
 
 def test_links_that_go_in_circles_end(files: WorkspaceFiles, root: Path) -> None:

@@ -45,6 +45,10 @@ async def delete(keeper: Keeper, thread: Thread) -> None:
             await keeper.memory.forget_sessions(sessions)
     if files is not None:
         await asyncio.to_thread(remove_files, files, [path for each in paths.values() for path in each])
-    for each in family:
-        for forget in keeper.forget:
-            await forget(each.session)
+    # The rows are gone, so nobody comes here again for this session: one that fails must not stop the others.
+    ends = await asyncio.gather(
+        *(forget(session) for session in sessions for forget in keeper.forget), return_exceptions=True
+    )
+    for end in ends:
+        if isinstance(end, BaseException):
+            raise end

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.agent.deleting import delete
-from zeus_runtime.errors import UsageError, ZeusError
+from zeus_runtime.agent.tidying import cause_of
+from zeus_runtime.errors import RunError, UsageError
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.keeping import Keeper
@@ -20,6 +22,8 @@ _log = logging.getLogger(__name__)
 DAY_MS: Final = 86_400_000
 AT_ONCE: Final = 50
 """How many sessions the end of a run may archive or delete; the next run's end goes on."""
+_ALIKE: Final = 3
+"""So many sessions that fail for the same reason: it is the database's or the disk's, and the rest is not tried."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +33,41 @@ class Pruned:
     Args:
         archived, deleted: those that went.
         running: those that stayed because they run.
+        failed: those that could not be archived or deleted, each with the reason.
     """
 
     archived: Sequence[str] = ()
     deleted: Sequence[str] = ()
     running: Sequence[str] = ()
+    failed: Sequence[tuple[str, str]] = ()
+
+
+@dataclass
+class _Done:
+    """What one pruning has done so far; the fields are those of ``Pruned``.
+
+    Args:
+        at_most: how many sessions may go; None for any number.
+    """
+
+    at_most: int | None
+    gone: list[str] = field(default_factory=list)
+    running: list[str] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def is_enough(self) -> bool:
+        reasons = [reason for _, reason in self.failed]
+        return len(self.gone) == self.at_most or any(reasons.count(each) >= _ALIKE for each in reasons)
+
+    @contextmanager
+    def trying(self, session: str) -> Iterator[None]:
+        """While inside, an error is this session's and ends nothing else."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - a damaged session must not keep the others
+            _log.debug("%s could not be put away", session, exc_info=True)
+            self.failed.append((session, cause_of(error)))
 
 
 @dataclass(frozen=True)
@@ -59,29 +93,27 @@ class Pruning:
             at_most: how many go now.
             spare: sessions that stay.
         """
-        gone, running = await self._put_unused_away(at_most, spare)
-        expired = await self._delete_expired(None if at_most is None else max(0, at_most - len(gone)))
-        if (gone or expired) and not self.dry_run:
+        done = _Done(at_most)
+        await self._put_unused_away(done, spare)
+        unused = len(done.gone)
+        await self._delete_expired(done)
+        if done.gone and not self.dry_run:
             await self.keeper.log.database.compact()
-        archives = self.retention.archive
-        return Pruned(gone if archives else (), expired if archives else [*gone, *expired], running)
+        archived = done.gone[:unused] if self.retention.archive else []
+        return Pruned(archived, done.gone[len(archived) :], done.running, done.failed)
 
-    async def _put_unused_away(
-        self, at_most: int | None, spare: Collection[str]
-    ) -> tuple[list[str], list[str]]:
-        """The sessions that went, and those that stay because they run."""
+    async def _put_unused_away(self, done: _Done, spare: Collection[str]) -> None:
         from zeus_runtime.store.listing import last_used
 
         log = self.keeper.log
         used = await log.database.run(lambda connection: last_used(connection, agent=self.agent))
         waiting = [each for each in due(used, self.retention, log.now_ms()) if each[0] not in spare]
-        if self.dry_run:
-            return [session for session, _ in waiting][:at_most], []
-        gone: list[str] = []
-        running: list[str] = []
         for session, used_ms in waiting:
-            if at_most is not None and len(gone) >= at_most:
-                break
+            if done.is_enough:
+                return
+            if self.dry_run:
+                done.gone.append(session)
+                continue
             try:
                 thread = await log.find(session)
             except UsageError:  # somebody else deleted or archived it meanwhile
@@ -89,14 +121,14 @@ class Pruning:
             try:
                 give_back = await self.keeper.claim(thread)
             except UsageError:
-                running.append(session)
+                done.running.append(session)
                 continue
             try:
-                if await self._put_away(thread, used_ms):
-                    gone.append(session)
+                with done.trying(session):
+                    if await self._put_away(thread, used_ms):
+                        done.gone.append(session)
             finally:
                 give_back()
-        return gone, running
 
     async def _put_away(self, thread: Thread, used_ms: int) -> bool:
         """Archive or delete a claimed session, unless somebody used it since."""
@@ -121,26 +153,25 @@ class Pruning:
             return False
         return True
 
-    async def _delete_expired(self, at_most: int | None) -> list[str]:
-        """The sessions that were archived for longer than the retention keeps them, which go."""
-        if self.retention.archived_max_age_days is None:
-            return []
-        before_ms = int(self.keeper.log.now_ms() - self.retention.archived_max_age_days * DAY_MS)
-        found = (await self._archived_before(before_ms))[:at_most]
-        if self.dry_run:
-            return found
+    async def _delete_expired(self, done: _Done) -> None:
+        """Delete the sessions that were archived for longer than the retention keeps them."""
         from zeus_runtime.store.claims import LogConflictError
 
-        gone: list[str] = []
-        for session in found:
-            try:
+        if self.retention.archived_max_age_days is None:
+            return
+        before_ms = int(self.keeper.log.now_ms() - self.retention.archived_max_age_days * DAY_MS)
+        for session in await self._archived_before(before_ms):
+            if done.is_enough:
+                return
+            if self.dry_run:
+                done.gone.append(session)
+                continue
+            with done.trying(session), suppress(UsageError, LogConflictError):
+                # Somebody else may have restored, run or deleted it meanwhile.
                 async with self.keeper.claimed(session) as thread:
                     if await self._archived_before(before_ms, session=session):
                         await delete(self.keeper, thread)
-                        gone.append(session)
-            except (UsageError, LogConflictError):  # somebody else restored, runs or deleted it meanwhile
-                continue
-        return gone
+                        done.gone.append(session)
 
     async def _archived_before(self, before_ms: int, *, session: str | None = None) -> list[str]:
         from zeus_runtime.store.listing import archived_before
@@ -162,14 +193,17 @@ async def prune_daily(keeper: Keeper, retention: Retention, *, agent: str, spare
         return
     try:
         pruned = await Pruning(keeper, retention, agent).run(at_most=AT_ONCE, spare=(spare,))
-    except ZeusError:
+    except Exception:
         await not_done(keeper.log, task)
         raise
     went = len(pruned.archived) + len(pruned.deleted)
-    if went >= AT_ONCE:
+    if went >= AT_ONCE or pruned.failed:
         await not_done(keeper.log, task)
     if went:
         _log.info("%d session(s) beyond the retention were put away", went)
+    if pruned.failed:
+        why = "; ".join(f"{session}: {reason}" for session, reason in pruned.failed)
+        raise RunError(f"{len(pruned.failed)} session(s) stay ({why})")
 
 
 def due(used: Sequence[tuple[str, int]], retention: Retention, now_ms: int) -> list[tuple[str, int]]:

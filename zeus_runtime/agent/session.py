@@ -21,6 +21,7 @@ from zeus_runtime.agent.references import KEY, Reference, pictures_shown
 from zeus_runtime.agent.run import Run
 from zeus_runtime.agent.spending import spent_before
 from zeus_runtime.agent.stored_thread import mode_of, read_thread
+from zeus_runtime.agent.tidying import Tidying
 from zeus_runtime.context.ledger import Decision, Step
 from zeus_runtime.errors import CancelledRunError, LimitError, UsageError, ZeusError
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, RunStarted
@@ -28,7 +29,6 @@ from zeus_runtime.models.answers import AnswerError
 from zeus_runtime.models.pictures import kept_with
 from zeus_runtime.store.claims import EPOCH
 from zeus_runtime.tools.clock import Clock
-from zeus_runtime.tools.threads import in_thread
 
 if TYPE_CHECKING:
     from langchain_core.runnables import RunnableConfig
@@ -114,6 +114,7 @@ class Session:
         """
         run: Run | None = None
         reason: Reason = "error"
+        tidying = self._tidying(emit)
         try:
             conversation = await self._conversation(outfit)
             for problem in conversation.problems:
@@ -127,7 +128,7 @@ class Session:
                 outfit.meter.before_usd = await spent_before(self._log, self._thread, run_id)
             outfit.approvals.begin(self._thread, run_id)
             turn = await self._turn(conversation, run_id, mode, prompt or "")
-            run = Run(turn, outfit, conversation, emit, self._prune)
+            run = Run(turn, outfit, conversation, emit, tidying.during)
             emit(RunStarted(self._thread.session, outfit.model.name, mode, resumed=prompt is None))
             await self._drive(run, start)
             reason = "complete"
@@ -159,7 +160,7 @@ class Session:
             )
         finally:
             if run is not None:
-                await _to_its_end(self._tidy(outfit.archive, run.turn.run_id, reason))
+                await _to_its_end(self._tidy(tidying, outfit.archive, run.turn.run_id, reason))
         emit(ending)
 
     async def compact(self, mode: Mode, outfit: Outfit, emit: Callable[[Event], None]) -> Compaction:
@@ -173,7 +174,7 @@ class Session:
         if cursor == 0:
             raise UsageError(f"the session {self._thread.session} has no messages to compact")
         turn = await self._turn(conversation, secrets.token_hex(4), mode)
-        run = Run(turn, outfit, conversation, emit, self._prune)
+        run = Run(turn, outfit, conversation, emit, self._tidying(emit).during)
         before = conversation.view(cursor)
         planned = await run.compact(cursor)
         await self._log.touch(self._thread)
@@ -334,24 +335,18 @@ class Session:
         session = self._thread.session
         return {"configurable": {"thread_id": session, EPOCH: self._database.epoch(session)}}
 
-    async def _prune(self) -> None:
-        await self._saver.aprune([self._thread.session])
-        await self._database.checkpoint()
+    def _tidying(self, emit: Callable[[Event], None]) -> Tidying:
+        return Tidying(self._thread.session, self._saver, self._database, emit)
 
-    async def _tidy(self, archive: Archive, run_id: str, reason: Reason) -> None:
+    async def _tidy(self, tidying: Tidying, archive: Archive, run_id: str, reason: Reason) -> None:
         from zeus_runtime.store.snapshots import end_turn
 
-        try:
-            await end_turn(self._log, self._thread, run_id, reason)
-            await self._prune()
-            await self._upkeep()
-            await self._database.compact()
-            if archive.written:
-                await in_thread(archive.collect)
-        except ZeusError as error:
-            _log.warning("the session %s could not be tidied: %s", self._thread.session, error.message)
-        except Exception:  # noqa: BLE001 - the run has ended; tidying again next time loses nothing
-            _log.warning("the session %s could not be tidied", self._thread.session, exc_info=True)
+        await tidying.after(
+            lambda: end_turn(self._log, self._thread, run_id, reason),
+            self._upkeep,
+            archive,
+            is_complete=reason == "complete",
+        )
 
 
 def interrupted(session: str, details: Mapping[str, Any]) -> RunFailed:

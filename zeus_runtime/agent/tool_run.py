@@ -22,6 +22,7 @@ class ToolRunView:
         person: whom its questions go to.
         is_attended: whether somebody is there to answer.
         waits: what the user was asked and has not answered; the call then waits too.
+        unanswered: questions that nobody answered in a call that does not wait.
     """
 
     session: str
@@ -40,6 +41,7 @@ class ToolRunView:
     is_attended: bool = False
     _questions: int = 0
     waits: ApprovalPending | None = None
+    unanswered: list[str] = field(default_factory=list)
 
     def state(self, name: str) -> Any:
         return self._state.get(name)
@@ -55,7 +57,9 @@ class ToolRunView:
     def waiting(self) -> AbstractContextManager[None]:
         return self._waiting()
 
-    async def ask(self, question: str, schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    async def ask(
+        self, question: str, schema: Mapping[str, Any], *, may_wait: bool = True
+    ) -> Mapping[str, Any] | None:
         self._questions += 1
         request = ApprovalRequest(
             tool=self.tool,
@@ -69,6 +73,10 @@ class ToolRunView:
         try:
             decision = await self.approvals.ask(request)
         except ApprovalPending as waits:
+            if not may_wait:
+                await self.approvals.settled(request)  # withdraws it
+                self.unanswered.append(question)
+                return None
             # Whoever asks may not be one of ours: the call ends first, and then it waits.
             self.waits = waits
             return None

@@ -43,6 +43,7 @@ def examine(process: Process, which: ConfigArgs) -> Iterator[Finding]:
         yield from findings
     if checked is not None:
         yield from _model(checked)
+        yield from _sandboxes(checked)
         yield from database(checked.config.storage.url, checked.directory)
     yield _terminal(process)
 
@@ -151,6 +152,29 @@ def _model(checked: Checked) -> Iterator[Finding]:
         yield missing("model", error.message, error.remedy or "")
     else:
         yield Finding("ok", "model", f"{plan.profile.name} ({plan.model.name})")
+
+
+def _sandboxes(checked: Checked) -> Iterator[Finding]:
+    """Whether programs could be run, and what this machine does not let a sandbox limit."""
+    from zeus_runtime.agent.live import sandboxes_of
+    from zeus_runtime.agent.plan import make_plan
+
+    for backend in (each for sandboxes in sandboxes_of(make_plan(checked)) for each in sandboxes.opened):
+        try:
+            backend.check()
+        except ZeusError as error:
+            yield missing("sandbox", error.message, error.remedy or "")
+            continue
+        weaknesses = backend.capabilities.weaknesses
+        for weakness in weaknesses:
+            yield Finding(
+                "warn",
+                "sandbox",
+                weakness,
+                "Run Zeus in a systemd user slice (systemd-run --user --scope zeus ...), or use the backend docker.",
+            )
+        if not weaknesses:
+            yield Finding("ok", "sandbox", f"{backend.capabilities.boundary}, all limits are the kernel's")
 
 
 def database(url: str, directory: Path) -> Iterator[Finding]:

@@ -163,6 +163,8 @@ def _plugin_object(plugin: Plugin) -> dict[str, Any]:
 
 async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool], Opened]:
     """All tools in the order the model sees them, with the toolsets' where they are there, and how those are."""
+    import asyncio
+
     from zeus_runtime.agent.opening import OpenToolsets
     from zeus_runtime.agent.outfitting import equipment_of
     from zeus_runtime.agent.planned_tools import PlannedTool
@@ -174,6 +176,7 @@ async def _connected(process: Process, plan: Plan) -> tuple[Sequence[PlannedTool
     toolsets = OpenToolsets(plan)
     try:
         opened = await toolsets.opened()
+        await asyncio.gather(*(toolset.settled() for toolset in opened.values()))
         equipment = equipment_of(plan, opened)
         equipment.add([each.tool for each in plan.tools if each.kind == "middleware"])
         owner = {tool.name: opens[name] for name, toolset in opened.items() for tool in toolset.tools()}

@@ -108,10 +108,13 @@ class McpServer:
     ] = None
     timeout_seconds: Annotated[float, Doc("How long one call may take."), Minimum(0.001)] = 1_800
     start_timeout_seconds: Annotated[
-        float,
-        Doc("How long a run waits for it to start; afterwards its tools join when they are there."),
+        float | None,
+        Doc(
+            "How long a run waits for it to start; afterwards its tools join when they are there. null: twice as long"
+            " as its last start took, 2 to 10 seconds, and 2 seconds for a server that has not started yet."
+        ),
         Minimum(0),
-    ] = 10
+    ] = None
     include_tools: Annotated[tuple[str, ...] | None, Alias("includeTools"), Doc("The same as allow.")] = None
     exclude_tools: Annotated[tuple[str, ...], Alias("excludeTools"), Doc("The same as deny.")] = ()
     disabled_tools: Annotated[tuple[str, ...], Alias("disabledTools"), Doc("The same as deny.")] = ()

@@ -126,6 +126,7 @@ class SandboxCapabilities:
         limits: the limits it enforces; one that is not here is not kept.
         isolated: whether programs see files of their own only, ``/workspace`` and ``/tmp``. If not, they start in a
             folder of their own, ``TMPDIR`` names another one that goes with them, and they see what its user sees.
+        weaknesses: what this machine does not let it limit as well as it could, one sentence each (`zeus doctor`).
     """
 
     boundary: Boundary
@@ -133,6 +134,7 @@ class SandboxCapabilities:
     languages: tuple[Language, ...]
     limits: frozenset[SandboxLimit]
     isolated: bool = True
+    weaknesses: tuple[str, ...] = ()
 
 
 class Sandbox(Protocol):

@@ -111,8 +111,20 @@ class ToolRun(Protocol):
         """Whether somebody is there to answer now."""
         ...
 
-    async def ask(self, question: str, schema: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-        """The user's answer to a question, an object that fits ``schema``; None: declined, or nobody can answer."""
+    @property
+    def unanswered(self) -> Sequence[str]:
+        """The questions that nobody answered in a call that does not wait (``may_wait``)."""
+        ...
+
+    async def ask(
+        self, question: str, schema: Mapping[str, JSON], *, may_wait: bool = True
+    ) -> Mapping[str, JSON] | None:
+        """The user's answer to a question, an object that fits ``schema``; None: declined, or nobody can answer.
+
+        Args:
+            may_wait: whether the call may be made again with the answer, so that a question that nobody can answer now
+                is kept. False for a call that has already done something: then the question is withdrawn.
+        """
         ...
 
 

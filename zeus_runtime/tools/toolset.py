@@ -93,6 +93,9 @@ class Toolset:
         """
         return ""
 
+    async def settled(self) -> None:
+        """Wait for what is still being opened, as long as a call of its tools would: for whoever lists all there is."""
+
     async def resume(self) -> None:
         """Before each further run: open what could not be opened and now can, such as after a login."""
 

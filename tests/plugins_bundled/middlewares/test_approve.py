@@ -245,6 +245,27 @@ async def test_wrong_decisions_are_told_and_change_nothing(folder: Path, databas
         assert effects(folder) == []
 
 
+async def test_a_new_prompt_withdraws_what_waits_before_its_own_run_ends(
+    folder: Path, database_url: str
+) -> None:
+    """The conversation goes on without the call, so nobody may be shown it as waiting, nor decide it."""
+    model = PositionModel(
+        lambda request: calling(
+            call("record", f"c{len(request.messages)}", text=str(request.messages[-1].content))
+        )
+    )
+    async with agent(folder, model, database_url) as living:
+        ending = (await play(living, "one"))[-1]
+        first, session = pending_ids(ending), ending.session  # type: ignore[union-attr]
+        second = pending_ids((await play(living, "two", session))[-1])
+        assert (list(first), list(second)) == (["one"], ["two"])
+        assert [each.id for each in await living.pending_approvals(session)] == [second["two"]]
+        assert [each.id for each in await living.pending_approvals()] == [second["two"]]
+        with pytest.raises(UsageError, match="went on without it"):
+            await living.decide(session, {first["one"]: APPROVE})
+    assert effects(folder) == []
+
+
 async def test_a_decision_holds_for_what_was_shown_and_for_nothing_else(folder: Path) -> None:
     """The same place of the same run, but the tool's schema changed what would run."""
     async with agent(folder, recording("a")) as living:

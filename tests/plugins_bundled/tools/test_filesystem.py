@@ -407,6 +407,37 @@ def test_a_search_whose_time_is_up_says_so(root: Path) -> None:
     assert (findings.stopped, findings.searched) == ("time", 0)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("end$", False),
+        ("(?m)end$", False),
+        (r"end\Z", False),
+        (r"end\b", False),
+        ("end(?!x)", False),
+        ("end.*$", False),
+        ("end[^z]*$", False),
+        ("^start[^!]*$", False),
+        ("start(?=[^z]*$)", False),
+        ("end", True),
+        ("end.*", True),
+        ("star?t.*end", True),
+        (r"\bend", True),
+        ("^start", True),
+        ("$", False),
+        ("start$|end", True),
+    ],
+)
+def test_a_match_that_needs_the_end_of_a_cut_line_is_none(root: Path, pattern: str, *, matches: bool) -> None:
+    line = b"start" + b" " * ((1 << 20) - 8) + b"end" + b"ing z"
+    (root / "long.txt").write_bytes(line + b"\nshort end\n")
+    findings = search(WorkspaceFiles(root), ["/long.txt"], Query(pattern), 10, lambda: 10.0)
+    assert (1 in [found.number for found in findings.files.get("/long.txt", [])]) is matches
+    assert findings.long_lines
+    whole = search(WorkspaceFiles(root), ["/long.txt"], Query("short end$"), 10, lambda: 10.0)
+    assert [found.number for found in whole.files["/long.txt"]] == [2]
+
+
 def test_lines_over_a_megabyte_are_searched_at_their_start_and_told(root: Path) -> None:
     (root / "a").write_text("x" * 1_100_000 + "needle")
     findings = search(WorkspaceFiles(root), ["/a"], Query("needle"), 10, lambda: 5.0)

@@ -133,6 +133,8 @@ def prune_sessions(
         answer(as_json({**asdict(found), "dry_run": dry_run}))
     else:
         _tell_pruned(found, archives=retention.archive, dry_run=dry_run)
+    if found.failed:
+        click.get_current_context().exit(1)
 
 
 def _wanted(retention: Retention, older_than: float | None, keep: int | None, *, delete: bool) -> Retention:
@@ -162,6 +164,8 @@ def _tell_pruned(found: Pruned, *, archives: bool, dry_run: bool) -> None:
             complain(f"{len(each)} session(s) {'would be ' if dry_run else ''}{done}")
     if found.running:
         complain(f"{len(found.running)} left alone: {', '.join(found.running)} running")
+    for session, reason in found.failed:
+        complain(f"{session} stays: {reason}")
 
 
 @click.command("delete")

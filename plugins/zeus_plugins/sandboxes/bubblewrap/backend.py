@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from zeus_plugins.sandboxes.bubblewrap.cgroups import NO_GROUP, delegated_group
 from zeus_plugins.sandboxes.bubblewrap.command import Root
 from zeus_plugins.sandboxes.bubblewrap.host import check_system, host_root, probe
 from zeus_plugins.sandboxes.bubblewrap.options import Options
@@ -51,6 +52,7 @@ class Bubblewrap:
             network=False,
             languages=("shell",) if self.root.python is None else ("python", "shell"),
             limits=_ALL,
+            weaknesses=() if delegated_group() else (NO_GROUP,),
         )
 
     @property

@@ -17,6 +17,7 @@ from pathlib import Path
 from time import monotonic
 from typing import IO, Final
 
+from zeus_plugins.sandboxes.bubblewrap.cgroups import Group, delegated_group
 from zeus_plugins.sandboxes.bubblewrap.command import (
     FOLDERS,
     READY,
@@ -56,6 +57,7 @@ class Standing:
         gate: what lets the program start.
         output: where it will write.
         status: where bubblewrap says how it ended.
+        group: the control group that it is in; None where none can be made.
     """
 
     def __init__(
@@ -68,7 +70,9 @@ class Standing:
         gate: socket.socket,
         output: int,
         status: int,
+        group: Group | None = None,
     ) -> None:
+        self._group = group
         self.folders = folders
         self._process = process
         self._first = first
@@ -103,6 +107,8 @@ class Standing:
             loop.remove_reader(self._handle)
             loop.remove_reader(self._output)
         code, killed_by = self._exit_code(), watch.killed_by
+        if killed_by is None and self._group is not None and self._group.ran_out_of_memory:
+            killed_by = "memory"
         if code is None and killed_by is None:
             text = bytes(watch.kept[-_REASON_BYTES:]).decode(errors="replace").strip()
             raise SandboxError(f"bubblewrap ended before the program did: {text or 'it gives no reason'}")
@@ -206,6 +212,7 @@ async def standing(
         SandboxError: bubblewrap cannot make it, with its own words.
     """
     with ExitStack() as stack:
+        group = _group(stack, limits)
         output, output_end = _pipe(stack)
         status, status_end = _pipe(stack)
         gate, gate_end = (stack.enter_context(each) for each in socket.socketpair())
@@ -224,6 +231,8 @@ async def standing(
         for each in (gate_end, output_end, status_end):
             each.close()
         first = await _first_process(gate, output, status)
+        if group is not None:
+            _put_into(group, (process.pid, first, *_children(first)))
         _limit(first, limits)
         handle = os.pidfd_open(first)
         stack.callback(os.close, handle)
@@ -242,7 +251,34 @@ async def standing(
             gate=gate,
             output=output.fileno(),
             status=status.fileno(),
+            group=group,
         )
+
+
+def _group(stack: ExitStack, limits: SandboxLimits) -> Group | None:
+    """A control group that goes when the sandbox has gone; None where none can be made: then it is looked at alone."""
+    parent = delegated_group()
+    if parent is None:
+        return None
+    try:
+        group = Group(parent, limits)
+    except OSError as error:
+        raise SandboxError(f"the sandbox's control group cannot be made in {parent}: {error}") from None
+    stack.callback(group.close)
+    return group
+
+
+def _put_into(group: Group, pids: Sequence[int]) -> None:
+    try:
+        group.add(pids)
+    except OSError as error:
+        raise SandboxError(
+            f"the sandbox cannot be put into its control group {group.folder}: {error}"
+        ) from None
+
+
+def _children(first: int) -> Sequence[int]:
+    return [int(each) for each in Path(f"/proc/{first}/task/{first}/children").read_bytes().split()]
 
 
 def _started(
@@ -293,7 +329,7 @@ def _limit(first: int, limits: SandboxLimits) -> None:
     try:
         for which, most in most_of_each(limits).items():
             resource.prlimit(first, which, (most, most))
-        for pid in (first, *map(int, Path(f"/proc/{first}/task/{first}/children").read_bytes().split())):
+        for pid in (first, *_children(first)):
             resource.prlimit(pid, resource.RLIMIT_CORE, (1, 1))
     except (OSError, ValueError) as error:
         raise SandboxError(f"the sandbox's processes cannot be limited: {error}") from None

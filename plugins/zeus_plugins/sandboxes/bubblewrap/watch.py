@@ -1,4 +1,4 @@
-"""What a running sandbox takes, seen from outside: memory of all processes together, and files made.
+"""What a running sandbox takes, seen from outside: memory of all processes and sockets together, and files made.
 
 The kernel limits one process's memory and the bytes of each file system by itself. What many processes take together,
 and how many files there are, has no limit without a control group that this process may make; so it is looked at.
@@ -13,6 +13,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Final
 
+from zeus_plugins.sandboxes.bubblewrap.sockets import socket_bytes
 from zeus_runtime import SandboxLimit, SandboxLimits
 
 INTERVAL_SECONDS: Final = 0.05
@@ -32,7 +33,7 @@ async def exceeded(first: int, folders: Sequence[int], limits: SandboxLimits) ->
     """
     if any(_files(folder) > limits.files for folder in folders):
         return "files"
-    return "memory" if await take_more([first], limits.memory_bytes) else None
+    return "memory" if await take_more([first], limits.memory_bytes - socket_bytes(first)) else None
 
 
 async def take_more(firsts: Sequence[int], memory_bytes: int) -> bool:

@@ -13,12 +13,14 @@ from typing import Final
 from zeus_runtime import SandboxLimits, ZeusError, finished, remove_older
 
 _MODULES: Final = (
+    "zeus_plugins.sandboxes.bubblewrap.cgroups",
     "zeus_plugins.sandboxes.bubblewrap.command",
     "zeus_plugins.sandboxes.bubblewrap.host",
     "zeus_plugins.sandboxes.bubblewrap.identity",
     "zeus_plugins.sandboxes.bubblewrap.process",
     "zeus_plugins.sandboxes.bubblewrap.running",
     "zeus_plugins.sandboxes.bubblewrap.seccomp",
+    "zeus_plugins.sandboxes.bubblewrap.sockets",
     "zeus_plugins.sandboxes.bubblewrap.staging",
     "zeus_plugins.sandboxes.bubblewrap.syscalls",
     "zeus_plugins.sandboxes.bubblewrap.watch",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
 
 _SEARCHED_LINE_BYTES = 1 << 20
 _EXCERPT_CHARS = 300
+_CONTINUATIONS = (
+    f"x{string.digits}{string.ascii_letters}{string.punctuation} \n\n",
+    "\n\n",
+)
+"""What a line that is cut may go on with: a letter and any other character, or none. The newlines keep ``$`` away."""
 
 
 class Query(NamedTuple):
@@ -137,9 +143,9 @@ def _search_file(
         after = 0
         for line in bounded_lines(file, _SEARCHED_LINE_BYTES):
             text = line_text(line.kept)
-            findings.long_lines = findings.long_lines or line.length > len(line.kept)
-            # concurrent lets the event loop's thread run while the expression is tried; timeout ends a runaway one.
-            match = pattern.search(text, timeout=max(remaining(), 0.001), concurrent=True)
+            is_cut = line.length > len(line.kept)
+            findings.long_lines = findings.long_lines or is_cut
+            match = _match(pattern, text, remaining, is_cut=is_cut)
             if match is not None:
                 if findings.matches == max_matches:
                     findings.stopped = "matches"
@@ -147,7 +153,7 @@ def _search_file(
                 shown = findings.files.setdefault(path, [])
                 shown.extend(before)
                 before.clear()
-                shown.append(Found(line.number, _excerpt(text, match.start(), match.end()), is_match=True))
+                shown.append(Found(line.number, _excerpt(text, *match), is_match=True))
                 findings.matches += 1
                 if query.one_per_file:
                     return
@@ -157,6 +163,22 @@ def _search_file(
                 after -= 1
             elif query.context:
                 before.append(Found(line.number, _excerpt(text, 0, 0), is_match=False))
+
+
+def _match(
+    pattern: Any, text: str, remaining: Callable[[], float], *, is_cut: bool
+) -> tuple[int, int] | None:
+    """Where a line matches: its start and end.
+
+    Nothing is known of a cut line's end. So a match counts only if the line matches however it goes on: ``$`` is not at
+    the cut, and ``[^z]*$`` may meet a z.
+    """
+    for further in _CONTINUATIONS if is_cut else ("",):
+        # concurrent lets the event loop's thread run while the expression is tried; timeout ends a runaway one.
+        match = pattern.search(text + further, timeout=max(remaining(), 0.001), concurrent=True)
+        if match is None or (is_cut and match.start() >= len(text)):
+            return None
+    return match.start(), min(match.end(), len(text))
 
 
 def _excerpt(text: str, start: int, end: int) -> str:

@@ -113,7 +113,7 @@ class Askers:
             # Nobody is asked what another one's call wants to know.
             return None
         # One that was told that its answer waits has little left to ask.
-        return next((run for run in there if run.waits is None), there[0])
+        return next((run for run in there if run.waits is None and not run.unanswered), there[0])
 
     def _possible(self, question: _Question) -> Sequence[ToolRun]:
         """The calls that may have asked: those that do not wait for an answer, unless all do."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.tools.mcp.askers import Askers
@@ -34,14 +35,17 @@ class Calls:
         self._server = link.server
         self._files = files
         self._askers = Askers()
+        self._repeatable: list[ToolRun] = []
 
-    async def call(self, name: str, arguments: Mapping[str, Any], run: ToolRun) -> ToolResult:
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], run: ToolRun, *, repeatable: bool
+    ) -> ToolResult:
         """Call one of its tools; what goes wrong is the result.
 
         Args:
             name: the server's own name of the tool.
+            repeatable: whether a second call does nothing more, so that a question may wait for its answer.
         """
-
         pace = Pace(*_PROGRESS)
 
         async def tell_progress(progress: float, total: float | None, message: str | None) -> None:
@@ -51,6 +55,8 @@ class Calls:
         client = await self._link.connected()
         if client is None:
             return ToolResult(self._link.absent("Nothing was done."), is_error=True)
+        if repeatable:
+            self._repeatable.append(run)
         try:
             with self._askers.running(run):
                 answer = await client.call_tool(name, dict(arguments), progress_callback=tell_progress)
@@ -59,8 +65,11 @@ class Calls:
         except asyncio.CancelledError:
             self._link.doubt()
             raise
+        finally:
+            if repeatable:
+                self._repeatable.remove(run)
         self._link.answered()
-        return tool_result(answer, self._files)
+        return _with_questions(tool_result(answer, self._files), run.unanswered)
 
     async def read_resource(self, uri: str) -> ToolResult:
         """The contents of one of its resources."""
@@ -94,7 +103,8 @@ class Calls:
             for each in self._askers.all:
                 waits.enter_context(each.waiting())
             async with self._askers.asker() as run:
-                return await elicited(self._server.name, params, run, self._link.tell)
+                may_wait = any(each is run for each in self._repeatable)
+                return await elicited(self._server.name, params, run, self._link.tell, may_wait=may_wait)
 
     def _failed(self, error: Exception, more: str = "") -> ToolResult:
         failure = explained(error)
@@ -106,3 +116,15 @@ class Calls:
         else:
             text = f"refused: {self._link.why_of(failure)}"
         return ToolResult(f"The MCP server {self._server.name!r} {text}".strip(), is_error=True)
+
+
+def _with_questions(result: ToolResult, unanswered: Sequence[str]) -> ToolResult:
+    """A result that also says what the server could not learn: the call was made, and is not made again by itself."""
+    if not unanswered:
+        return result
+    notes = "\n".join(
+        f"[{question} Nobody was there to answer, so the question was cancelled. The call was made once and stands as"
+        " it is; call the tool again only if the user wants it.]"
+        for question in unanswered
+    )
+    return replace(result, content=f"{result.content}\n\n{notes}")

@@ -14,12 +14,13 @@ _OPENED = {
 }
 
 
-async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell) -> Any:
+async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell, *, may_wait: bool) -> Any:
     """The answer to an elicitation: the user's, or a refusal where nobody can be asked.
 
     Args:
         params: the question, with the form of the answer or the address of a page.
         run: the call that it belongs to.
+        may_wait: whether the call may be made again with a later answer.
     """
     from mcp.types import ElicitResult
 
@@ -33,8 +34,11 @@ async def elicited(server: str, params: Any, run: ToolRun | None, tell: Tell) ->
     page = getattr(params, "url", None)
     schema = _OPENED if page else _plain(params.requested_schema)
     question = f"The MCP server {server!r} asks: {params.message}" + (f"\n{page}" if page else "")
-    answer = await run.ask(question, schema)
+    answer = await run.ask(question, schema, may_wait=may_wait)
     if answer is None or (page and not answer.get("done")):
+        if question in run.unanswered:
+            tell("mcp_unanswered", f"{question} Nobody was there to answer, so the question was cancelled.")
+            return ElicitResult(action="cancel")
         if run.waits is not None:  # nobody has decided: the call is made again when somebody has
             return ElicitResult(action="cancel")
         tell("mcp_declined", f"{question} It was declined.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zeus_runtime import ZeusError
+from zeus_runtime import MissingError, OptionsError, ZeusError
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -23,6 +23,13 @@ REFUSED_BY_HTTP = "Server returned an error response"
 """What the SDK says whichever status a call was answered with."""
 _SDK_UNREADABLE = ("Failed to parse JSON response: ", "Failed to parse SSE message: ")
 _NO_JSON = re.compile(r"Invalid JSON: ([^\[\n]+)")
+
+
+_SDK_VERSION = "Unsupported protocol version from the server"
+_PASSING_STATUS = frozenset({408, 409, 421, 423, 425, 429})
+"""Of 3xx and 4xx those that a later try may not get."""
+_REFUSALS = frozenset({-32600, -32601, -32602, -32020, -32021, -32022})
+"""JSON-RPC's codes for what was asked and not for what happened, and the protocol's own."""
 
 
 class UnauthorizedError(Exception):
@@ -73,9 +80,9 @@ def explained(error: BaseException) -> Failure:
                 None,
             )
             said = "its authorisation server answered what OAuth has no meaning for"
-            return Failure(_short(str(cause)) if misfit is None else f"{said} ({_misfit(misfit)})")
+            return Failure(_short(str(cause)) if misfit is None else f"{said} ({unfit(misfit)})")
         if isinstance(cause, ValidationError):
-            return Failure(f"what it answered is not what the protocol says ({_misfit(cause)})")
+            return Failure(f"what it answered is not what the protocol says ({unfit(cause)})")
         if isinstance(cause, MCPError):
             if cause.message.startswith(_SDK_UNREADABLE):
                 return Failure(why_unreadable(cause.message))
@@ -106,13 +113,44 @@ def why_unreadable(words: str) -> str:
     return f"its answer cannot be read: {why}"
 
 
-def is_final(error: BaseException) -> bool:
-    """Whether trying again can bring nothing: there is no such command, or it may not be run."""
-    return any(
-        isinstance(cause, OSError)
-        and cause.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
-        for cause in _causes(error)
-    )
+def is_permanent(error: BaseException, status: int | None = None) -> bool:
+    """Whether another start of the server would fail in the same way, so that none is tried.
+
+    Permanent: a command that is not there, a wrong address, setting or certificate, a refusal by HTTP or by the
+    protocol, an answer that the protocol does not know. Everything else may pass: a time limit, a lost connection, an
+    overloaded server, a process that ends.
+
+    Args:
+        status: the HTTP status of the last refused request; the SDK's exception does not name it.
+    """
+    return (status is not None and _is_refusal(status)) or any(map(_is_permanent, _causes(error)))
+
+
+def _is_refusal(status: int) -> bool:
+    return status in range(300, 500) and status not in _PASSING_STATUS
+
+
+def _is_permanent(cause: BaseException) -> bool:
+    import ssl
+
+    import httpx2
+    from mcp.shared.exceptions import MCPError
+    from pydantic import ValidationError
+
+    match cause:
+        case ssl.SSLCertVerificationError():
+            return True
+        case OSError():
+            return cause.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
+        case httpx2.HTTPStatusError():
+            return _is_refusal(cause.response.status_code)
+        case MCPError():
+            return cause.code in _REFUSALS
+        case RuntimeError():
+            return str(cause).startswith(_SDK_VERSION)
+        case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | httpx2.InvalidURL():
+            return True
+    return isinstance(cause, ValidationError | OptionsError | MissingError)
 
 
 def is_too_new(error: BaseException) -> bool:
@@ -142,7 +180,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
             todo.append(each.__cause__)
 
 
-def _misfit(error: ValidationError) -> str:
+def unfit(error: ValidationError) -> str:
     """The first of what does not fit, without the library's advice."""
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     place = ".".join(str(step) for step in problem["loc"])

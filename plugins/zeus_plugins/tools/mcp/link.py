@@ -14,12 +14,14 @@ from zeus_plugins.tools.mcp.failures import (
     Failure,
     UnauthorizedError,
     explained,
-    is_final,
+    is_permanent,
     is_too_new,
 )
 from zeus_plugins.tools.mcp.offer import Offer, read_offer
 from zeus_plugins.tools.mcp.pace import Looks
+from zeus_plugins.tools.mcp.patience import LONGEST_SECONDS, Starts, patience
 from zeus_plugins.tools.mcp.sdk import client_info, quieten
+from zeus_plugins.tools.mcp.sieve import Sieve
 from zeus_plugins.tools.mcp.transports import Place, address, process, quiet
 
 if TYPE_CHECKING:
@@ -98,6 +100,12 @@ class Link:
         self._stale = False
         self._doubted = False
         self._failures = 0
+        self._was_connected = False
+        self._is_late = False
+        self._begun = 0.0
+        self._status: int | None = None
+        self._starts = Starts(ground.place.directory, server.name)
+        self._sieve = Sieve()
         self._log: ErrorLog | None = None
         self._auth: Any = None
         self._refused_at: float | None = None
@@ -107,7 +115,10 @@ class Link:
         self._mode = "auto" if server.remote and server.spec.type != "sse" else "legacy"
 
     async def start(self, tell: Tell) -> None:
-        """Begin to connect; return when it is connected, has failed, or has had its time.
+        """Begin to connect; return when it is connected or has failed, or when a run waits no longer.
+
+        A run waits as long as the config says, else as long as the last start lets expect (``patience``): a server that
+        hangs must not hold up the others' tools, and one that joins later costs the run its cached prefix.
 
         Args:
             tell: for what the user should know.
@@ -116,13 +127,17 @@ class Link:
         self._settled.clear()
         self._set("connecting")
         self._task = asyncio.create_task(self._live(), name=f"mcp {self.server.name}")
-        seconds = self.server.spec.start_timeout_seconds
+        given = self.server.spec.start_timeout_seconds
+        seconds = patience(self._starts.last_seconds()) if given is None else given
         await quiet(seconds, self._settled)
         if not self._settled.is_set():
+            self._is_late = True
+            self._starts.missed()
             self._tell(
                 "mcp_late",
-                f"The MCP server {self.server.name!r} has not started within {seconds:g} seconds; its tools join when"
-                " it has (start_timeout_seconds).",
+                f"The MCP server {self.server.name!r} has not started within {seconds:g} seconds, so the run begins"
+                " without its tools; they join when it has started. Set"
+                f" mcpServers.{self.server.name}.start_timeout_seconds to wait longer.",
             )
 
     async def resume(self) -> None:
@@ -164,10 +179,18 @@ class Link:
             f" authorise it anew: zeus auth login {name}"
         )
 
+    def _why_not_started(self, failure: Failure) -> str:
+        words = self.why_of(failure)
+        return f"it answered HTTP {self._status}" if words == REFUSED_BY_HTTP and self._status else words
+
+    def _refused(self, status: int) -> None:
+        self._status = status
+
     async def connected(self) -> Client | None:
-        """The client, if there is one; while the server is being started, wait as long as a run waits for it."""
+        """The client, if there is one; while the server is being started, wait for it: a call needs it."""
         if self.state == "connecting":
-            await quiet(self.server.spec.start_timeout_seconds, self._up)
+            given = self.server.spec.start_timeout_seconds
+            await quiet(LONGEST_SECONDS if given is None else given, self._up)
         return self._client
 
     def absent(self, more: str = "") -> str:
@@ -230,7 +253,8 @@ class Link:
         quieten()
         while not self._closing.is_set():
             self._set("connecting", self.why)
-            begun = asyncio.get_running_loop().time()
+            begun = self._begun = asyncio.get_running_loop().time()
+            self._status = None
             self._gone = self._stale = self._doubted = False
             self._looks.begin()
             self._woken.clear()
@@ -255,10 +279,10 @@ class Link:
         from mcp import Client
 
         spec = self.server.spec
-        late = asyncio.timeout(max(spec.timeout_seconds, spec.start_timeout_seconds))
+        late = asyncio.timeout(max(spec.timeout_seconds, spec.start_timeout_seconds or 0))
         async with late:
             client = Client(
-                self._transport(),
+                self._sieve.over(self._transport()),
                 message_handler=self._heard,
                 elicitation_callback=self.calls.elicit,
                 logging_callback=None,
@@ -267,13 +291,20 @@ class Link:
                 client_info=client_info(),
             )
             async with client:
-                offer = await read_offer(client, self.server)
+                offer = await read_offer(client, self.server, self._sieve)
                 late.reschedule(None)
+                self._starts.took(asyncio.get_running_loop().time() - self._begun)
                 self._client = client
-                was_lost = self._failures > 0
+                was_lost, was_late = self._failures > 0, self._is_late
+                self._was_connected, self._is_late = True, False
                 self._set("connected", offer=offer)
                 if was_lost:
                     self._tell("mcp_restarted", f"The MCP server {self.server.name!r} is there again.")
+                elif was_late:
+                    self._tell(
+                        "mcp_joined",
+                        f"The MCP server {self.server.name!r} has started; its tools are there from now on.",
+                    )
                 self._tell_problems(offer.problems)
                 await self._stay(client)
 
@@ -307,7 +338,7 @@ class Link:
 
     async def _refresh(self, client: Client) -> None:
         async with asyncio.timeout(self.server.spec.timeout_seconds):
-            offer = await read_offer(client, self.server)
+            offer = await read_offer(client, self.server, self._sieve)
         if offer == self.offer:
             return
         known = self.offer.problems
@@ -335,7 +366,7 @@ class Link:
         if self._mode == "legacy" and failure is not None and is_too_new(failure):
             self._mode = "auto"
             return True
-        why = "its process ended" if failure is None else self.why_of(explained(failure))
+        why = "its process ended" if failure is None else self._why_not_started(explained(failure))
         unauthorized = self._refusal
         if unauthorized is not None:
             self._set("unauthorized", str(unauthorized))
@@ -344,7 +375,9 @@ class Link:
         if self._log is not None and self._log.last_words:
             why = f"{why}; it wrote: {self._log.last_words}"
         self._failures += 1
-        if self._failures > options.max_restarts or (failure is not None and is_final(failure)):
+        # One that was there may be on its way back: an update replaces its command, a proxy answers in its place.
+        is_over = failure is not None and not self._was_connected and is_permanent(failure, self._status)
+        if self._failures > options.max_restarts or is_over:
             self._set("failed", why)
             self._tell(
                 "mcp_failed",
@@ -366,7 +399,7 @@ class Link:
     def _transport(self) -> AbstractAsyncContextManager[Any]:
         if self.server.remote:
             self._auth = self._ground.auth(self.server)
-            return address(self.server, self._auth)
+            return address(self.server, self._auth, self._refused)
 
         def heard(log: ErrorLog) -> None:
             self._log = log

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from zeus_plugins.tools.mcp.failures import explained
+from zeus_plugins.tools.mcp.schemas import schema_problem
 
 if TYPE_CHECKING:
     from mcp import Client
 
     from zeus_plugins.tools.mcp.servers import Server
+    from zeus_plugins.tools.mcp.sieve import Sieve
     from zeus_runtime import Access
 
 _MAX_PAGES: Final = 100
 _MAX_RESOURCES: Final = 200
 _MAX_TEXT: Final = 20_000
 """Characters of a description or a prompt template: the longest of public servers have some 8,000."""
-_MAX_SCHEMA: Final = 200_000
-"""Characters of a tool's parameters as JSON."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +31,14 @@ class Offered:
         description: what the model reads.
         parameters: JSON Schema of the arguments.
         access: ``read`` where the config or the server's annotations say so.
+        repeatable: whether a second call with the same arguments does nothing more than the first.
     """
 
     name: str
     description: str
     parameters: Mapping[str, Any]
     access: Access
+    repeatable: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,19 +58,27 @@ class Offer:
     problems: tuple[str, ...] = ()
 
 
-async def read_offer(client: Client, server: Server) -> Offer:
-    """Ask a server what it has."""
+async def read_offer(client: Client, server: Server, sieve: Sieve) -> Offer:
+    """Ask a server what it has.
+
+    Args:
+        sieve: what the connection's messages come through.
+    """
     has = client.server_capabilities
+    sieve.refused.clear()
     listed = (
         [] if has.tools is None else await _pages(lambda cursor: client.list_tools(cursor=cursor), "tools")
     )
     spec = server.spec
-    chosen = [
-        tool
-        for tool in listed
-        if (spec.allowed is None or tool.name in spec.allowed) and tool.name not in spec.denied
-    ]
-    too_large = [tool.name for tool in chosen if len(json.dumps(tool.input_schema)) > _MAX_SCHEMA]
+
+    def is_chosen(name: str) -> bool:
+        return (spec.allowed is None or name in spec.allowed) and name not in spec.denied
+
+    chosen = [tool for tool in listed if is_chosen(tool.name)]
+    broken = {name: why for name, why in sieve.refused.items() if is_chosen(name)}
+    for tool in chosen:
+        if why := schema_problem(tool.input_schema):
+            broken[tool.name] = why
     cut: list[str] = []
     offered = tuple(
         Offered(
@@ -79,17 +90,15 @@ async def read_offer(client: Client, server: Server) -> Offer:
             ),
             {"properties": {}, **tool.input_schema, "type": "object"},
             spec.access.get(tool.name) or _access(tool),
+            _is_repeatable(tool),
         )
         for tool in chosen
-        if tool.name not in too_large
+        if tool.name not in broken
     )
-    names = {tool.name for tool in listed}
+    names = {tool.name for tool in listed} | sieve.refused.keys()
     prompts, problems = await _prompts(client, server)
     problems += cut
-    problems += [
-        f"its tool {name!r} is not offered: its parameters are more than {_MAX_SCHEMA:,} characters"
-        for name in too_large
-    ]
+    problems += [f"its tool {name!r} is not offered: {why}" for name, why in broken.items()]
     mentioned: list[tuple[str, Iterable[str]]] = [
         ("allow", spec.allowed or ()),
         ("deny", sorted(spec.denied)),
@@ -140,8 +149,14 @@ def _access(tool: Any) -> Access:
     return "read" if annotations is not None and annotations.read_only_hint else "write"
 
 
+def _is_repeatable(tool: Any) -> bool:
+    annotations = tool.annotations
+    return annotations is not None and bool(annotations.read_only_hint or annotations.idempotent_hint)
+
+
 async def _prompts(client: Client, server: Server) -> tuple[dict[str, str], list[str]]:
     from mcp.shared.exceptions import MCPError
+    from pydantic import ValidationError
 
     texts: dict[str, str] = {}
     problems: list[str] = []
@@ -151,8 +166,8 @@ async def _prompts(client: Client, server: Server) -> tuple[dict[str, str], list
             continue
         try:
             answer = await client.get_prompt(name, dict(arguments))
-        except MCPError as error:
-            problems.append(f"prompts: {name!r} cannot be had: {error.message.rstrip('.')}")
+        except (MCPError, ValidationError) as error:
+            problems.append(f"prompts: {name!r} cannot be had: {explained(error).message}")
             continue
         text = "\n\n".join(
             (f"{message.role}: " if len(answer.messages) > 1 else "") + _text(message.content)

@@ -106,6 +106,11 @@ class McpToolset(Toolset):
         await asyncio.gather(*(link.connected() for link in links))
         return " ".join(link.absent("Nothing was done.") for link in links if link.state != "connected")
 
+    async def settled(self) -> None:
+        import asyncio
+
+        await asyncio.gather(*(link.connected() for link in self._links))
+
     async def resume(self) -> None:
         import asyncio
 
@@ -197,7 +202,7 @@ def _may_have(server: Server, name: str) -> bool:
 
 def _tool(link: Link, offered: Offered, *, deferred: bool) -> Tool:
     async def call(arguments: Mapping[str, Any], run: ToolRun) -> ToolResult:
-        return await link.calls.call(offered.name, arguments, run)
+        return await link.calls.call(offered.name, arguments, run, repeatable=offered.repeatable)
 
     server = link.server
     return Tool(

@@ -81,8 +81,13 @@ async def process(
 
 
 @asynccontextmanager
-async def address(server: Server, auth: httpx2.Auth | None) -> AsyncIterator[Any]:
+async def address(
+    server: Server, auth: httpx2.Auth | None, refused: Callable[[int], None] = lambda _status: None
+) -> AsyncIterator[Any]:
     """A remote server: streamable HTTP, or the older SSE where the config says so.
+
+    Args:
+        refused: receives the HTTP status of each request that the server refuses.
 
     Yields:
         its read and write streams.
@@ -103,6 +108,10 @@ async def address(server: Server, auth: httpx2.Auth | None) -> AsyncIterator[Any
         if request.method == "POST" and given is not None:
             request.extensions["timeout"] = {**given, "read": None}
 
+    async def noted(response: httpx2.Response) -> None:
+        if response.request.method == "POST" and response.status_code >= 400:
+            refused(response.status_code)
+
     headers = dict(spec.headers)
     if spec.type == "sse":
         from mcp.client.sse import sse_client
@@ -116,7 +125,7 @@ async def address(server: Server, auth: httpx2.Auth | None) -> AsyncIterator[Any
         return
     from mcp.client.streamable_http import streamable_http_client
 
-    hooks: dict[str, list[Callable[..., Any]]] = {"request": [unhurried], "response": [mend]}
+    hooks: dict[str, list[Callable[..., Any]]] = {"request": [unhurried], "response": [mend, noted]}
     async with (
         httpx2.AsyncClient(headers=headers, timeout=timeout, auth=auth, event_hooks=hooks) as http,
         streamable_http_client(url, http_client=http, max_sse_event_size=MAX_MESSAGE_BYTES) as streams,

@@ -35,7 +35,7 @@ from tests.support.agents import (
 )
 from tests.support.hand_time import moved_by_hand
 from zeus_runtime import Agent, ConfigError, ModelRequest
-from zeus_runtime.events import Event, RunFailed
+from zeus_runtime.events import Event, RunCompleted, RunFailed
 from zeus_runtime.tools.approval import Decision, PendingApproval
 
 ASK = "middlewares: [{approve: {mode: ask}}]"
@@ -158,7 +158,9 @@ async def test_questions_of_sub_agents_wait_at_the_calls_that_asked_them(tmp_pat
 
 
 def call_of(person: str, *, is_attended: bool = True) -> Any:
-    return SimpleNamespace(person=person, is_attended=is_attended, waits=None, waiting=nullcontext)
+    return SimpleNamespace(
+        person=person, is_attended=is_attended, waits=None, unanswered=[], waiting=nullcontext
+    )
 
 
 def question(askers: Askers, answered: asyncio.Event | None = None) -> asyncio.Task[str | None]:
@@ -346,3 +348,83 @@ async def test_a_rule_for_a_server_that_is_not_there_is_refused(tmp_path: Path) 
     rules = "middlewares: [{approve: {ask: ['smal__*']}}]"
     with pytest.raises(ConfigError, match="no tool of this agent is named like"):
         agent(tmp_path, script("done"), {"small": server()}, rules)
+
+
+def deployed(folder: Path) -> list[str]:
+    return (folder / "deployed.txt").read_text().split()
+
+
+async def test_a_call_whose_question_nobody_can_answer_is_made_once_and_its_outcome_stands(
+    tmp_path: Path,
+) -> None:
+    """It has done something before it asked: to make it again with an answer would do that twice."""
+    model = script(calling(call("small__deploy", "1")), "it was cancelled", "as you say")
+    async with agent(tmp_path, model, {"small": server("deploys")}) as running:
+        events = await play(running, "go")
+        assert isinstance(events[-1], RunCompleted)
+        assert await running.pending_approvals(events[-1].session) == []
+        await play(running, "and now?", events[-1].session)
+    assert deployed(tmp_path) == ["deployed"]
+    outcome, _, note = results(events)["1"].partition("\n\n")
+    assert json.loads(outcome) == {"action": "cancel"}
+    assert note.startswith("[The MCP server 'small' asks: Colour? Nobody was there to answer")
+    assert "mcp_unanswered" in notices(events)
+
+
+async def test_a_call_that_asked_is_not_made_again_when_another_call_lets_the_run_wait(
+    tmp_path: Path,
+) -> None:
+    calls = [call("small__deploy", "1"), call("small__write", "2", text="b")]
+    rules = "middlewares: [{approve: {mode: run_everything, ask: [small__write]}}]"
+    async with agent(
+        tmp_path, script(calling(*calls), "done"), {"small": server("deploys")}, rules
+    ) as running:
+        events = await play(running, "go")
+        assert waits_for(events).keys() == {"2"}
+        assert json.loads(results(events)["1"].partition("\n\n")[0]) == {"action": "cancel"}
+        session = events[-1].session  # type: ignore[union-attr]
+    async with agent(
+        tmp_path, script(calling(*calls), "done"), {"small": server("deploys")}, rules
+    ) as running:
+        (pending,) = await running.pending_approvals(session)
+        await running.decide(session, {pending.id: Decision("approve")})
+        events = await events_of(running.resume(session))
+        assert isinstance(events[-1], RunCompleted)
+    assert deployed(tmp_path) == ["deployed"]
+    assert results(events) == {"2": "written"}
+
+
+async def test_what_somebody_leaves_for_later_does_not_let_a_call_that_did_something_wait(
+    tmp_path: Path,
+) -> None:
+    model = script(calling(call("small__deploy", "1")), "done")
+    async with agent(tmp_path, model, {"small": server("deploys")}) as running:
+        events = await events_of(running.stream("go", approvals=Later()))
+        assert isinstance(events[-1], RunCompleted)
+        assert await running.pending_approvals(events[-1].session) == []
+    assert deployed(tmp_path) == ["deployed"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "heard"),
+    [
+        (
+            Decision("approve", arguments={"colour": "red"}),
+            {"action": "accept", "content": {"colour": "red"}},
+        ),
+        (Decision("reject"), {"action": "decline"}),
+    ],
+)
+async def test_somebody_who_is_there_answers_for_a_call_that_did_something(
+    tmp_path: Path, answer: Decision, heard: dict[str, Any]
+) -> None:
+    class There:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            return answer
+
+    model = script(calling(call("small__deploy", "1")), "done")
+    async with agent(tmp_path, model, {"small": server("deploys")}) as running:
+        events = await events_of(running.stream("go", approvals=There()))
+    assert json.loads(results(events)["1"]) == heard
+    assert "mcp_unanswered" not in notices(events)
+    assert deployed(tmp_path) == ["deployed"]

@@ -8,6 +8,7 @@ import stat
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -50,7 +51,7 @@ def adding() -> Any:
 async def running_call(running: Agent, name: str) -> None:
     """A call of a tool beside any run."""
     tool = next(tool for tool in await running.tools() if tool.name == name)
-    await tool.function({}, None)
+    await tool.function({}, SimpleNamespace(unanswered=[]))
 
 
 async def log_in(running: Agent) -> int:

@@ -70,6 +70,7 @@ async def log_in(server: Server, environ: Mapping[str, str], show: Callable[[str
     from zeus_plugins.tools.mcp.oauth.provider import AccountProvider
     from zeus_plugins.tools.mcp.offer import read_offer
     from zeus_plugins.tools.mcp.sdk import quieten
+    from zeus_plugins.tools.mcp.sieve import Sieve
     from zeus_plugins.tools.mcp.transports import address
 
     quieten()
@@ -88,8 +89,10 @@ async def log_in(server: Server, environ: Mapping[str, str], show: Callable[[str
         ):
             provider = AccountProvider(server, store, person)
             mode: Any = "legacy" if server.spec.type == "sse" else "auto"
-            async with Client(address(server, provider), cache=None, mode=mode) as client:
-                return len((await read_offer(client, server)).tools)
+            sieve = Sieve()
+            transport = sieve.over(address(server, provider))
+            async with Client(transport, cache=None, mode=mode) as client:
+                return len((await read_offer(client, server, sieve)).tools)
     except Exception as error:
         failure = explained((provider and provider.failure) or error)
         raise RunError(

@@ -1,0 +1,131 @@
+"""A control group for one sandbox, where this process may make one: the kernel then counts all memory, sockets too.
+
+Only cgroup v2, and only below a group that was delegated to this user (a systemd user slice, root on the host) with its
+controllers ``memory`` and ``pids`` on. Nothing else on the machine is moved or switched on for it. Source:
+Documentation/admin-guide/cgroup-v2.rst.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import os
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from zeus_runtime import SandboxLimits
+
+NO_GROUP: Final = (
+    "no control group is delegated to this user, so memory and socket buffers are not limited by the kernel:"
+    " Zeus looks at them every 50 ms and counts each local socket as full"
+)
+_CONTROLLERS: Final = {"memory", "pids"}
+_OWN_BYTES: Final = 16 * 2**20
+"""What bubblewrap and the kernel's tables for the sandbox take."""
+_OWN_PROCESSES: Final = 4
+"""Bubblewrap's, and the shell that waits."""
+_TRIES: Final = 100
+_NUMBERS: Final = itertools.count()
+
+
+def delegated_group(proc: Path = Path("/proc/self")) -> Path | None:
+    """The nearest group around this process in which it may make limited ones; None if there is none.
+
+    Args:
+        proc: this process's folder in ``/proc``.
+    """
+    try:
+        groups = (proc / "cgroup").read_text().splitlines()
+        mounts = (proc / "mountinfo").read_text().splitlines()
+    except OSError:
+        return None
+    own = next((line.removeprefix("0::/") for line in groups if line.startswith("0::/")), None)
+    mount = next((line.split()[4] for line in mounts if " - cgroup2 " in line), None)
+    if own is None or mount is None or ".." in own.split("/"):
+        return None
+    top, group = Path(mount), Path(mount, own)
+    while True:
+        if _can_hold(group):
+            return group
+        if group == top:
+            return None
+        group = group.parent
+
+
+def _can_hold(group: Path) -> bool:
+    """Whether a limited group may be made here, and processes moved into it."""
+    try:
+        passed_on = set((group / "cgroup.subtree_control").read_text().split())
+    except OSError:
+        return False
+    return (
+        passed_on >= _CONTROLLERS and os.access(group, os.W_OK) and os.access(group / "cgroup.procs", os.W_OK)
+    )
+
+
+class Group:
+    """The group of one sandbox.
+
+    Args:
+        parent: as ``delegated_group`` gives it.
+        limits: what is allowed.
+
+    Raises:
+        OSError: the kernel refuses it.
+    """
+
+    def __init__(self, parent: Path, limits: SandboxLimits) -> None:
+        self.folder = parent / f"zeus-sandbox-{os.getpid()}-{next(_NUMBERS)}"
+        self.folder.mkdir()
+        try:
+            # What it writes to its file systems in memory counts as its memory: two of them and a quarter.
+            memory = limits.memory_bytes + limits.disk_bytes * 9 // 4 + _OWN_BYTES
+            self._write("memory.max", memory)
+            self._write("pids.max", limits.processes + _OWN_PROCESSES)
+            self._write("memory.oom.group", 1)
+            with suppress(FileNotFoundError):  # a kernel without swap
+                self._write("memory.swap.max", 0)
+        except OSError:
+            self.close()
+            raise
+
+    def add(self, pids: Iterable[int]) -> None:
+        """Move processes into it; those that they make from now on are in it too."""
+        for pid in pids:
+            self._write("cgroup.procs", pid)
+
+    @property
+    def ran_out_of_memory(self) -> bool:
+        """Whether the kernel ended it because of its memory."""
+        with suppress(OSError, ValueError):
+            events = dict(line.split() for line in (self.folder / "memory.events").read_text().splitlines())
+            return int(events.get("oom_kill", 0)) > 0
+        return False
+
+    def close(self) -> None:
+        """End what is in it, and remove it."""
+        with suppress(
+            OSError
+        ):  # a kernel before 5.14; what is in it has ended with the sandbox's first process
+            self._write("cgroup.kill", 1)
+        for _ in range(_TRIES):
+            try:
+                self.folder.rmdir()
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    return
+                time.sleep(0.01)
+            else:
+                return
+
+    def _write(self, name: str, value: int) -> None:
+        # Not created: a file that the kernel does not have is not there.
+        descriptor = os.open(self.folder / name, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+        try:
+            os.write(descriptor, str(value).encode())
+        finally:
+            os.close(descriptor)

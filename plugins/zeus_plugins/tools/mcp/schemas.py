@@ -1,0 +1,68 @@
+"""Whether a tool's parameters are a JSON Schema that a provider and a call can use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import unquote
+
+MAX_CHARACTERS: Final = 200_000
+"""Of a tool's parameters as JSON."""
+
+
+def schema_problem(schema: Mapping[str, Any]) -> str | None:
+    """Why no model may see this schema; None if it may. A provider refuses the whole request for one broken schema."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+    from jsonschema.validators import validator_for
+
+    try:
+        if len(json.dumps(schema)) > MAX_CHARACTERS:
+            return f"its parameters are more than {MAX_CHARACTERS:,} characters"
+        validator_for(dict(schema), default=Draft202012Validator).check_schema(dict(schema))
+        missing = next((name for name in _references(schema) if not _leads(name, schema)), None)
+    except SchemaError as error:
+        place = ".".join(str(step) for step in error.absolute_path)
+        return f"its parameters are no JSON Schema: {f'{place}: ' if place else ''}{_short(error.message)}"
+    except RecursionError:
+        return "its parameters are nested too deeply"
+    return None if missing is None else f"its parameters refer to {_short(missing)!r}, which is not there"
+
+
+def _references(value: Any) -> Iterator[str]:
+    """What ``$ref`` names, at any depth but within a schema that has an address of its own (``$id``).
+
+    Data under ``default``, ``enum`` and the like is no schema.
+    """
+    if isinstance(value, list):
+        for each in value:
+            yield from _references(each)
+    elif isinstance(value, dict):
+        name = value.get("$ref")
+        if isinstance(name, str):
+            yield name
+        for key, each in value.items():
+            is_apart = isinstance(each, dict) and isinstance(each.get("$id"), str)
+            if key not in ("default", "enum", "const", "examples") and not is_apart:
+                yield from _references(each)
+
+
+def _leads(name: str, schema: Mapping[str, Any]) -> bool:
+    """Whether a reference leads anywhere; another one than by a path is left to the call."""
+    if name != "#" and not name.startswith("#/"):
+        return not name.startswith(("http://", "https://"))
+    place: Any = schema
+    for written in unquote(name.removeprefix("#")).split("/")[1:]:
+        step = written.replace("~1", "/").replace("~0", "~")
+        if isinstance(place, list) and step.isdigit() and int(step) < len(place):
+            place = place[int(step)]
+        elif isinstance(place, dict) and step in place:
+            place = place[step]
+        else:
+            return False
+    return True
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}..."
