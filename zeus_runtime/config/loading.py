@@ -153,7 +153,7 @@ def _filled(
     root: Node, environ: Mapping[str, str], sources: Sources
 ) -> tuple[Node, list[Diagnostic], Redactor]:
     """The tree with its variables filled in, what could not be, and a redactor for the secrets in it."""
-    secrets: set[str] = set()
+    secrets: dict[str, str] = {}
     failed: list[tuple[NodePath, Node, InterpolationError]] = []
 
     def fill(node: Node, path: NodePath) -> Node:
@@ -172,12 +172,11 @@ def _filled(
         except InterpolationError as error:
             failed.append((path, node, error))
             return node
-        secrets.update(environ.get(name, "") for name in variables if looks_secret(name))
+        secrets.update({environ.get(name, ""): name for name in variables if looks_secret(name)})
         return node._replace(value=text, interpolated=bool(variables))
 
     filled = fill(root, ())
-    secrets.update(written_secrets(plain(filled)))
-    redactor = secrets_of_environment(environ).adding(secrets)
+    redactor = secrets_of_environment(environ).adding(secrets).adding(written_secrets(plain(filled)))
     redacted = Sources(sources.texts, redactor)
     problems = [
         redacted.diagnostic(

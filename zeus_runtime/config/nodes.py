@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from zeus_runtime.config.secrets import HiddenStr, Redactor
+from zeus_runtime.config.secrets import HeaderValue, HiddenStr, Redactor, holds_headers
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where a value is in the tree: keys and list indexes from the root."""
@@ -115,11 +115,18 @@ def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
             yield from walk(child, (*path, index))
 
 
-def hidden(node: Node, redactor: Redactor) -> Node:
-    """The tree with every string that holds a secret as a ``HiddenStr``."""
+def hidden(node: Node, redactor: Redactor, *, is_header: bool = False) -> Node:
+    """The tree with every string that holds a secret as a ``HiddenStr``, and every header's value as a
+    ``HeaderValue``."""
     value = node.value
     if isinstance(value, dict):
-        return node._replace(value={key: hidden(child, redactor) for key, child in value.items()})
+        entries = {key: hidden(child, redactor, is_header=holds_headers(key)) for key, child in value.items()}
+        if is_header:
+            entries = {
+                key: child._replace(value=HeaderValue(child.value)) if isinstance(child.value, str) else child
+                for key, child in entries.items()
+            }
+        return node._replace(value=entries)
     if isinstance(value, list):
         return node._replace(value=[hidden(child, redactor) for child in value])
     if isinstance(value, str) and not isinstance(value, HiddenStr) and redactor.hides(value):

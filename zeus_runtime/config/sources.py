@@ -8,7 +8,7 @@ from dataclasses import field
 
 from zeus_runtime.config.diagnostics import Diagnostic, Severity
 from zeus_runtime.config.nodes import Mark, Path
-from zeus_runtime.config.secrets import MASK, Redactor, mask_line
+from zeus_runtime.config.secrets import Redactor, mask_line
 from zeus_runtime.frozen import dataclass
 
 
@@ -70,5 +70,4 @@ class Sources:
         )
 
     def _shown_set(self, source: str) -> str:
-        shown = self.redactor(mask_line(source))
-        return shown if MASK in shown else source
+        return self.redactor(mask_line(source))
