@@ -166,6 +166,9 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.dispatch import validate_arguments as validate_arguments
     from zeus_runtime.tools.entries import FileEntry as FileEntry
     from zeus_runtime.tools.finishing import finished as finished
+    from zeus_runtime.tools.masked_text import edited_masked as edited_masked
+    from zeus_runtime.tools.masked_text import placeholders_left as placeholders_left
+    from zeus_runtime.tools.masked_text import written_masked as written_masked
     from zeus_runtime.tools.modes import has_connectors as has_connectors
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
     from zeus_runtime.tools.paths import printable as printable
@@ -351,6 +354,7 @@ _ROOMS = {
     "dataclass": "frozen",
     "counter_for": "context.tokens",
     "counter_with": "context.tokens",
+    "edited_masked": "tools.masked_text",
     "epoch_of": "store.claims",
     "explained_postgres_error": "store.postgres",
     "explained_sqlite_error": "store.sqlite_errors",
@@ -373,6 +377,7 @@ _ROOMS = {
     "most_picture_bytes": "models.pictures",
     "picture_of": "models.pictures",
     "pictures_of": "models.pictures",
+    "placeholders_left": "tools.masked_text",
     "printable": "tools.paths",
     "read_cassette": "models.cassette",
     "read_skill_resource": "skills.resources",
@@ -397,6 +402,7 @@ _ROOMS = {
     "validate_arguments": "tools.dispatch",
     "well_formed": "models.messages",
     "without_password": "store.database",
+    "written_masked": "tools.masked_text",
 }
 
 __all__ = ["__version__", *sorted(_ROOMS)]

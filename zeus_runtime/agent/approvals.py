@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
 from zeus_runtime.tools.approval import ApprovalPending, Decision
@@ -49,7 +50,8 @@ class Desk:
     Args:
         log: where questions are written; None for a simulation, in which nobody is asked.
         user: whose allowlist and choice of mode hold.
-        redact: masks known secrets in a JSON value.
+        redact: masks known secrets in a JSON value that is shown.
+        secrets: what is masked in arguments that somebody changed, as in those that a model writes.
         emit: where events go.
         channel: who can be asked now; None: nobody.
         person: whom the run that this one works for asks.
@@ -65,6 +67,7 @@ class Desk:
         *,
         user: str = "",
         redact: Callable[[Any], Any] = lambda value: value,
+        secrets: Redactor | None = None,
         emit: Callable[[Event], None] = lambda _event: None,
         channel: ApprovalChannel | None = None,
         person: object = None,
@@ -73,6 +76,7 @@ class Desk:
         self._given_log = log
         self.user = user
         self._redact = redact
+        self._secrets = secrets or Redactor()
         self._emit = emit
         self.channel = channel
         self.person: object = person or channel or self
@@ -246,7 +250,7 @@ class Desk:
             return pending
         if problem := pending.problem_with(decision):
             raise UsageError(f"{pending.id} cannot be approved so: {problem}")
-        settled = await settle(self._log, pending, decision)
+        settled = await settle(self._log, pending, masked_decision(decision, self._secrets))
         if settled.decision == decision and decision.always and pending.may_remember:
             await allow(self._log, self.user, pending.tool)
         return settled
@@ -274,6 +278,16 @@ class Desk:
             name: request.arguments[name] if name in kept else value
             for name, value in decision.arguments.items()
         }
+
+
+def masked_decision(decision: Decision, secrets: Redactor) -> Decision:
+    """A decision with known secrets masked in the arguments and words that somebody gave."""
+    return replace(
+        decision,
+        arguments=secrets.masked(decision.arguments),
+        reason=secrets.text(decision.reason),
+        instruction=secrets.text(decision.instruction),
+    )
 
 
 def _told(pending: PendingApproval) -> dict[str, Any]:

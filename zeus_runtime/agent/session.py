@@ -112,6 +112,7 @@ class Session:
         """
         run: Run | None = None
         reason: Reason = "error"
+        prompt = None if prompt is None else outfit.secrets.text(prompt)
         try:
             conversation = await self._conversation(outfit)
             for problem in conversation.problems:
@@ -203,6 +204,7 @@ class Session:
             stored,
             counter=outfit.counter,
             replayable=[tool.name for tool in outfit.equipment.tools if tool.replayable_result],
+            secrets=outfit.secrets,
         )
 
     async def _begin(

@@ -176,6 +176,25 @@ class Redactor:
         """A text or JSON value with known secrets replaced, as ``text`` does."""
         return _each(value, self.text) if self._forms else value
 
+    def settled(self, text: str) -> tuple[str, str]:
+        """The part of a growing text that nothing after it can change, masked, and the rest as it is.
+
+        The rest is at most as long as the longest secret: it may be the beginning of one.
+        """
+        end = self._open_end(text)
+        found = [form for form in self._forms if form in text]
+        if not found:
+            return text[:end], text[end:]
+        parts: list[str] = []
+        done = 0
+        for match in _pattern(tuple(found)).finditer(text):
+            if match.start() >= end:
+                break
+            parts += [text[done : match.start()], self._replaced(match)]
+            done = match.end()
+        end = max(done, end)
+        return "".join([*parts, text[done:end]]), text[end:]
+
     def restored(self, text: str, held: str) -> str:
         """``text`` with those placeholders replaced whose secret, written in that way, is in ``held``.
 
@@ -192,6 +211,10 @@ class Redactor:
             return secret
 
         return PLACEHOLDER.sub(real, text) if START in text else text
+
+    def placeholders_in(self, text: str) -> Sequence[str]:
+        """The placeholders of known secrets that ``text`` holds, each once."""
+        return list(dict.fromkeys(each for each in PLACEHOLDER.findall(text) if each in self._written))
 
     def adding(self, values: Iterable[str] | Mapping[str, str]) -> Redactor:
         """A redactor that knows ``values`` too; empty ones are ignored.
@@ -220,6 +243,14 @@ class Redactor:
         """Every text that is searched for."""
         return tuple(self._forms)
 
+    def _open_end(self, text: str) -> int:
+        """Where the longest end of ``text`` begins that a secret may go on from."""
+        for start in range(max(0, len(text) - self._longest + 1), len(text)):
+            for form in self._by_first.get(text[start], ()):
+                if len(form) > len(text) - start and form.startswith(text[start:]):
+                    return start
+        return len(text)
+
     def _replaced(self, match: re.Match[str]) -> str:
         text = match[0]
         if (shown := self._forms.get(text)) is not None:
@@ -236,6 +267,18 @@ class Redactor:
                 for text, shown in written_forms(secret, name):
                     forms.setdefault(text, shown)
         return forms
+
+    @cached_property
+    def _longest(self) -> int:
+        return max(map(len, self._forms), default=0)
+
+    @cached_property
+    def _by_first(self) -> Mapping[str, Sequence[str]]:
+        """First character to the texts that are searched for."""
+        found: dict[str, list[str]] = {}
+        for form in self._forms:
+            found.setdefault(form[0], []).append(form)
+        return found
 
     @cached_property
     def _written(self) -> Mapping[str, str]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from jsonschema import ValidationError
 
+    from zeus_runtime.config.secrets import Redactor
     from zeus_runtime.models.pictures import Picture
     from zeus_runtime.tools.approval import Approvals
 
@@ -76,6 +77,11 @@ class ToolRun(Protocol):
             description: a few words for lists.
             handles: files whose text an agent with the context ``slice`` is given.
         """
+        ...
+
+    @property
+    def secrets(self) -> Redactor:
+        """The known secrets, which are masked in what the tool gives back and kept in the files that it changes."""
         ...
 
     def state(self, name: str) -> JSON:

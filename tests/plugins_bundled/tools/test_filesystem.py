@@ -15,11 +15,20 @@ from zeus_plugins.tools.filesystem.search import Query, search
 from zeus_plugins.tools.filesystem.tools import create
 
 from tests.support.golden import assert_golden
-from zeus_runtime import Build, ModelProfile, Tool, ToolResult, WorkspaceError, WorkspaceFiles, ZeusError
+from zeus_runtime import (
+    Build,
+    ModelProfile,
+    Redactor,
+    Tool,
+    ToolResult,
+    WorkspaceError,
+    WorkspaceFiles,
+    ZeusError,
+)
 from zeus_runtime.tools import invoke, validate_arguments
 
 Call = Callable[..., Awaitable[ToolResult]]
-RUN = cast(Any, None)
+RUN = cast(Any, SimpleNamespace(secrets=Redactor()))
 GOLDEN = Path(__file__).parent / "golden"
 RUNAWAY = r"^(?:(a|b|ab)+)+\1\1\1[cd]$"
 

@@ -7,7 +7,17 @@ from collections.abc import Callable, Sequence
 from zeus_plugins.tools.filesystem.options import Options
 from zeus_plugins.tools.filesystem.patterns import compile_filter, parts_of
 from zeus_plugins.tools.filesystem.texts import plural
-from zeus_runtime import Tool, WorkspaceError, WorkspaceFiles, printable, tool
+from zeus_runtime import (
+    Tool,
+    ToolRun,
+    WorkspaceError,
+    WorkspaceFiles,
+    edited_masked,
+    placeholders_left,
+    printable,
+    tool,
+    written_masked,
+)
 
 
 def changing_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:
@@ -17,7 +27,7 @@ def changing_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:
 
 def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
     @tool(category="filesystem", access="write", replayable_arguments=("content",))
-    def write_file(path: str, content: str) -> str:
+    def write_file(path: str, content: str, run: ToolRun) -> str:
         """Write a whole file; an old one is replaced.
 
         Folders are made as needed. To change a part of a file, use edit_file.
@@ -37,17 +47,18 @@ def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
                 f"content has {len(data):,} bytes; at most {options.max_write_bytes:,} can be written.",
                 remedy="Write several smaller files.",
             )
+        data = written_masked(data, lambda: _held(files, path, options), run.secrets)
         created = files.write(path, data, guard=_guard(options))
         lines = plural(content.count("\n") + (not content.endswith("\n") and content != ""), "line")
-        where = printable(files.normalize(path))
-        return f"{'Created' if created else 'Replaced'} {where} ({lines}, {plural(len(data), 'byte')})."
+        where, left = printable(files.normalize(path)), placeholders_left(data, run.secrets)
+        return f"{'Created' if created else 'Replaced'} {where} ({lines}, {plural(len(data), 'byte')}).{left}"
 
     return write_file
 
 
 def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
     @tool(category="filesystem", access="write", replayable_arguments=("old", "new"))
-    def edit_file(path: str, old: str, new: str, replace_all: bool = False) -> str:
+    def edit_file(path: str, old: str, new: str, run: ToolRun, replace_all: bool = False) -> str:
         """Replace an exact piece of text in a file.
 
         Read the file first. The piece must be there exactly once, spaces and line breaks included, unless
@@ -62,19 +73,34 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
         from zeus_plugins.tools.filesystem.edits import replace_text
 
         lines: tuple[int, ...] = ()
+        left = ""
 
-        def change(data: bytes) -> bytes:
+        def replaced(data: bytes) -> bytes:
             nonlocal lines
             edited = replace_text(data, old, new, replace_all=replace_all)
             lines = edited.lines
             return edited.data
 
+        def change(data: bytes) -> bytes:
+            nonlocal left
+            changed = edited_masked(data, replaced, run.secrets)
+            left = placeholders_left(changed, run.secrets)
+            return changed
+
         files.edit(path, change, max_bytes=options.max_write_bytes, guard=_guard(options))
         listed = ", ".join(str(line) for line in lines[:20]) + (", ..." if len(lines) > 20 else "")
         where = printable(files.normalize(path))
-        return f"Edited {where}: replaced {plural(len(lines), 'occurrence')} (line {listed})."
+        return f"Edited {where}: replaced {plural(len(lines), 'occurrence')} (line {listed}).{left}"
 
     return edit_file
+
+
+def _held(files: WorkspaceFiles, path: str, options: Options) -> bytes:
+    """What the file holds now; nothing where it is not there or cannot be read."""
+    try:
+        return files.read(path, max_bytes=options.max_write_bytes)
+    except WorkspaceError:
+        return b""
 
 
 def _guard(options: Options) -> Callable[[str], str | None]:

@@ -16,7 +16,7 @@ from zeus_plugins.tools.filesystem.patterns import (
     parts_of,
 )
 from zeus_plugins.tools.filesystem.results import glob_result, grep_result, shown_path
-from zeus_runtime import Maximum, Minimum, Tool, WorkspaceError, printable, tool
+from zeus_runtime import Maximum, Minimum, Tool, ToolRun, WorkspaceError, printable, tool
 
 if TYPE_CHECKING:
     from zeus_runtime import FileEntry, WorkspaceFiles
@@ -69,6 +69,7 @@ def _grep(files: WorkspaceFiles, options: Options) -> Tool:
     @tool(category="filesystem", access="read", replayable_result=True)
     def grep(
         pattern: str,
+        run: ToolRun,
         path: str = "/",
         include: str | None = None,
         ignore_case: bool = False,
@@ -101,7 +102,7 @@ def _grep(files: WorkspaceFiles, options: Options) -> Tool:
             [where] if single else _searched(files, where, compile_filter(options.ignore), include, unread)
         )
         query = Query(pattern, literal, ignore_case, 0 if files_only else context, one_per_file=files_only)
-        findings = search(files, paths, query, options.max_results, remaining)
+        findings = search(files, paths, query, options.max_results, remaining, run.secrets.text)
         if single and findings.skipped:
             raise WorkspaceError(f"{printable(where)} is not a text file.")
         return grep_result(findings, pattern, printable(where), files_only, unread, options)

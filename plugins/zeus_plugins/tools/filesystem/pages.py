@@ -42,13 +42,20 @@ class PageLimits(NamedTuple):
     chars: int
 
 
-def read_page(file: BinaryIO, first: int, limits: PageLimits, expired: Callable[[], bool]) -> Page:
+def read_page(
+    file: BinaryIO,
+    first: int,
+    limits: PageLimits,
+    expired: Callable[[], bool],
+    masked: Callable[[str], str] = lambda line: line,
+) -> Page:
     """The page that starts at line ``first``, with the count of all lines unless time runs out before.
 
     Args:
         file: a regular file, at its start.
         first: counted from 1.
         expired: asked between chunks whether to stop counting.
+        masked: hides secrets in a line, before it is cut.
     """
     skipped = _skip(file, first - 1, expired)
     if skipped < first - 1:
@@ -58,7 +65,7 @@ def read_page(file: BinaryIO, first: int, limits: PageLimits, expired: Callable[
     last = first - 1
     windows = False
     for line in bounded_lines(file, limits.line_chars * 4 + len(BOM), first):
-        text = _cut(line, limits.line_chars)
+        text = _cut(line, limits.line_chars, masked)
         size += len(text) + 1
         if len(shown) == limits.lines or (shown and size > limits.chars):
             total = _count(file, line, expired)
@@ -115,9 +122,9 @@ def _count(file: BinaryIO, line: Line, expired: Callable[[], bool]) -> int | Non
     return total + (not tail.endswith(b"\n"))
 
 
-def _cut(line: Line, chars: int) -> str:
+def _cut(line: Line, chars: int, masked: Callable[[str], str]) -> str:
     kept = line.kept.removeprefix(BOM) if line.number == 1 else line.kept
-    text = line_text(kept)
+    text = masked(line_text(kept))
     if line.length == len(line.kept) and len(text) <= chars:
         return f"{line.number}\t{text}"
     return (

@@ -85,6 +85,7 @@ def search(
     query: Query,
     max_matches: int,
     remaining: Callable[[], float],
+    masked: Callable[[str], str] = lambda line: line,
 ) -> Findings:
     """The matching lines of ``paths``.
 
@@ -92,6 +93,8 @@ def search(
         paths: regular files, in the order to report.
         max_matches: the search stops there.
         remaining: seconds left; the search stops at 0, also within one line.
+        masked: hides secrets in a line. The expression is tried on what is left, so that no secret is found by
+            guessing at it.
 
     Raises:
         WorkspaceError: the pattern is no regular expression.
@@ -103,7 +106,7 @@ def search(
             findings.stopped = "time"
             break
         try:
-            _search_file(files, path, pattern, query, max_matches, remaining, findings)
+            _search_file(files, path, pattern, query, max_matches, remaining, masked, findings)
         except WorkspaceError:
             findings.skipped += 1
         except TimeoutError:
@@ -120,6 +123,7 @@ def _search_file(
     query: Query,
     max_matches: int,
     remaining: Callable[[], float],
+    masked: Callable[[str], str],
     findings: Findings,
 ) -> None:
     with files.open(path) as file:
@@ -132,7 +136,7 @@ def _search_file(
         before: deque[Found] = deque(maxlen=query.context)
         after = 0
         for line in bounded_lines(file, _SEARCHED_LINE_BYTES):
-            text = line_text(line.kept)
+            text = masked(line_text(line.kept))
             findings.long_lines = findings.long_lines or line.length > len(line.kept)
             # concurrent lets the event loop's thread run while the expression is tried; timeout ends a runaway one.
             match = pattern.search(text, timeout=max(remaining(), 0.001), concurrent=True)
