@@ -75,7 +75,7 @@ class Desk:
     ) -> None:
         self._given_log = log
         self.user = user
-        self._redact = redact
+        self.redact = redact
         self._secrets = secrets or Redactor()
         self._emit = emit
         self.channel = channel
@@ -184,7 +184,7 @@ class Desk:
 
         assert self._thread is not None, "a run begins before its calls"
         self._heard.add(request.place)
-        shown = self._redact(request.arguments)
+        shown = self.redact(request.arguments)
         pending = await put(self._log, self._thread, self._run_id, request, shown)
         self._has_asked = True
         if pending.is_open and self._is_over(pending):

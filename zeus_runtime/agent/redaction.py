@@ -10,6 +10,7 @@ from zeus_runtime.config.secrets import Redactor
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.config import Config
     from zeus_runtime.events import Event
     from zeus_runtime.models.interface import Model
 
@@ -24,7 +25,12 @@ def family_redactor(checked: Checked, plan: Plan) -> Redactor:
 
 def masked_for(plan: Plan, redactor: Redactor) -> Redactor:
     """What is masked in what the plan's model is sent and its log keeps: nothing where the config says so."""
-    return Redactor() if plan.config.secrets.to_model == "allow" else redactor
+    return masked_by(plan.config, redactor)
+
+
+def masked_by(config: Config, redactor: Redactor) -> Redactor:
+    """What of ``redactor`` a config keeps from models and from what is stored for them."""
+    return Redactor() if config.secrets.to_model == "allow" else redactor
 
 
 def behind_mask(model: Model, secrets: Redactor) -> Model:

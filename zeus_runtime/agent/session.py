@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from traceback import format_exception
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.approvals import ApprovalNeededError
@@ -146,7 +147,8 @@ class Session:
         except ZeusError as error:
             ending = _failure(error, self._thread.session, _details(run))
         except Exception as error:  # noqa: BLE001 - the edge of a run: its stream must end with a terminal event
-            _log.exception("the run of %s failed inside the runtime", self._thread.session)
+            told = outfit.approvals.redact("".join(format_exception(error)))
+            _log.error("the run of %s failed inside the runtime\n%s", self._thread.session, told)
             ending = RunFailed(
                 self._thread.session, "internal", f"{type(error).__name__}: {error}", details=_details(run)
             )

@@ -12,12 +12,11 @@ from zeus_runtime.config.dotenv import parse_dotenv
 from zeus_runtime.config.interpolation import InterpolationError, interpolate
 from zeus_runtime.config.layers import Layers
 from zeus_runtime.config.merge import assign, merge, ref_places
-from zeus_runtime.config.nodes import Node, hidden, plain, show_path
+from zeus_runtime.config.nodes import Node, header_values, hidden, plain, show_path
 from zeus_runtime.config.nodes import Path as NodePath
 from zeus_runtime.config.reader import MAX_BYTES, decode
 from zeus_runtime.config.secrets import (
     HiddenStr,
-    Redactor,
     looks_secret,
     secrets_of_environment,
 )
@@ -79,12 +78,12 @@ def load(
             root = merge(root, layers.overlay(path, env), layers.refs)
     environ = _hidden_environ(_with_dotenv(environ, folder, layers))
     root = _with_settings(root, sets, layers)
-    root, problems, redactor = _filled(root, environ, layers.sources)
+    root, problems, sources = _filled(root, environ, layers.sources)
     return Document(
         source=name,
         path=path,
         root=root,
-        sources=Sources(layers.sources.texts, redactor),
+        sources=sources,
         folders=layers.folders,
         environ=environ,
         directory=directory,
@@ -151,8 +150,8 @@ def _with_settings(root: Node, sets: Sequence[str], layers: Layers) -> Node:
 
 def _filled(
     root: Node, environ: Mapping[str, str], sources: Sources
-) -> tuple[Node, list[Diagnostic], Redactor]:
-    """The tree with its variables filled in, what could not be, and a redactor for the secrets in it."""
+) -> tuple[Node, list[Diagnostic], Sources]:
+    """The tree with its variables filled in, what could not be, and the sources that know the secrets in it."""
     secrets: dict[str, str] = {}
     failed: list[tuple[NodePath, Node, InterpolationError]] = []
 
@@ -177,7 +176,8 @@ def _filled(
 
     filled = fill(root, ())
     redactor = secrets_of_environment(environ).adding(secrets).adding(written_secrets(plain(filled)))
-    redacted = Sources(sources.texts, redactor)
+    root = hidden(filled, redactor)
+    redacted = Sources(sources.texts, redactor, header_values(root))
     problems = [
         redacted.diagnostic(
             error.code,
@@ -189,4 +189,4 @@ def _filled(
         )
         for path, node, error in failed
     ]
-    return hidden(filled, redactor), problems, redactor
+    return root, problems, redacted

@@ -138,7 +138,7 @@ def _hiding(document: Document, secrets: Mapping[str, str]) -> Document:
     if redactor is document.redactor:
         return document
     problems = tuple(_redacted(problem, redactor) for problem in document.problems)
-    sources = Sources(document.sources.texts, redactor)
+    sources = Sources(document.sources.texts, redactor, document.sources.headers)
     return replace(document, root=hidden(document.root, redactor), sources=sources, problems=problems)
 
 
