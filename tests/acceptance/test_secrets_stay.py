@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Project, Zeus
+from tests.cli.conftest import Project, Zeus, spawn
 from tests.support.provider import Call, Provider, Received, Reply
 
 pytestmark = pytest.mark.xdist_group("litellm")
@@ -207,6 +207,22 @@ def test_a_session_that_compacts_archives_no_secret(project: Project, zeus: Zeus
         (archived,) = (project.folder / ".zeus").rglob("session_*.md")
         assert "<secret:SHOP_TOKEN>" in archived.read_text()
         assert "Summary: <secret:SHOP_TOKEN>." in json.dumps(provider.requests[-1].body)
+        assert_nowhere(project, provider, result.out, result.err)
+
+
+def test_a_run_that_is_killed_and_taken_up_leaves_no_secret(project: Project, zeus: Zeus) -> None:
+    reading = Reply(calls=[called("read_file", "r", path="/settings.txt")])
+    with Provider(reading, Reply(f"{TOKEN} is the", hang_after=4), Reply("done")) as provider:
+        configured(project, provider)
+        process = spawn(["run", "zeus.yaml", f"mind {TOKEN}", "-o", "ndjson"], project.folder)
+        assert provider.wait_for_requests(2)
+        process.kill()
+        out, err = process.communicate(timeout=60)
+        assert_nowhere(project, provider, out, err)
+        result = zeus("run", "zeus.yaml", "--continue", "-o", "ndjson")
+        assert result.exit_code == 0, result.err
+        first, last = (each.body["messages"] for each in provider.requests[1:])
+        assert first == last, "what is sent again is byte-identical"
         assert_nowhere(project, provider, result.out, result.err)
 
 
