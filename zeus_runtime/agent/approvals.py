@@ -185,7 +185,8 @@ class Desk:
         assert self._thread is not None, "a run begins before its calls"
         self._heard.add(request.place)
         shown = self.redact(request.arguments)
-        pending = await put(self._log, self._thread, self._run_id, request, shown)
+        stored = replace(request, reason=self._secrets.text(request.reason))
+        pending = await put(self._log, self._thread, self._run_id, stored, shown)
         self._has_asked = True
         if pending.is_open and self._is_over(pending):
             pending = await self._timed_out(pending)

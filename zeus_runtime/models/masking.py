@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from zeus_runtime.models.interface import (
     Model,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.secrets import Redactor
 
 Message = TypeVar("Message", bound="BaseMessage")
+_TEXTS: Final = (TextDelta, ReasoningDelta, ToolCallDelta)
 
 
 def masked_message(message: Message, secrets: Redactor) -> Message:
@@ -43,6 +44,13 @@ def masked_schemas(schemas: Sequence[ToolSchema], secrets: Redactor) -> tuple[To
         ToolSchema(each.name, secrets.text(each.description), secrets.masked(each.parameters))
         for each in schemas
     )
+
+
+def masked_pieces(pieces: Sequence[ModelPiece], secrets: Redactor) -> list[ModelPiece]:
+    """What a model streamed with known secrets masked, also one that came in several pieces."""
+    held = _Held(secrets)
+    told = [each for piece in pieces if isinstance(piece, _TEXTS) for each in held.passed(piece)]
+    return [*told, *held.rest()]
 
 
 class Masked:

@@ -102,7 +102,7 @@ def _grep(files: WorkspaceFiles, options: Options) -> Tool:
             [where] if single else _searched(files, where, compile_filter(options.ignore), include, unread)
         )
         query = Query(pattern, literal, ignore_case, 0 if files_only else context, one_per_file=files_only)
-        findings = search(files, paths, query, options.max_results, remaining, run.secrets.text)
+        findings = search(files, paths, query, options.max_results, remaining, run.secrets)
         if single and findings.skipped:
             raise WorkspaceError(f"{printable(where)} is not a text file.")
         return grep_result(findings, pattern, printable(where), files_only, unread, options)

@@ -76,7 +76,7 @@ def _read_file(files: WorkspaceFiles, options: Options, *, sees: bool) -> Tool:
                     is_error=True,
                 )
             file.seek(0)
-            page = read_page(file, offset, limits, lambda: remaining() <= 0, run.secrets.text)
+            page = read_page(file, offset, limits, lambda: remaining() <= 0, run.secrets)
             return page_result(page, where, _size(file))
 
     if not sees:

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zeus_plugins.tools.filesystem.pages import bounded_lines
+from zeus_plugins.tools.filesystem.pages import bounded_lines, masked_line
 from zeus_plugins.tools.filesystem.texts import BOM, SNIFFED_BYTES, binary_kind, line_text
 from zeus_runtime import WorkspaceError
 
 if TYPE_CHECKING:
-    from zeus_runtime import WorkspaceFiles
+    from zeus_runtime import Redactor, WorkspaceFiles
 
 _SEARCHED_LINE_BYTES = 1 << 20
 _EXCERPT_CHARS = 300
@@ -85,7 +85,7 @@ def search(
     query: Query,
     max_matches: int,
     remaining: Callable[[], float],
-    masked: Callable[[str], str] = lambda line: line,
+    secrets: Redactor | None = None,
 ) -> Findings:
     """The matching lines of ``paths``.
 
@@ -93,7 +93,7 @@ def search(
         paths: regular files, in the order to report.
         max_matches: the search stops there.
         remaining: seconds left; the search stops at 0, also within one line.
-        masked: hides secrets in a line. The expression is tried on what is left, so that no secret is found by
+        secrets: masked in a line. The expression is tried on what is left, so that no secret is found by
             guessing at it.
 
     Raises:
@@ -106,7 +106,7 @@ def search(
             findings.stopped = "time"
             break
         try:
-            _search_file(files, path, pattern, query, max_matches, remaining, masked, findings)
+            _search_file(files, path, pattern, query, max_matches, remaining, secrets, findings)
         except WorkspaceError:
             findings.skipped += 1
         except TimeoutError:
@@ -123,7 +123,7 @@ def _search_file(
     query: Query,
     max_matches: int,
     remaining: Callable[[], float],
-    masked: Callable[[str], str],
+    secrets: Redactor | None,
     findings: Findings,
 ) -> None:
     with files.open(path) as file:
@@ -136,7 +136,7 @@ def _search_file(
         before: deque[Found] = deque(maxlen=query.context)
         after = 0
         for line in bounded_lines(file, _SEARCHED_LINE_BYTES):
-            text = masked(line_text(line.kept))
+            text = masked_line(line_text(line.kept), secrets, is_cut=line.length > len(line.kept))
             findings.long_lines = findings.long_lines or line.length > len(line.kept)
             # concurrent lets the event loop's thread run while the expression is tried; timeout ends a runaway one.
             match = pattern.search(text, timeout=max(remaining(), 0.001), concurrent=True)
