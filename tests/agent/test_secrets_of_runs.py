@@ -144,3 +144,43 @@ async def test_a_short_password_does_not_change_what_the_model_reads(tmp_path: P
         events = await play(running, "admin of postgres?")
         history = await running.history(events[0].to_wire()["session"])
     assert [each.content for each in history] == ["admin of postgres?", "", "echo: postgres", "postgres"]
+
+
+WATCHING = """
+from zeus_runtime import Middleware
+
+class Watching(Middleware):
+    async def wrap_tool_call(self, call, next):
+        result = await next(call)
+        self.note(result.content)
+        return result
+
+    async def wrap_model_call(self, request, next):
+        self.note(request.system)
+        self.note(repr(request.tools))
+        return await next(request)
+
+    def note(self, text):
+        with Path(__file__).with_name("seen.txt").open("a") as file:
+            file.write(text + "\\n")
+
+@hookimpl
+def register_middlewares():
+    return [Component("watching", create=lambda options, build: Watching())]
+"""
+
+
+async def test_a_middleware_is_given_nothing_unmasked(tmp_path: Path) -> None:
+    (tmp_path / "core.md").write_text(f"You know {KEY}.")
+    yaml = "middlewares: [watching]\nprompt: {files: {core: core.md}}\n"
+    plugin = PLUGIN.replace("Say it back.", f"Say it back with {KEY}.").partition("@hookimpl\ndef on_event")[
+        0
+    ]
+    answer = calling(call("fail", "f"))
+    async with agent(tmp_path, answer, "done", yaml=yaml, plugin=plugin + WATCHING) as running:
+        await play(running, "go")
+    seen = (tmp_path / "seen.txt").read_text()
+    assert KEY not in seen
+    assert f"You know {SHOWN}." in seen
+    assert f"refused {SHOWN}" in seen
+    assert f"Say it back with {SHOWN}." in seen

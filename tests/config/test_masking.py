@@ -65,6 +65,12 @@ def test_a_placeholder_names_the_secret_and_is_the_same_in_every_process() -> No
     assert again.masked(f"API_KEY={KEY}\n") == "API_KEY=<secret:API_KEY>\n"
 
 
+def test_of_two_secrets_that_begin_alike_the_longer_is_masked_whole() -> None:
+    known = Redactor().adding({KEY: "SHORT", f"{KEY}-and-more": "LONG"})
+    assert known.masked(f"{KEY}-and-more {KEY}") == "<secret:LONG> <secret:SHORT>"
+    assert known.settled(f"{KEY}-and") == ("", f"{KEY}-and")
+
+
 def test_two_secrets_of_one_name_have_two_placeholders() -> None:
     known = Redactor().adding({"first-secret-1": "TOKEN"}).adding({"second-secret-2": "TOKEN"})
     assert known.masked("first-secret-1 second-secret-2") == "<secret:TOKEN> <secret:TOKEN-2>"

@@ -250,8 +250,11 @@ class Conversation:
             texts: digest to text of what the entry refers to.
         """
         message_id = self._id(seq, run_id)
-        message = masked_message(message, self._secrets)
-        written = json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
+        written = _written(message)
+        # One look at the whole text is cheaper than one at each of its parts; most messages hold no secret.
+        if self._secrets.text(written) != written:
+            message = masked_message(message, self._secrets)
+            written = _written(message)
         payload = well_formed(written)
         if payload != written:
             message = from_payload(json.loads(payload))
@@ -304,6 +307,10 @@ class Conversation:
                 and "state" in kept
             ):
                 self._state.update(kept["state"])
+
+
+def _written(message: BaseMessage) -> str:
+    return json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
 
 
 def tool_message(

@@ -1,4 +1,4 @@
-"""The secrets of an agent and its sub-agents, kept from events, from models and from the log."""
+"""The known secrets of an agent and its sub-agents, and masking them in events and for models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def family_redactor(checked: Checked, plan: Plan) -> Redactor:
-    """What the config knows of secrets, and the configs of all its agents: each may read the others' files."""
+    """The secrets of a config and of the configs of all its agents: each may read the others' files."""
     redactor = checked.document.redactor
     for agent in plan.agents.values():
         redactor = redactor.adding(family_redactor(agent.checked, agent.plan).names)
@@ -24,12 +24,12 @@ def family_redactor(checked: Checked, plan: Plan) -> Redactor:
 
 
 def masked_for(plan: Plan, redactor: Redactor) -> Redactor:
-    """What is masked in what the plan's model is sent and its log keeps: nothing where the config says so."""
+    """The secrets that are masked for a plan's model and in its log."""
     return masked_by(plan.config, redactor)
 
 
 def masked_by(config: Config, redactor: Redactor) -> Redactor:
-    """What of ``redactor`` a config keeps from models and from what is stored for them."""
+    """The secrets that are masked for a config's model and in its log: none where the config allows them."""
     return Redactor() if config.secrets.to_model == "allow" else redactor
 
 

@@ -64,7 +64,7 @@ def written_masked(data: bytes, held: Callable[[], bytes], secrets: Redactor) ->
 
 
 def placeholders_left(data: bytes, secrets: Redactor) -> str:
-    """What the model is told of placeholders that were written as they are; empty if there are none."""
+    """A note for the model about placeholders that were written as plain text; empty if there are none."""
     if START.encode() not in data or not (left := secrets.placeholders_in(_decoded(data))):
         return ""
     return (
