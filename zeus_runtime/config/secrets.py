@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import field
 from functools import cached_property, lru_cache
 from itertools import count
@@ -222,7 +222,9 @@ class Redactor:
         Args:
             values: secret texts, or secret text to name; without a name a secret is numbered.
         """
-        named = values if isinstance(values, Mapping) else dict.fromkeys(values, "")
+        # A set has another order in every process, and the numbers must not.
+        listed = sorted(values) if isinstance(values, Set) else values
+        named = values if isinstance(values, Mapping) else dict.fromkeys(listed, "")
         names = dict(self.names)
         taken = set(map(placeholder, names.values()))
         for value, name in named.items():
