@@ -174,6 +174,10 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.entries import FileEntry as FileEntry
     from zeus_runtime.tools.finishing import finished as finished
     from zeus_runtime.tools.gate import AccessAsked as AccessAsked
+    from zeus_runtime.tools.masked_text import edited_masked as edited_masked
+    from zeus_runtime.tools.masked_text import masked_bytes as masked_bytes
+    from zeus_runtime.tools.masked_text import placeholders_left as placeholders_left
+    from zeus_runtime.tools.masked_text import written_masked as written_masked
     from zeus_runtime.tools.modes import has_connectors as has_connectors
     from zeus_runtime.tools.paths import NoSuchFileError as NoSuchFileError
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
@@ -390,6 +394,7 @@ _ROOMS = {
     "dataclass": "frozen",
     "counter_for": "context.tokens",
     "counter_with": "context.tokens",
+    "edited_masked": "tools.masked_text",
     "epoch_of": "store.claims",
     "explained_postgres_error": "store.postgres",
     "explained_sqlite_error": "store.sqlite_errors",
@@ -409,9 +414,11 @@ _ROOMS = {
     "matching_skills": "skills.listing",
     "mcp_server": "config.mcp",
     "model_error": "models.classify",
+    "masked_bytes": "tools.masked_text",
     "most_picture_bytes": "models.pictures",
     "picture_of": "models.pictures",
     "pictures_of": "models.pictures",
+    "placeholders_left": "tools.masked_text",
     "preview_of": "tools.preview",
     "printable": "escaping",
     "read_cassette": "models.cassette",
@@ -437,6 +444,7 @@ _ROOMS = {
     "validate_arguments": "tools.dispatch",
     "well_formed": "models.messages",
     "without_password": "store.database",
+    "written_masked": "tools.masked_text",
 }
 
 __all__ = ["__version__", *sorted(_ROOMS)]

@@ -54,6 +54,13 @@ def system(pattern: str) -> See:
     return see
 
 
+async def secret_read(scene: Scene) -> str:
+    scene.write(".env", "A_KEY=0123-abcdef\n")
+    scene.write("kept.txt", "K=0123-abcdef\n")
+    played = await scene.play(calling(("read_file", {"path": "/kept.txt"})), "done")
+    return str(played.requests[-1].messages[-1].content)
+
+
 async def write_is_refused(scene: Scene) -> bool:
     call = calling(("write_file", {"path": "/a.txt", "content": "x"}))
     (result,) = (await scene.play(call, "done")).all("tool_call_result")
@@ -100,6 +107,7 @@ CONFIGURED = (
         LOCAL_ZONE,
         "Pacific/Kiritimati",
     ),
+    Flip("secrets.to_model", "allow", secret_read, "1\tK=<secret:A_KEY>", "1\tK=0123-abcdef", FILES),
     Flip("tools", ["todos"], tool_names, [], ["write_todos", "read_todos"]),
     Flip("middlewares", ["seen"], system("stamped"), None, "stamped", {"plugins": {"files": ["probe.py"]}}),
     Flip("plugins.disable", ["todos"], problems, (), ("unknown-component",), {"tools": ["todos"]}),

@@ -71,7 +71,10 @@ def test_the_options_of_a_component_within_another_are_where_they_are_written(
     project.write("zeus.yaml", f"version: 1\nmodel: gpt-5.2\ntools: {tools}\n")
     found = values(zeus)
     assert found["tools.0.web.search.tavily.depth"] == ("advanced", ["zeus.yaml"])
-    assert found["tools.0.web.search.tavily.api_key"] == ("**********", ["zeus.yaml"])
+    assert found["tools.0.web.search.tavily.api_key"] == (
+        "<secret:tools.0.web.search.tavily.api_key>",
+        ["zeus.yaml"],
+    )
     assert found["tools.0.web.max_results"] == (5, [])
     project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\ntools: [{web: {search: tavily}}]\n")
     assert values(zeus)["tools.0.web.search"] == ("tavily", ["zeus.yaml"])

@@ -30,7 +30,7 @@ from zeus_runtime.config.written_secrets import secrets_of_file, written_secrets
     ],
 )
 def test_a_literal_is_a_secret_by_its_key_its_flag_or_its_header(value: Any, secrets: set[str]) -> None:
-    assert written_secrets({"mcpServers": {"x": value}}) == secrets
+    assert set(written_secrets({"mcpServers": {"x": value}})) == secrets
 
 
 def test_a_files_variables_are_filled_in_first_and_a_broken_file_is_its_readers_affair(
@@ -41,13 +41,16 @@ def test_a_files_variables_are_filled_in_first_and_a_broken_file_is_its_readers_
         json.dumps({"mcpServers": {"x": {"env": {"A_TOKEN": "${WHO}-${THE_KEY}", "B": "${NONE}"}}}})
     )
     environ = {"WHO": "ann", "THE_KEY": "k3y"}
-    assert secrets_of_file(file, environ) == {"k3y"}, (
+    assert secrets_of_file(file, environ) == {"k3y": "THE_KEY"}, (
         "too short to be told from a word, but for the variable's name"
     )
-    assert secrets_of_file(file, {"WHO": "annabel", "THE_KEY": "k3y"}) == {"annabel-k3y", "k3y"}
+    assert secrets_of_file(file, {"WHO": "annabel", "THE_KEY": "k3y"}) == {
+        "annabel-k3y": ".mcp.json/mcpServers.x.env.A_TOKEN",
+        "k3y": "THE_KEY",
+    }
     file.write_text("{")
-    assert secrets_of_file(file, environ) == frozenset()
-    assert secrets_of_file(tmp_path / "none.json", environ) == frozenset()
+    assert secrets_of_file(file, environ) == {}
+    assert secrets_of_file(tmp_path / "none.json", environ) == {}
 
 
 def test_what_a_file_that_the_config_names_holds_is_masked_like_its_own(tmp_path: Path) -> None:
@@ -64,5 +67,8 @@ def test_what_a_file_that_the_config_names_holds_is_masked_like_its_own(tmp_path
     config = tmp_path / "sub" / "zeus.yaml"
     config.write_text("version: 1\nmodel: gpt-4o\ntools:\n  - mcp: {files: [.mcp.json]}\n")
     redactor = check(config, directory=tmp_path, environ={}).document.redactor
-    assert redactor("it said s3cr3t-0123.") == "it said **********."
+    assert (
+        redactor("it said s3cr3t-0123.")
+        == "it said <secret:.mcp.json/mcpServers.far.headers.Authorization-2>."
+    )
     assert "s3cr3t" not in redactor('{"Authorization": "Bearer s3cr3t-0123"}')

@@ -10,12 +10,12 @@ import pytest
 from zeus_plugins.tools.filesystem.changing import changing_tools
 from zeus_plugins.tools.filesystem.options import Options
 
-from zeus_runtime import Change, Preview, Tool, WorkspaceError, WorkspaceFiles, preview_of, tool
+from zeus_runtime import Change, Preview, Redactor, Tool, WorkspaceError, WorkspaceFiles, preview_of, tool
 from zeus_runtime.tools.preview import masked
 
 
-def previewed(made: Tool, **arguments: Any) -> Preview | None:
-    return asyncio.run(preview_of(made, arguments))
+def previewed(made: Tool, secrets: Redactor | None = None, **arguments: Any) -> Preview | None:
+    return asyncio.run(preview_of(made, arguments, secrets or Redactor()))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from zeus_runtime.agent.approvals import masked_decision
 from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.live import Live
 from zeus_runtime.agent.outcome import RunResult, result_of
@@ -160,7 +161,8 @@ class Agent:
 
         log = (await self._open()).log
         await log.find(session)
-        for pending in await decide(log, session, decisions):
+        given = {name: masked_decision(each, self._runner.secrets) for name, each in decisions.items()}
+        for pending in await decide(log, session, given):
             if pending.decision is not None and pending.decision.always and pending.may_remember:
                 await allow(log, self._plan.config.user, pending.tool)
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
 from zeus_runtime.tools.approval import ApprovalPending, Decision
@@ -50,7 +51,8 @@ class Desk:
     Args:
         log: where questions are written; None for a simulation, in which nobody is asked.
         user: whose allowlist and choice of mode hold.
-        redact: masks known secrets in a JSON value.
+        redact: masks known secrets in a JSON value that is shown.
+        secrets: what is masked in arguments that somebody changed, as in those that a model writes.
         emit: where events go.
         channel: who can be asked now; None: nobody.
         person: whom the run that this one works for asks.
@@ -66,6 +68,7 @@ class Desk:
         *,
         user: str = "",
         redact: Callable[[Any], Any] = lambda value: value,
+        secrets: Redactor | None = None,
         emit: Callable[[Event], None] = lambda _event: None,
         channel: ApprovalChannel | None = None,
         person: object = None,
@@ -73,7 +76,8 @@ class Desk:
     ) -> None:
         self._given_log = log
         self.user = user
-        self._redact = redact
+        self.redact = redact
+        self._secrets = secrets or Redactor()
         self._emit = emit
         self.channel = channel
         self.person: object = person or channel or self
@@ -186,13 +190,14 @@ class Desk:
 
         assert self._thread is not None, "a run begins before its calls"
         self._heard.add(request.place)
-        shown = self._redact(request.arguments)
-        pending = await put(self._log, self._thread, self._run_id, request, shown)
+        shown = self.redact(request.arguments)
+        stored = replace(request, reason=self._secrets.text(request.reason))
+        pending = await put(self._log, self._thread, self._run_id, stored, shown)
         self._has_asked = True
         if pending.is_open and self._is_over(pending):
             pending = await self._timed_out(pending)
         if pending.is_open:
-            shows = request.preview and masked(request.preview, self._redact)
+            shows = request.preview and masked(request.preview, self.redact)
             pending = replace(pending, preview=shows)
             self._emit(ApprovalRequested(**_told(pending), expires_ms=pending.expires_ms))
             with all_standing_still((*self._clocks, *clocks)):
@@ -258,7 +263,7 @@ class Desk:
             return pending
         if problem := pending.problem_with(decision):
             raise UsageError(f"{pending.id} cannot be approved so: {problem}")
-        settled = await settle(self._log, pending, decision)
+        settled = await settle(self._log, pending, masked_decision(decision, self._secrets))
         if settled.decision == decision and decision.always and pending.may_remember:
             await allow(self._log, self.user, pending.tool)
         return settled
@@ -286,6 +291,16 @@ class Desk:
             name: request.arguments[name] if name in kept else value
             for name, value in decision.arguments.items()
         }
+
+
+def masked_decision(decision: Decision, secrets: Redactor) -> Decision:
+    """A decision with known secrets masked in the arguments and words that somebody gave."""
+    return replace(
+        decision,
+        arguments=secrets.masked(decision.arguments),
+        reason=secrets.text(decision.reason),
+        instruction=secrets.text(decision.instruction),
+    )
 
 
 def _told(pending: PendingApproval) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from zeus_runtime.models.interface import (
     ToolCallDelta,
     ToolSchema,
 )
+from zeus_runtime.models.masking import masked_schemas
 from zeus_runtime.prompt import Section, SourcedText, assemble
 from zeus_runtime.tools.modes import has_connectors
 
@@ -85,7 +86,9 @@ class Asking:
         self._is_estimated = False
         self._projected = Projection(0, 0, None)
         self._told: set[str] = set()
+        self._given: tuple[ToolSchema, ...] = ()
         self.schemas: tuple[ToolSchema, ...] = ()
+        self._masked: dict[Section, tuple[str, str]] = {}
         self._sectioned = [(name, each) for name, each in outfit.middlewares if overrides(each, "sections")]
         self._fixed = FixedParts(outfit.counter, self.schemas, outfit.tool_counts)
         self._refresh_tools()
@@ -197,14 +200,15 @@ class Asking:
     def _refresh_tools(self) -> None:
         """Take up what has changed about the tools: toolsets have others, the model has loaded a schema."""
         equipment = self._outfit.equipment
-        schemas = equipment.schemas(self._turn.mode, self._conversation.state.get)
+        given = equipment.schemas(self._turn.mode, self._conversation.state.get)
         for problem in equipment.refused:
             if problem not in self._told:
                 self._told.add(problem)
                 self._emit(Notice("tool_refused", f"A tool is not offered to the model: {problem}."))
-        if schemas != self.schemas:
-            self.schemas = schemas
-            self._fixed = FixedParts(self._outfit.counter, schemas, self._outfit.tool_counts)
+        if given != self._given:
+            self._given = given
+            self.schemas = masked_schemas(given, self._outfit.secrets)
+            self._fixed = FixedParts(self._outfit.counter, self.schemas, self._outfit.tool_counts)
 
     async def _request(self, cursor: int, steps: int, *, forced: bool) -> _Request:
         self._refresh_tools()
@@ -255,7 +259,14 @@ class Asking:
                 sections[section] = f"{sections[section]}\n\n{text}" if sections.get(section) else text
                 if isinstance(text, SourcedText) and text.sources:
                     sources[section] = (*sources.get(section, ()), *text.sources)
-        return sections, sources
+        return {section: self._shown(section, text) for section, text in sections.items()}, sources
+
+    def _shown(self, section: Section, text: str) -> str:
+        """A section's text with known secrets masked; one that has not changed is not looked through again."""
+        former = self._masked.get(section)
+        if former is None or former[0] != text:
+            former = self._masked[section] = (text, self._outfit.secrets.text(text))
+        return former[1]
 
     async def _stream(self, request: ModelRequest) -> ModelResponse:
         shown = request.purpose == "turn"

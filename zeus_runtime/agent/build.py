@@ -7,6 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Build:
             its ``ToolRun``, since tools are made once for all runs.
         tools: every tool of the agent by name, as they are whenever it is looked at; while middlewares are created,
             those of ``tools:`` and of the lines above.
+        secrets: what the run's model sees masked; nothing while only planning.
     """
 
     config: Config
@@ -72,3 +74,4 @@ class Build:
     archive: Archive | None = field(default=None, repr=False)
     approvals: Approvals | None = field(default=None, repr=False)
     tools: Mapping[str, Tool] = field(default_factory=dict, repr=False)
+    secrets: Redactor = field(default_factory=Redactor, repr=False)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.references import KEY, Reference
 from zeus_runtime.agent.stored_thread import StoredThread
+from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.context import Edit, Pin, View, edit_from_json, edit_to_json, fold
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.models.content import calls_of, text_of
+from zeus_runtime.models.masking import masked_message
 from zeus_runtime.models.messages import from_payload, to_payload, well_formed
 from zeus_runtime.models.pictures import Picture, kept_with, pictures_of
 
@@ -42,6 +44,7 @@ class Conversation:
         stored: those that are there.
         counter: counts tokens.
         replayable: names of tools whose results can be fetched again.
+        secrets: what is masked in every message, new or stored; None masks nothing.
 
     Attributes:
         problems: what of the stored edits cannot be read; the messages they took out are shown again.
@@ -55,9 +58,11 @@ class Conversation:
         *,
         counter: Counter | None = None,
         replayable: Iterable[str] = (),
+        secrets: Redactor | None = None,
     ) -> None:
         self._log = log
         self._thread = thread
+        self._secrets = secrets or Redactor()
         self._places = stored.line
         self._line: list[BaseMessage] = []
         self._ahead: dict[int, BaseMessage] = {}
@@ -76,7 +81,12 @@ class Conversation:
         self._texts: set[str] = set()
         for entry in stored.entries:
             if (place := self._places.place(entry.seq)) is not None:
-                self._take(place, entry.id, from_payload(json.loads(entry.payload)), entry.created_ms)
+                self._take(
+                    place,
+                    entry.id,
+                    from_payload(json.loads(self._secrets.text(entry.payload))),
+                    entry.created_ms,
+                )
 
     @property
     def thread(self) -> Thread:
@@ -153,7 +163,7 @@ class Conversation:
     def _edit(self, number: int, text: str) -> Edit:
         """The stored edit; one that cannot be read keeps its number and changes nothing."""
         try:
-            return edit_from_json(text)
+            return edit_from_json(self._secrets.text(text))
         except (ValueError, KeyError, TypeError) as error:
             self.problems.append(f"edit {number} of {self._thread.session} cannot be read ({error})")
             return _NOTHING
@@ -196,8 +206,11 @@ class Conversation:
     def _entry(self, step: Step, texts: Mapping[str, str]) -> StepEntry:
         from zeus_runtime.store.thread_log import StepEntry
 
+        masked = self._secrets.text
         new = {} if step.fixed in self._texts else {d: t for d, t in texts.items() if d not in self._texts}
-        return StepEntry(step.number, step.cursor, step.to_json(), texts=new)
+        return StepEntry(
+            step.number, step.cursor, masked(step.to_json()), texts={d: masked(t) for d, t in new.items()}
+        )
 
     def _taken(self, step: Step, texts: Mapping[str, str]) -> None:
         self.last_step = step
@@ -228,7 +241,8 @@ class Conversation:
         texts: Mapping[str, str] | None = None,
         begins_turn: bool = False,
     ) -> None:
-        """Write ``message`` at ``seq``: first to the log, then here, with U+FFFD for what no UTF-8 can hold.
+        """Write ``message`` at ``seq``: first to the log, then here, with U+FFFD for what no UTF-8 can hold
+        and known secrets masked.
 
         Args:
             begins_turn: whether a turn of the user's begins with it.
@@ -236,7 +250,11 @@ class Conversation:
             texts: digest to text of what the entry refers to.
         """
         message_id = self._id(seq, run_id)
-        written = json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
+        written = _written(message)
+        # One look at the whole text is cheaper than one at each of its parts; most messages hold no secret.
+        if self._secrets.text(written) != written:
+            message = masked_message(message, self._secrets)
+            written = _written(message)
         payload = well_formed(written)
         if payload != written:
             message = from_payload(json.loads(payload))
@@ -289,6 +307,10 @@ class Conversation:
                 and "state" in kept
             ):
                 self._state.update(kept["state"])
+
+
+def _written(message: BaseMessage) -> str:
+    return json.dumps(to_payload(message), ensure_ascii=False, separators=(",", ":"))
 
 
 def tool_message(

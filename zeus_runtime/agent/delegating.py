@@ -12,7 +12,7 @@ from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.errand import Errand, handed_down, with_handles
 from zeus_runtime.agent.evidence import errand_result
 from zeus_runtime.agent.outfitting import fresh_outfit
-from zeus_runtime.agent.redaction import redacted
+from zeus_runtime.agent.redaction import masked_for, redacted
 from zeus_runtime.agent.session import Session
 from zeus_runtime.context.ledger import Step
 from zeus_runtime.errors import UsageError
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.plan import Plan
     from zeus_runtime.agent.subagents import PlannedAgent
     from zeus_runtime.config.model import SubAgent
+    from zeus_runtime.config.secrets import Redactor
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.database import Database
     from zeus_runtime.store.thread_log import ThreadLog
@@ -51,6 +52,7 @@ class Ground:
         saver, graph: where checkpoints are, and what steps.
         model_of: the model of a plan, opened once.
         toolsets_of: the toolsets of a plan.
+        redactor: what all of them know of secrets.
     """
 
     log: ThreadLog
@@ -59,6 +61,7 @@ class Ground:
     graph: CompiledStateGraph[Any, Any, Any, Any]
     model_of: Callable[[Plan], Model]
     toolsets_of: Callable[[Plan], OpenToolsets]
+    redactor: Redactor
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ class Delegating:
             errand.run_id,
             errand.place,
             agent=f"{self.plan.config.name}/{planned.name}",
-            title=errand.description or errand.prompt,
+            title=masked_for(planned.plan, self.ground.redactor).text(errand.description or errand.prompt),
             at_most=limits.max_subagents,
         )
         if thread is None:
@@ -154,7 +157,7 @@ class Delegating:
         endings: list[RunCompleted | RunFailed] = []
 
         def emit(event: Event) -> None:
-            shown = redacted(event, planned.checked.document.redactor)
+            shown = redacted(event, ground.redactor)
             if isinstance(shown, RunCompleted | RunFailed):
                 endings.append(shown)
             if isinstance(shown, ApprovalRequested | ApprovalDecided | SubAgentEvent):
@@ -162,10 +165,12 @@ class Delegating:
             else:
                 errand.emit(SubAgentEvent(thread.session, planned.name, errand.call_id, shown.to_wire()))
 
+        secrets = masked_for(plan, ground.redactor)
         desk = Desk(
             ground.log,
             user=self.desk.user,
-            redact=planned.checked.document.redactor.json,
+            redact=ground.redactor.json,
+            secrets=secrets,
             emit=emit,
             channel=self.desk.channel,
             person=self.desk.person,
@@ -174,7 +179,7 @@ class Delegating:
         delegate = Delegating(ground, plan, thread.session, desk)
         toolsets = ground.toolsets_of(plan)
         outfit = fresh_outfit(
-            plan, ground.model_of(plan), thread.session, desk, delegate, await toolsets.opened()
+            plan, ground.model_of(plan), thread.session, desk, delegate, await toolsets.opened(), secrets
         )
         outfit.meter.above = errand.meter
         session = Session(

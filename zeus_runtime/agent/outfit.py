@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.equipment import Equipment
 from zeus_runtime.agent.meter import Meter
 from zeus_runtime.agent.middleware import Middleware
+from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.context import Archive
 from zeus_runtime.models.interface import Model
 from zeus_runtime.models.profiles import ModelProfile
@@ -40,6 +41,7 @@ class Outfit:
         tool_counts: what the tools take, counted once for all runs.
         archive: where originals go before an edit.
         approvals: how the run's user is asked.
+        secrets: what is masked in what the model is sent and the log keeps.
         delegate: gives work to the plan's agents; None in a simulation.
     """
 
@@ -57,3 +59,4 @@ class Outfit:
     archive: Archive
     approvals: Desk
     delegate: Delegate | None = None
+    secrets: Redactor = field(default_factory=Redactor)

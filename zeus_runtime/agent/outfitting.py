@@ -11,6 +11,8 @@ from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.equipment import Equipment
 from zeus_runtime.agent.meter import Meter, Metered
 from zeus_runtime.agent.outfit import Outfit
+from zeus_runtime.agent.redaction import behind_mask
+from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.context import Archive
 from zeus_runtime.models.retry import with_retry
 from zeus_runtime.prompt import time_section
@@ -39,6 +41,7 @@ def fresh_outfit(
     approvals: Desk | None = None,
     delegate: Delegate | None = None,
     opened: Mapping[str, Toolset] | None = None,
+    secrets: Redactor | None = None,
 ) -> Outfit:
     """What one run on ``session`` works with: shared parts, and middlewares of its own.
 
@@ -46,7 +49,10 @@ def fresh_outfit(
         approvals: how its user is asked; None for a simulation.
         delegate: gives work to the plan's agents; None for a simulation.
         opened: the open toolsets by component name; without them the run has only the plan's own tools.
+        secrets: what is masked in what models are sent and the log keeps; None for a simulation.
     """
+    secrets = secrets or Redactor()
+    model = behind_mask(model, secrets)
     approvals = approvals or Desk()
     counter = plan.token_counter
     meter = Meter(plan.profile, counter, limit_usd=plan.config.limits.max_cost_usd)
@@ -62,13 +68,14 @@ def fresh_outfit(
         plan.build,
         session=session,
         model=Metered(model, meter, plan.profile),
-        open_model=lambda ref: _open_metered(plan.build, ref, meter),
+        open_model=lambda ref: _open_metered(plan.build, ref, meter, secrets),
         last_request=lambda: meter.asked,
         counter=counter,
         memory=plan.build.memory and plan.build.memory.for_session(session),
         archive=archive,
         approvals=approvals,
         tools=equipment.by_name,
+        secrets=secrets,
     )
     middlewares: list[tuple[str, Middleware]] = []
     for planned in plan.middlewares:
@@ -90,6 +97,7 @@ def fresh_outfit(
         archive=archive,
         approvals=approvals,
         delegate=delegate,
+        secrets=secrets,
     )
 
 
@@ -117,8 +125,8 @@ def output_reserve_tokens(plan: Plan) -> int:
     return min(asked, profile.max_input_tokens // 2) if isinstance(asked, int) else 0
 
 
-def _open_metered(build: Build, ref: str | Ref, meter: Meter) -> Model:
+def _open_metered(build: Build, ref: str | Ref, meter: Meter, secrets: Redactor) -> Model:
     assert build.open_model is not None
     assert build.profile_of is not None
-    model = build.open_model(ref)
+    model = behind_mask(build.open_model(ref), secrets)
     return Metered(model, meter, build.profile_of(model.name))

@@ -1,20 +1,53 @@
-"""Events without the secrets of the configs that they come from."""
+"""The known secrets of an agent and its sub-agents, and masking them in events and for models."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from zeus_runtime.config.secrets import Redactor
+
 if TYPE_CHECKING:
-    from zeus_runtime.config import Redactor
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.config import Config
     from zeus_runtime.events import Event
+    from zeus_runtime.models.interface import Model
+
+
+def family_redactor(checked: Checked, plan: Plan) -> Redactor:
+    """The secrets of a config and of the configs of all its agents: each may read the others' files."""
+    redactor = checked.document.redactor
+    for agent in plan.agents.values():
+        redactor = redactor.adding(family_redactor(agent.checked, agent.plan).names)
+    return redactor
+
+
+def masked_for(plan: Plan, redactor: Redactor) -> Redactor:
+    """The secrets that are masked for a plan's model and in its log."""
+    return masked_by(plan.config, redactor)
+
+
+def masked_by(config: Config, redactor: Redactor) -> Redactor:
+    """The secrets that are masked for a config's model and in its log: none where the config allows them."""
+    return Redactor() if config.secrets.to_model == "allow" else redactor
+
+
+def behind_mask(model: Model, secrets: Redactor) -> Model:
+    """``model`` behind a point where ``secrets`` are masked."""
+    if not secrets.forms:
+        return model
+    from zeus_runtime.context import View
+    from zeus_runtime.models.masking import Masked
+
+    return Masked(model, secrets, View)
 
 
 def redacted(event: Event, redactor: Redactor) -> Event:
-    """``event`` with every known secret masked."""
-    if not redactor.secrets:
-        return event
+    """``event`` with every known secret masked, however deep it stands."""
     changes = {
-        name: redactor.json(value) for name, value in vars(event).items() if isinstance(value, str | dict)
+        name: redactor.json(value)
+        for name, value in vars(event).items()
+        if value and not isinstance(value, bool | int | float)
     }
     return replace(event, **changes)

@@ -13,11 +13,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.errors import UsageError
 from zeus_runtime.escaping import printable
 from zeus_runtime.models.pictures import MOST_PICTURES, Picture, not_seen, picture_of, too_large
 from zeus_runtime.tools.attached import keep
 from zeus_runtime.tools.gate import calling
+from zeus_runtime.tools.masked_text import masked_bytes
 from zeus_runtime.tools.paths import WorkspaceError
 
 if TYPE_CHECKING:
@@ -90,8 +92,10 @@ def mentions(text: str) -> list[str]:
     return list(found)
 
 
-def gather(text: str, attachments: Sequence[Path], workspace: WorkspaceFiles) -> list[Reference]:
-    """What a message brings along, kept.
+def gather(
+    text: str, attachments: Sequence[Path], workspace: WorkspaceFiles, secrets: Redactor | None = None
+) -> list[Reference]:
+    """What a message brings along, kept; known secrets are masked in the copies of text.
 
     A name after ``@`` that has neither a slash nor a dot and is no file is a word like any other.
 
@@ -99,19 +103,21 @@ def gather(text: str, attachments: Sequence[Path], workspace: WorkspaceFiles) ->
         UsageError: an attachment is no readable file, or larger than ``MAX_BYTES``.
         WorkspaceError: the copies cannot be written.
     """
+    kept = secrets or Redactor()
     with calling(None, approved=True):
-        found = [each for path in mentions(text) for each in _mentioned(path, workspace)]
-    return found + [_attached(path, workspace) for path in attachments]
+        found = [each for path in mentions(text) for each in _mentioned(path, workspace, kept)]
+    return found + [_attached(path, workspace, kept) for path in attachments]
 
 
 async def brought_along(
-    plan: Plan, prompt: str | None, attachments: Sequence[str | Path]
+    plan: Plan, prompt: str | None, attachments: Sequence[str | Path], secrets: Redactor | None = None
 ) -> Sequence[Reference]:
     """What a prompt brings along, where a middleware of the plan shows it.
 
     Args:
         prompt: None for a run that is taken up.
         attachments: relative to the working directory.
+        secrets: what is masked in the copies.
 
     Raises:
         UsageError: nothing shows attachments, or one cannot be read.
@@ -128,7 +134,7 @@ async def brought_along(
     import asyncio
 
     files = [plan.build.directory / each for each in attachments]
-    return await asyncio.to_thread(gather, prompt, files, plan.build.workspace)
+    return await asyncio.to_thread(gather, prompt, files, plan.build.workspace, secrets)
 
 
 def pictures_shown(references: Sequence[Reference]) -> list[Picture]:
@@ -151,25 +157,26 @@ def pictures_left_out(
             yield picture, f"of one message {MOST_PICTURES} are shown"
 
 
-def _mentioned(path: str, workspace: WorkspaceFiles) -> Iterator[Reference]:
+def _mentioned(path: str, workspace: WorkspaceFiles, secrets: Redactor) -> Iterator[Reference]:
     try:
         if set(path) & set("*?"):
-            yield from _matching(path, workspace)
+            yield from _matching(path, workspace, secrets)
             return
         if workspace.entry(path).kind == "directory":
             names = [
                 f"{each.name}/" if each.kind == "directory" else each.name for each in workspace.entries(path)
             ]
             listed = "\n".join(map(printable, names)).encode()
-            yield _kept("resource", path, path, listed, workspace, folder=True)
+            yield _kept("resource", path, path, listed, workspace, secrets, folder=True)
             return
-        yield _kept("resource", path, path, workspace.read(path, max_bytes=MAX_BYTES), workspace)
+        data = workspace.read(path, max_bytes=MAX_BYTES)
+        yield _kept("resource", path, path, data, workspace, secrets)
     except WorkspaceError as error:
         if set(path) & set("/."):
             yield Reference("resource", path, problem=str(error))
 
 
-def _matching(pattern: str, workspace: WorkspaceFiles) -> Iterator[Reference]:
+def _matching(pattern: str, workspace: WorkspaceFiles, secrets: Redactor) -> Iterator[Reference]:
     from fnmatch import fnmatchcase
 
     wanted = "/" + pattern.removeprefix("./").lstrip("/")
@@ -184,7 +191,8 @@ def _matching(pattern: str, workspace: WorkspaceFiles) -> Iterator[Reference]:
         yield Reference("resource", pattern, problem="no file fits this pattern")
     for path in found[:MAX_MATCHES]:
         try:
-            yield _kept("resource", path, path, workspace.read(path, max_bytes=MAX_BYTES), workspace)
+            data = workspace.read(path, max_bytes=MAX_BYTES)
+            yield _kept("resource", path, path, data, workspace, secrets)
         except WorkspaceError as error:
             yield Reference("resource", path, problem=str(error))
     if len(found) > MAX_MATCHES:
@@ -193,7 +201,7 @@ def _matching(pattern: str, workspace: WorkspaceFiles) -> Iterator[Reference]:
         )
 
 
-def _attached(path: Path, workspace: WorkspaceFiles) -> Reference:
+def _attached(path: Path, workspace: WorkspaceFiles, secrets: Redactor) -> Reference:
     if why := workspace.refusal_of(path):
         raise UsageError(
             f"{path} cannot be attached: {why}",
@@ -210,12 +218,20 @@ def _attached(path: Path, workspace: WorkspaceFiles) -> Reference:
     except OSError as error:
         raise UsageError(f"{path} cannot be attached: {error.strerror}") from None
     name = path.name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return _kept("attachment", name, "", data, workspace)
+    return _kept("attachment", name, "", data, workspace, secrets)
 
 
 def _kept(
-    kind: Kind, path: str, handle: str, data: bytes, workspace: WorkspaceFiles, *, folder: bool = False
+    kind: Kind,
+    path: str,
+    handle: str,
+    data: bytes,
+    workspace: WorkspaceFiles,
+    secrets: Redactor,
+    *,
+    folder: bool = False,
 ) -> Reference:
+    data = masked_bytes(data, secrets)
     digest = hashlib.sha256(data).hexdigest()
     copy = keep(data, path, workspace)
     own = handle if handle.startswith("/") or not handle else f"/{handle.removeprefix('./')}"

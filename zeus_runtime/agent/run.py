@@ -28,6 +28,7 @@ from zeus_runtime.tools.approval import ApprovalRequest
 from zeus_runtime.tools.clock import Clock, all_standing_still
 from zeus_runtime.tools.deferred import LOADER, is_loaded, not_called, schema_result
 from zeus_runtime.tools.gate import AccessAsked, calling
+from zeus_runtime.tools.masked_text import masked_result
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -313,8 +314,9 @@ class Run:
             tool=call.name,
             person=self._outfit.approvals.person,
             is_attended=self._outfit.approvals.channel is not None,
+            secrets=self._outfit.secrets,
         )
-        result = await self._invoked(tool, arguments, view, clock)
+        result = masked_result(await self._invoked(tool, arguments, view, clock), self._outfit.secrets)
         if view.waits is not None:
             raise view.waits
         return result

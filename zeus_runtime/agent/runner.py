@@ -14,7 +14,7 @@ from zeus_runtime.agent.keeping import Keeper
 from zeus_runtime.agent.live import HeldOpen, Live, sandboxes_of
 from zeus_runtime.agent.outfitting import fresh_outfit
 from zeus_runtime.agent.pruning import prune_daily
-from zeus_runtime.agent.redaction import redacted
+from zeus_runtime.agent.redaction import family_redactor, masked_for, redacted
 from zeus_runtime.agent.references import Reference, brought_along, pictures_left_out
 from zeus_runtime.agent.running import Running
 from zeus_runtime.agent.session import Compaction, Session, new_session_id
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.outfit import Outfit
     from zeus_runtime.agent.plan import Plan
+    from zeus_runtime.config import Redactor
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.store.threads import Thread
@@ -49,9 +50,15 @@ class Runner:
     def __init__(self, checked: Checked, plan: Plan, model: Model | None) -> None:
         self._checked = checked
         self._plan = plan
+        self._redactor = family_redactor(checked, plan)
         self._held = HeldOpen(plan, model)
         self.running = Running()
         self.cassette: Path | None = None
+
+    @property
+    def secrets(self) -> Redactor:
+        """What is masked in what the agent's model is sent and its log keeps."""
+        return masked_for(self._plan, self._redactor)
 
     async def events(
         self,
@@ -73,14 +80,16 @@ class Runner:
         """
         if prompt is not None:
             _refuse_bad_text(prompt, is_all=not attachments)
-        references = await brought_along(self._plan, prompt, attachments)
+        references = await brought_along(self._plan, prompt, attachments, self.secrets)
         live = await self.live()
         name = session or new_session_id()
         events: asyncio.Queue[Event | None] = asyncio.Queue()
         emit = self._emitter(events.put_nowait)
         outfit = await self._outfit(live, name, emit, approvals)
         if session is None:
-            thread = await live.log.open(name, agent=self._plan.config.name, title=prompt or "")
+            thread = await live.log.open(
+                name, agent=self._plan.config.name, title=self.secrets.text(prompt or "")
+            )
         else:
             thread = await live.log.find(session)
             await _refuse_sub_agents(live.log, thread)
@@ -150,8 +159,15 @@ class Runner:
     async def _outfit(
         self, live: Live, session: str, emit: Callable[[Event], None], channel: ApprovalChannel | None
     ) -> Outfit:
-        redact = self._checked.document.redactor.json
-        desk = Desk(live.log, user=self._plan.config.user, redact=redact, emit=emit, channel=channel)
+        redactor = self._redactor
+        desk = Desk(
+            live.log,
+            user=self._plan.config.user,
+            redact=redactor.json,
+            secrets=self.secrets,
+            emit=emit,
+            channel=channel,
+        )
         ground = Ground(
             live.log,
             live.database,
@@ -159,11 +175,12 @@ class Runner:
             live.graph,
             lambda plan: self._heard(live.model_of(plan)),
             live.toolsets_of,
+            redactor,
         )
         delegate = Delegating(ground, self._plan, session, desk)
         opened = await live.toolsets_of(self._plan).opened()
         model = self._heard(live.model_of(self._plan))
-        return fresh_outfit(self._plan, model, session, desk, delegate, opened)
+        return fresh_outfit(self._plan, model, session, desk, delegate, opened, self.secrets)
 
     def _keeper_of(self, live: Live) -> Keeper:
         plan = self._plan.build
@@ -175,17 +192,17 @@ class Runner:
             return model
         from zeus_runtime.models.recorder import Recorder
 
-        return Recorder(model, self.cassette, self._checked.document.redactor)
+        return Recorder(model, self.cassette, self._redactor)
 
     def _emitter(self, put: Callable[[Event], None]) -> Callable[[Event], None]:
         observers = Observers(self._checked.registry.observers)
-        redactor = self._checked.document.redactor
+        redactor = self._redactor
 
         def emit(event: Event) -> None:
             shown = redacted(event, redactor)
             put(shown)
             for notice in observers.notify(shown):
-                put(notice)
+                put(redacted(notice, redactor))
 
         return emit
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.components import PlannedComponent, inner_component, planned_component
+from zeus_runtime.agent.redaction import masked_by
 from zeus_runtime.agent.sandboxes import Sandboxes
 from zeus_runtime.config import ConfigError
 from zeus_runtime.frozen import dataclass
@@ -124,6 +125,7 @@ def _memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> M
         open_chosen=open_chosen,
         open_offline=next(iter(_offline(checked, build)), None),
         settings=settings.overridden(checked.environ),
+        secrets=checked.document.redactor,
     )
     project = config.memory.project
     return MemoryService(source, Caller(config.memory.user, project, config.memory.role if project else None))
@@ -153,6 +155,7 @@ def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
         open_offline=_offline(checked, build),
         caller=Caller(memory.user, memory.project, memory.role if memory.project else None),
         linked=config.knowledge,
+        secrets=masked_by(config, checked.document.redactor),
     )
 
 

@@ -9,6 +9,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from traceback import format_exception
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.agent.approvals import ApprovalNeededError
@@ -115,6 +116,7 @@ class Session:
         run: Run | None = None
         reason: Reason = "error"
         tidying = self._tidying(emit)
+        prompt = None if prompt is None else outfit.secrets.text(prompt)
         try:
             conversation = await self._conversation(outfit)
             for problem in conversation.problems:
@@ -154,7 +156,8 @@ class Session:
         except ZeusError as error:
             ending = _failure(error, self._thread.session, _details(run))
         except Exception as error:  # noqa: BLE001 - the edge of a run: its stream must end with a terminal event
-            _log.exception("the run of %s failed inside the runtime", self._thread.session)
+            told = outfit.approvals.redact("".join(format_exception(error)))
+            _log.error("the run of %s failed inside the runtime\n%s", self._thread.session, told)
             ending = RunFailed(
                 self._thread.session, "internal", f"{type(error).__name__}: {error}", details=_details(run)
             )
@@ -212,6 +215,7 @@ class Session:
             stored,
             counter=outfit.counter,
             replayable=[tool.name for tool in outfit.equipment.tools if tool.replayable_result],
+            secrets=outfit.secrets,
         )
 
     async def _begin(

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.tools.approval import ApprovalPending, ApprovalRequest, fitted
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class ToolRunView:
     _waiting: Callable[[], AbstractContextManager[None]] = field(default=nullcontext, repr=False)
     person: object = field(default=None, repr=False)
     is_attended: bool = False
+    secrets: Redactor = field(default_factory=Redactor)
     _questions: int = 0
     waits: ApprovalPending | None = None
     unanswered: list[str] = field(default_factory=list)

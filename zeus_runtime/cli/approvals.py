@@ -110,7 +110,7 @@ async def _previewed(checked: Checked, agent: str, pending: PendingApproval) -> 
     plan = make_plan(checked)
     plan = next((each for each_name, each in _plans(plan) if each_name == agent), plan)
     tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
-    preview = None if tool is None else await preview_of(tool, pending.arguments)
+    preview = None if tool is None else await preview_of(tool, pending.arguments, checked.document.redactor)
     return replace(pending, preview=preview and masked(preview, checked.document.redactor.json))
 
 

@@ -25,8 +25,9 @@ def explain_value(document: Document, text: str) -> str:
         return _default(document, path)
     value = dumps(document.redactor.json(plain(node)), ensure_ascii=False)
     first, *older = document.origins(path)
-    lines = [f"{show_path(path)} = {value}", f"  set at {first.value}"]
-    lines += [f"  overrides {origin.value}" for origin in older]
+    shown = document.sources.shown
+    lines = [f"{show_path(path)} = {value}", f"  set at {shown(str(first.value))}"]
+    lines += [f"  overrides {shown(str(origin.value))}" for origin in older]
     if node.interpolated:
         lines.append("  filled in from the environment")
     if description := _described(document, path):

@@ -12,12 +12,11 @@ from zeus_runtime.config.dotenv import parse_dotenv
 from zeus_runtime.config.interpolation import InterpolationError, interpolate
 from zeus_runtime.config.layers import Layers
 from zeus_runtime.config.merge import assign, merge, ref_places
-from zeus_runtime.config.nodes import Node, hidden, plain, show_path
+from zeus_runtime.config.nodes import Node, header_values, hidden, plain, show_path
 from zeus_runtime.config.nodes import Path as NodePath
 from zeus_runtime.config.reader import MAX_BYTES, decode
 from zeus_runtime.config.secrets import (
     HiddenStr,
-    Redactor,
     looks_secret,
     secrets_of_environment,
 )
@@ -79,12 +78,12 @@ def load(
             root = merge(root, layers.overlay(path, env), layers.refs)
     environ = _hidden_environ(_with_dotenv(environ, folder, layers))
     root = _with_settings(root, sets, layers)
-    root, problems, redactor = _filled(root, environ, layers.sources)
+    root, problems, sources = _filled(root, environ, layers.sources)
     return Document(
         source=name,
         path=path,
         root=root,
-        sources=Sources(layers.sources.texts, redactor),
+        sources=sources,
         folders=layers.folders,
         files=layers.files,
         environ=environ,
@@ -153,9 +152,9 @@ def _with_settings(root: Node, sets: Sequence[str], layers: Layers) -> Node:
 
 def _filled(
     root: Node, environ: Mapping[str, str], sources: Sources
-) -> tuple[Node, list[Diagnostic], Redactor]:
-    """The tree with its variables filled in, what could not be, and a redactor for the secrets in it."""
-    secrets: set[str] = set()
+) -> tuple[Node, list[Diagnostic], Sources]:
+    """The tree with its variables filled in, what could not be, and the sources that know the secrets in it."""
+    secrets: dict[str, str] = {}
     failed: list[tuple[NodePath, Node, InterpolationError]] = []
 
     def fill(node: Node, path: NodePath) -> Node:
@@ -174,13 +173,13 @@ def _filled(
         except InterpolationError as error:
             failed.append((path, node, error))
             return node
-        secrets.update(environ.get(name, "") for name in variables if looks_secret(name))
+        secrets.update({environ.get(name, ""): name for name in variables if looks_secret(name)})
         return node._replace(value=text, interpolated=bool(variables))
 
     filled = fill(root, ())
-    secrets.update(written_secrets(plain(filled)))
-    redactor = secrets_of_environment(environ).adding(secrets)
-    redacted = Sources(sources.texts, redactor)
+    redactor = secrets_of_environment(environ).adding(secrets).adding(written_secrets(plain(filled)))
+    root = hidden(filled, redactor)
+    redacted = Sources(sources.texts, redactor, header_values(root))
     problems = [
         redacted.diagnostic(
             error.code,
@@ -192,4 +191,4 @@ def _filled(
         )
         for path, node, error in failed
     ]
-    return hidden(filled, redactor), problems, redactor
+    return root, problems, redacted

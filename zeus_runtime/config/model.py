@@ -82,6 +82,19 @@ class Retry:
 
 
 @dataclass(frozen=True)
+class Secrets:
+    """What becomes of known secrets: values of the environment, of `.env` and of this config."""
+
+    to_model: Annotated[
+        Literal["mask", "allow"],
+        Doc(
+            "`mask` replaces them by placeholders such as `<secret:API_KEY>` in what the model is sent and in what the"
+            " database keeps; `allow` sends and keeps them as they are."
+        ),
+    ] = "mask"
+
+
+@dataclass(frozen=True)
 class TimeSection:
     """Section 7 of the prompt."""
 
@@ -422,6 +435,9 @@ class Config:
         Doc("What counts the model's tokens; null: what its profile says (tokenizer)."),
     ] = None
     limits: Annotated[Limits, Doc("When a run stops by itself.")] = field(default_factory=Limits)
+    secrets: Annotated[Secrets, Doc("What the model is shown of known secrets.")] = field(
+        default_factory=Secrets
+    )
     retry: Annotated[Retry, Doc("How a failed model call is repeated.")] = field(default_factory=Retry)
     profiles: Annotated[Profiles, Doc("Model limits and prices.")] = field(default_factory=Profiles)
     plugins: Annotated[Plugins, Doc("Which plugins may load.")] = field(default_factory=Plugins)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeAlias
 
-from zeus_runtime.config.secrets import HiddenStr, Redactor
+from zeus_runtime.config.secrets import HeaderValue, HiddenStr, Redactor, holds_headers
 
 Path: TypeAlias = tuple[str | int, ...]
 """Where a value is in the tree: keys and list indexes from the root."""
@@ -115,16 +115,28 @@ def walk(node: Node, path: Path = ()) -> Iterator[tuple[Path, Node]]:
             yield from walk(child, (*path, index))
 
 
-def hidden(node: Node, redactor: Redactor) -> Node:
-    """The tree with every string that holds a secret as a ``HiddenStr``."""
+def hidden(node: Node, redactor: Redactor, *, is_header: bool = False) -> Node:
+    """The tree with every string that holds a secret as a ``HiddenStr``, and all below ``headers`` as
+    ``HeaderValue``."""
     value = node.value
     if isinstance(value, dict):
-        return node._replace(value={key: hidden(child, redactor) for key, child in value.items()})
+        entries = {
+            key: hidden(child, redactor, is_header=is_header or holds_headers(key))
+            for key, child in value.items()
+        }
+        return node._replace(value=entries)
     if isinstance(value, list):
-        return node._replace(value=[hidden(child, redactor) for child in value])
-    if isinstance(value, str) and not isinstance(value, HiddenStr) and redactor.hides(value):
-        return node._replace(value=HiddenStr(value))
-    return node
+        return node._replace(value=[hidden(child, redactor, is_header=is_header) for child in value])
+    if not isinstance(value, str):
+        return node
+    if is_header:
+        return node._replace(value=HeaderValue(value))
+    return node._replace(value=HiddenStr(value)) if redactor.hides(value) else node
+
+
+def header_values(root: Node) -> frozenset[str]:
+    """The values of headers in a tree that ``hidden`` made."""
+    return frozenset(str.__str__(node.value) for _, node in walk(root) if isinstance(node.value, HeaderValue))
 
 
 def show_path(path: Path) -> str:

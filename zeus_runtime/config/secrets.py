@@ -1,18 +1,18 @@
-"""Secrets: a type that never prints, and the redaction of known secret values from any text."""
+"""Secrets: a type that never prints, and masking known secret values in any text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from dataclasses import field
+from functools import cached_property, lru_cache
+from itertools import count
 from typing import Any, Final
 
+from zeus_runtime.config.placeholders import PLACEHOLDER, START, is_searched, placeholder, written_forms
 from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"
-MIN_TEXT_LENGTH: Final = 4
-"""Secrets shorter than this many characters are only masked where they are a whole value: searched for in running
-text they would blot out the text itself."""
 MIN_AMBIENT_LENGTH: Final = 8
 """The least length in characters of an environment value that is taken for a secret by its name alone."""
 
@@ -22,7 +22,7 @@ _SECRET_WORDS: Final = frozenset(
 )
 _PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
 _URL_PASSWORD = re.compile(
-    r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@'\"]*:)(?P<password>(?!\$\{)[^\s/?#@'\"]+)(?=@)"
+    r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@'\"<]*:)(?P<password>(?!\$\{|<secret:)[^\s/?#@'\"]+)(?=@)"
 )
 _KEY = r"""(?P<name>[A-Za-z_][\w.-]*)["']?\s*[:=]\s*"""
 _LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[^\s\[{{&*|>#].*)""")
@@ -88,6 +88,12 @@ class HiddenStr(str):
         return repr(MASK)
 
 
+class HeaderValue(HiddenStr):
+    """The value of an HTTP header in a config: masked as a whole wherever the config is shown."""
+
+    __slots__ = ()
+
+
 def looks_secret(name: str) -> bool:
     """Whether a variable's or key's name says that its value is a secret: ``OPENAI_API_KEY``, ``dbPassword``.
 
@@ -102,6 +108,11 @@ def looks_secret(name: str) -> bool:
 def secret_key(key: str) -> bool:
     """Whether a YAML key's name says that its value is a secret; a lone ``key`` may well be none."""
     return key.lower() != "key" and looks_secret(key)
+
+
+def holds_headers(key: object) -> bool:
+    """Whether a key's name says that it holds HTTP headers: ``headers``, ``extra_headers``, ``defaultHeaders``."""
+    return isinstance(key, str) and key.lower().endswith("headers")
 
 
 def mask_line(line: str) -> str:
@@ -123,83 +134,201 @@ def _masked_value(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True)
 class Redactor:
-    """Replaces every known secret in text or JSON by the mask; a value that is passed around.
+    """Replaces every known secret in text or JSON by a placeholder that is the same in every run; a value.
+
+    ``masked`` is for what a model reads and the log keeps: only known secrets are replaced, so that ``restored`` can
+    put them back. A call and ``json`` are for what a person is shown: short secrets that are a whole value, and any
+    password in a URL, are masked too.
 
     Args:
-        secrets: the known secret texts.
+        names: secret text to the name in its placeholder, the first known first.
     """
 
-    secrets: frozenset[str] = frozenset()
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"Redactor({len(self.secrets)} secrets)"
+        return f"Redactor({len(self.names)} secrets)"
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """The known secret texts."""
+        return frozenset(self.names)
 
     def __call__(self, text: str) -> str:
         """``text`` with every known secret, and every password in a URL, masked."""
-        if text in self.secrets:
-            return MASK
-        if self._searched:
-            text = self._searched.sub(MASK, text)
+        if (name := self.names.get(text)) is not None:
+            return placeholder(name)
+        text = self.text(text)
         return _URL_PASSWORD.sub(rf"\g<scheme>{MASK}", text) if "://" in text else text
 
     def json(self, value: Any) -> Any:
         """A JSON value with every string in it, keys too, masked by the same rule."""
-        if isinstance(value, str):
-            return self(value)
-        if isinstance(value, Secret):
-            return MASK
-        if isinstance(value, Mapping):
-            return {
-                self(key) if isinstance(key, str) else key: self.json(item) for key, item in value.items()
-            }
-        if isinstance(value, list | tuple):
-            return [self.json(item) for item in value]
-        return value
+        return _each(value, self)
 
-    def adding(self, values: Iterable[str]) -> Redactor:
-        """A redactor that knows ``values`` too; empty ones are ignored."""
-        more = {str.__str__(value) for value in values if value.strip()}
-        return self if more <= self.secrets else Redactor(self.secrets | more)
+    def text(self, text: str) -> str:
+        """``text`` with every known secret that is searched for in running text replaced by its placeholder."""
+        found = [form for form in self._forms if form in text]
+        if not found:
+            return text
+        return _pattern(tuple(found)).sub(self._replaced, text)
+
+    def masked(self, value: Any) -> Any:
+        """A text or JSON value with known secrets replaced, as ``text`` does."""
+        return _each(value, self.text) if self._forms else value
+
+    def settled(self, text: str) -> tuple[str, str]:
+        """The part of a growing text that nothing after it can change, masked, and the rest as it is.
+
+        The rest is at most as long as the longest secret: it may be the beginning of one.
+        """
+        end = self._open_end(text)
+        found = [form for form in self._forms if form in text]
+        if not found:
+            return text[:end], text[end:]
+        parts: list[str] = []
+        done = 0
+        for match in _pattern(tuple(found)).finditer(text):
+            if match.start() >= end:
+                break
+            parts += [text[done : match.start()], self._replaced(match)]
+            done = match.end()
+        end = max(done, end)
+        return "".join([*parts, text[done:end]]), text[end:]
+
+    def restored(self, text: str, held: str) -> str:
+        """``text`` with those placeholders replaced whose secret, written in that way, is in ``held``.
+
+        Raises:
+            ValueError: ``held`` has a placeholder as text and its secret too, so what is meant cannot be told.
+        """
+
+        def real(match: re.Match[str]) -> str:
+            secret = self._written.get(match[0])
+            if secret is None or secret not in held:
+                return match[0]
+            if match[0] in held:
+                raise ValueError(match[0])
+            return secret
+
+        return PLACEHOLDER.sub(real, text) if START in text else text
+
+    def placeholders_in(self, text: str) -> Sequence[str]:
+        """The placeholders of known secrets that ``text`` holds, each once."""
+        return list(dict.fromkeys(each for each in PLACEHOLDER.findall(text) if each in self._written))
+
+    def adding(self, values: Iterable[str] | Mapping[str, str]) -> Redactor:
+        """A redactor that knows ``values`` too; empty ones are ignored.
+
+        Args:
+            values: secret texts, or secret text to name; without a name a secret is numbered.
+        """
+        # A set has another order in every process, and the numbers must not.
+        listed = sorted(values) if isinstance(values, Set) else values
+        named = values if isinstance(values, Mapping) else dict.fromkeys(listed, "")
+        names = dict(self.names)
+        taken = set(map(placeholder, names.values()))
+        for value, name in named.items():
+            text = str.__str__(value)
+            if not text.strip() or text in names or PLACEHOLDER.fullmatch(text):
+                continue
+            free = _free(name, taken)
+            names[text] = free
+            taken.add(placeholder(free))
+        return self if len(names) == len(self.names) else Redactor(names)
 
     def hides(self, text: str) -> bool:
         """Whether ``text`` holds something that would be masked."""
         return self(text) != text
 
     @cached_property
-    def _searched(self) -> re.Pattern[str] | None:
-        forms = {
-            form for secret in self.secrets for form in _written_forms(secret) if len(form) >= MIN_TEXT_LENGTH
+    def forms(self) -> Sequence[str]:
+        """Every text that is searched for."""
+        return tuple(self._forms)
+
+    def _open_end(self, text: str) -> int:
+        """Where the longest end of ``text`` begins that a secret may go on from."""
+        for start in range(max(0, len(text) - self._longest + 1), len(text)):
+            for form in self._by_first.get(text[start], ()):
+                if len(form) > len(text) - start and form.startswith(text[start:]):
+                    return start
+        return len(text)
+
+    def _replaced(self, match: re.Match[str]) -> str:
+        text = match[0]
+        if (shown := self._forms.get(text)) is not None:
+            return shown
+        # Of another config, or written by somebody: what stands between the brackets may be the secret itself.
+        return text if text in self._written else START + self.text(text.removeprefix(START))
+
+    @cached_property
+    def _forms(self) -> Mapping[str, str]:
+        """Text that is searched for to its placeholder."""
+        forms: dict[str, str] = {}
+        for secret, name in self.names.items():
+            if is_searched(secret):
+                for text, shown in written_forms(secret, name):
+                    forms.setdefault(text, shown)
+        return forms
+
+    @cached_property
+    def _longest(self) -> int:
+        return max(map(len, self._forms), default=0)
+
+    @cached_property
+    def _by_first(self) -> Mapping[str, Sequence[str]]:
+        """First character to the texts that are searched for."""
+        found: dict[str, list[str]] = {}
+        for form in self._forms:
+            found.setdefault(form[0], []).append(form)
+        return found
+
+    @cached_property
+    def _written(self) -> Mapping[str, str]:
+        return {shown: text for text, shown in self._forms.items()}
+
+
+def _each(value: Any, masked: Callable[[str], str]) -> Any:
+    if isinstance(value, HeaderValue | Secret):
+        return MASK
+    if isinstance(value, str):
+        return masked(value)
+    if isinstance(value, Mapping):
+        return {
+            masked(key) if isinstance(key, str) else key: _each(item, masked) for key, item in value.items()
         }
-        if not forms:
-            return None
-        return re.compile(
-            "|".join(re.escape(form) for form in sorted(forms, key=lambda form: (-len(form), form)))
-        )
+    if isinstance(value, list | tuple):
+        return [_each(item, masked) for item in value]
+    return value
+
+
+def _free(name: str, taken: Collection[str]) -> str:
+    """``name``, with a number where another secret has it."""
+    numbers = count(2 if name else 1)
+    free = name or str(next(numbers))
+    while placeholder(free) in taken:
+        free = f"{name}-{next(numbers)}" if name else str(next(numbers))
+    return free
+
+
+@lru_cache(maxsize=256)
+def _pattern(forms: tuple[str, ...]) -> re.Pattern[str]:
+    """The placeholders that are there already, then the longest form first."""
+    ordered = sorted(forms, key=lambda form: (-len(form), form))
+    return re.compile("|".join([PLACEHOLDER.pattern, *map(re.escape, ordered)]))
 
 
 def secrets_of_environment(environ: Mapping[str, str]) -> Redactor:
     """A redactor for every variable whose name looks secret, used in the YAML or not (a provider's key is read from
     the environment without a word in the YAML)."""
     return Redactor().adding(
-        value for name, value in environ.items() if len(value) >= MIN_AMBIENT_LENGTH and looks_secret(name)
+        {
+            value: name
+            for name, value in sorted(environ.items(), reverse=True)
+            if len(value) >= MIN_AMBIENT_LENGTH and looks_secret(name)
+        }
     )
 
 
 def url_passwords(text: str) -> tuple[str, ...]:
     """The passwords in the user part of the URLs in ``text``."""
     return tuple(match["password"] for match in _URL_PASSWORD.finditer(text)) if "://" in text else ()
-
-
-def _written_forms(secret: str) -> Iterable[str]:
-    """How a secret may stand in text: as it is, inside JSON, inside a URL, and line by line if it has lines."""
-    from json import dumps
-    from urllib.parse import quote, quote_plus, unquote
-
-    yield secret
-    yield dumps(secret)[1:-1]
-    yield dumps(secret, ensure_ascii=False)[1:-1]
-    yield quote(secret, safe="")
-    yield quote_plus(secret)
-    yield unquote(secret)
-    if "\n" in secret:
-        yield from (line.strip() for line in secret.splitlines() if len(line.strip()) >= MIN_AMBIENT_LENGTH)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from zeus_runtime.config.diagnostics import ConfigError
 from zeus_runtime.config.nodes import Mark, Node, Origin, Path
 from zeus_runtime.config.reader import read_value
-from zeus_runtime.config.secrets import mask_line
+from zeus_runtime.config.secrets import MASK, holds_headers, mask_line
 from zeus_runtime.config.sources import Sources
 
 
@@ -53,6 +53,10 @@ def parse_setting(text: str) -> Setting:
     if not all(path):
         raise _wrong(source, text, "a key is empty")
     start = len(text) - len(rest)
+    shown = text
+    if any(map(holds_headers, path)):
+        shown = text[:start] + MASK
+        source = f"--set {shown}"
     try:
         node = read_value(rest, source)
     except ConfigError as error:
@@ -61,7 +65,7 @@ def parse_setting(text: str) -> Setting:
                 problem,
                 position=problem.position
                 and problem.position._replace(line=1, column=problem.position.column + start),
-                source_line=Sources({source: text}).line(Mark(source, 1, 1)),
+                source_line=Sources({source: shown}).line(Mark(source, 1, 1)),
                 related=(),
             )
             for problem in error.diagnostics

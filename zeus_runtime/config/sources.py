@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import field
+from typing import Final
 
 from zeus_runtime.config.diagnostics import Diagnostic, Severity
 from zeus_runtime.config.nodes import Mark, Path
 from zeus_runtime.config.secrets import MASK, Redactor, mask_line
 from zeus_runtime.frozen import dataclass
+
+_LEAST_HEADER_CHARACTERS: Final = 3
+"""A shorter header value is no secret, and would blot out the line."""
 
 
 @dataclass(frozen=True)
@@ -19,17 +23,19 @@ class Sources:
     Args:
         texts: by the name that marks carry.
         redactor: what must not be shown.
+        headers: the values of HTTP headers, which are not shown either.
     """
 
     texts: Mapping[str, str] = field(default_factory=dict)
     redactor: Redactor = field(default_factory=Redactor)
+    headers: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         return f"Sources({list(self.texts)})"
 
     def adding(self, name: str, text: str) -> Sources:
         """These sources and one more."""
-        return Sources({**self.texts, name: text}, self.redactor)
+        return Sources({**self.texts, name: text}, self.redactor, self.headers)
 
     def line(self, mark: Mark | None) -> str | None:
         """The line that ``mark`` is in, secrets masked; None if there is none."""
@@ -38,7 +44,7 @@ class Sources:
         lines = re.split("[\n\x85\u2028\u2029]", self.texts[mark.source], maxsplit=mark.line)
         if not 1 <= mark.line <= len(lines):
             return None
-        line = self.redactor(mask_line(lines[mark.line - 1]))
+        line = self.shown(lines[mark.line - 1])
         return line if len(line) <= 400 else line[: max(400, mark.column + 20)] + "…"
 
     def diagnostic(
@@ -55,7 +61,7 @@ class Sources:
     ) -> Diagnostic:
         """A Diagnostic with its source line, everything in it redacted."""
         if position is not None and position.source.startswith("--set "):
-            position = position._replace(source=self._shown_set(position.source))
+            position = position._replace(source=self.shown(position.source))
         return Diagnostic(
             code=code,
             message=self.redactor(message),
@@ -63,11 +69,17 @@ class Sources:
             position=position,
             source_line=self.line(position),
             width=width,
-            related=tuple((self.redactor(text), mark) for text, mark in related),
+            related=tuple((self._hidden(text), mark) for text, mark in related),
             hint=None if hint is None else self.redactor(hint),
             severity=severity,
         )
 
-    def _shown_set(self, source: str) -> str:
-        shown = self.redactor(mask_line(source))
-        return shown if MASK in shown else source
+    def shown(self, line: str) -> str:
+        """A line of a source, or a ``--set``, with secrets and header values masked."""
+        return self._hidden(mask_line(line))
+
+    def _hidden(self, line: str) -> str:
+        for value in sorted(self.headers, key=len, reverse=True):
+            if len(value) >= _LEAST_HEADER_CHARACTERS and value in line:
+                line = re.sub(rf"(?<![\w.-]){re.escape(value)}(?![\w-])", MASK, line)
+        return self.redactor(line)

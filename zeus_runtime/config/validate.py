@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path as FilePath
 from typing import Any, TypeAlias
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from zeus_runtime.config.acceptance import fits
 from zeus_runtime.config.diagnostics import Diagnostic, in_order
 from zeus_runtime.config.document import Document, Early
-from zeus_runtime.config.nodes import Node, Path, find, hidden, nearest, plain
+from zeus_runtime.config.nodes import Node, Path, find, hidden, nearest, plain, show_path
 from zeus_runtime.config.scalars import NotJsonError, resolve
 from zeus_runtime.config.schemawalk import Schema, at, branches, type_name, types, walk_with
 from zeus_runtime.config.secrets import HiddenStr
@@ -107,43 +107,48 @@ def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> li
 
 def _prepared(document: Document, schema: Mapping[str, Any]) -> Document:
     """The document with texts from variables converted where they must be, and with the secrets the schema names."""
-    secrets: set[str] = set()
+    secrets: dict[str, str] = {}
 
-    def prepare(node: Node, places: list[Schema], *, secret: bool = False) -> Node:
+    def prepare(node: Node, places: list[Schema], path: Path, *, secret: bool = False) -> Node:
         value = node.value
         secret = secret or any(place.get("writeOnly") is True for place in places)
         if isinstance(value, dict):
             entries = {
-                key: prepare(child, at(places, key, schema), secret=secret) for key, child in value.items()
+                key: prepare(child, at(places, key, schema), (*path, key), secret=secret)
+                for key, child in value.items()
             }
             return node._replace(value=entries)
         if isinstance(value, list):
             items = [
-                prepare(child, at(places, index, schema), secret=secret) for index, child in enumerate(value)
+                prepare(child, at(places, index, schema), (*path, index), secret=secret)
+                for index, child in enumerate(value)
             ]
             return node._replace(value=items)
         if secret and value is not None and not isinstance(value, bool):
-            secrets.add(str(value))
+            secrets.setdefault(str(value), show_path(path))
         return _converted(node, types(places)) if node.interpolated else node
 
-    root = prepare(document.root, branches(schema, schema))
+    root = prepare(document.root, branches(schema, schema), ())
     return _hiding(replace(document, root=root), secrets)
 
 
-def _secrets_of_files(document: Document, schema: Mapping[str, Any]) -> Iterator[str]:
-    """The secrets in the files that the schema says hold some."""
+def _secrets_of_files(document: Document, schema: Mapping[str, Any]) -> dict[str, str]:
+    """The secrets in the files that the schema says hold some, to their names."""
+    found: dict[str, str] = {}
     for _, node, places in walk_with(document.root, schema):
         if isinstance(node.value, str) and any(place.get(HOLDS_SECRETS) for place in places):
-            yield from secrets_of_file(FilePath(node.value), document.environ)
+            for secret, name in secrets_of_file(FilePath(node.value), document.environ).items():
+                found.setdefault(secret, name)
+    return found
 
 
-def _hiding(document: Document, secrets: Iterable[str]) -> Document:
+def _hiding(document: Document, secrets: Mapping[str, str]) -> Document:
     """The document with further secrets known."""
     redactor = document.redactor.adding(secrets)
     if redactor is document.redactor:
         return document
     problems = tuple(_redacted(problem, redactor) for problem in document.problems)
-    sources = Sources(document.sources.texts, redactor)
+    sources = Sources(document.sources.texts, redactor, document.sources.headers)
     return replace(document, root=hidden(document.root, redactor), sources=sources, problems=problems)
 
 

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from zeus_runtime.config.interpolation import InterpolationError, interpolate
-from zeus_runtime.config.secrets import MIN_AMBIENT_LENGTH, looks_secret, secret_key, url_passwords
+from zeus_runtime.config.nodes import Path as NodePath
+from zeus_runtime.config.nodes import show_path
+from zeus_runtime.config.placeholders import looks_random
+from zeus_runtime.config.secrets import (
+    MIN_AMBIENT_LENGTH,
+    holds_headers,
+    looks_secret,
+    secret_key,
+    url_passwords,
+)
 
 _FLAG: Final = r"--?([A-Za-z][\w-]*)"
 _NAMED: Final = r"(?:--?([A-Za-z][\w-]*)=|([A-Za-z][\w-]*):\s*|([A-Za-z_]\w*)=)(.+)"
@@ -17,25 +26,30 @@ _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
 # Not compiled at import: most configs never need them.
 
 
-def written_secrets(value: Any) -> frozenset[str]:
-    """Literals under keys and after flags whose name says secret, and passwords in URLs; pure.
+def written_secrets(value: Any) -> dict[str, str]:
+    """Secret text to where it stands: literals under keys and after flags whose name says secret, passwords in URLs,
+    and header values that look random; pure.
 
     Args:
         value: JSON. In a list ``args``, ``--api-key VALUE``, ``--api-key=VALUE``, ``API_KEY=VALUE`` and
             ``Authorization: VALUE`` count. Of ``Bearer VALUE`` the value alone is a secret too.
     """
-    return frozenset(_found(value, ""))
+    found: dict[str, str] = {}
+    for secret, path in _found(value, ()):
+        found.setdefault(secret, show_path(path))
+    return found
 
 
-def secrets_of_file(path: Path, environ: Mapping[str, str]) -> frozenset[str]:
-    """The secrets in a JSON file, its variables filled in; none of one that cannot be read, which its reader says."""
+def secrets_of_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
+    """The secrets in a JSON file to their names, its variables filled in; none of one that cannot be read, which its
+    reader says."""
     import json
 
     try:
         content = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
     except (OSError, ValueError):
-        return frozenset()
-    named: set[str] = set()
+        return {}
+    named: dict[str, str] = {}
 
     def filled(value: Any) -> Any:
         if isinstance(value, Mapping):
@@ -48,25 +62,38 @@ def secrets_of_file(path: Path, environ: Mapping[str, str]) -> frozenset[str]:
             text, variables = interpolate(value, environ)
         except InterpolationError:
             return value
-        named.update(environ.get(name, "") for name in variables if looks_secret(name))
+        named.update({environ.get(name, ""): name for name in variables if looks_secret(name)})
         return text
 
-    return written_secrets(filled(content)) | named
+    whole = filled(content)
+    return {
+        **named,
+        **{text: f"{path.name}/{name}" for text, name in written_secrets(whole).items() if text not in named},
+    }
 
 
-def _found(value: Any, key: str) -> Iterator[str]:
+def _found(value: Any, path: NodePath, key: str = "") -> Iterator[tuple[str, NodePath]]:
     if isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _found(item, str(name))
+            yield from _found(item, (*path, str(name)), str(name))
     elif isinstance(value, list):
-        for item in value:
-            yield from _found(item, key)
+        for index, item in enumerate(value):
+            yield from _found(item, (*path, index), key)
         if key == "args":
-            yield from _of_arguments([item for item in value if isinstance(item, str)])
+            for secret in _of_arguments([item for item in value if isinstance(item, str)]):
+                yield secret, path
     elif isinstance(value, str):
-        yield from url_passwords(value)
-        if secret_key(key):
-            yield from _long_enough(value)
+        for secret in _of_text(value, path, key):
+            yield secret, path
+
+
+def _of_text(value: str, path: NodePath, key: str) -> Iterator[str]:
+    yield from url_passwords(value)
+    if secret_key(key):
+        yield from _long_enough(value)
+    elif len(path) > 1 and holds_headers(path[-2]) and looks_random(value):
+        yield value
+        yield from (each for each in re.split(r"[\s;,=]+", value) if looks_random(each))
 
 
 def _of_arguments(arguments: Sequence[str]) -> Iterator[str]:

@@ -16,6 +16,7 @@ from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.knowledge import records
 from zeus_runtime.knowledge.chunks import Chunk
@@ -84,14 +85,18 @@ async def ingest(
     *,
     now_ns: Callable[[], int],
     progress: Callable[[Progress], None] = lambda _progress: None,
+    secrets: Redactor | None = None,
 ) -> Ingested:
     """Read what is new or changed among the files of a base's sources, and forget those that are gone.
+
+    Args:
+        secrets: what is masked in what is kept and embedded.
 
     Raises:
         EmbeddingUnavailableError: the embedding model cannot be asked now; what was done stays.
         MissingError: a format needs the extra ``kb``.
     """
-    return await _Ingest(database, base, embedder, now_ns, progress).run()
+    return await _Ingest(database, base, embedder, now_ns, progress, secrets or Redactor()).run()
 
 
 def _is_below(path: str, folders: Iterable[str]) -> bool:
@@ -120,7 +125,9 @@ class _Ingest:
         embedder: Embedder,
         now_ns: Callable[[], int],
         progress: Callable[[Progress], None],
+        secrets: Redactor,
     ) -> None:
+        self._secrets = secrets
         self._database = database
         self._base = base
         self._embedder = embedder
@@ -154,7 +161,7 @@ class _Ingest:
         self._done.failed += [
             (each.path, "its name is not UTF-8") for each in found if not is_utf8(each.path)
         ]
-        async with Reader(self._base, self._made_with, known, self._now_ns) as reader:
+        async with Reader(self._base, self._made_with, known, self._now_ns, self._secrets) as reader:
             workers = WORKERS if reader.bytes_to_read(files) >= WORTH_BYTES else 0
             async with Embedding(self._embedder, workers=workers) as self._embedding:
                 try:

@@ -18,8 +18,10 @@ from zeus_runtime.knowledge.chunks import Chunk, chunks
 from zeus_runtime.knowledge.convert import MAX_BYTES, UnreadableError, convert_file, has_parser
 from zeus_runtime.knowledge.files import Found
 from zeus_runtime.tools.apart import Apart, processors
+from zeus_runtime.tools.masked_text import masked_bytes
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.secrets import Redactor
     from zeus_runtime.knowledge.records import BaseInfo, KnownDocument
 
 PROCESSES: Final = 4
@@ -86,11 +88,18 @@ class Reader:
         made_with: how documents are made now; those that were made so and have their file's digest are up to date.
         known: path to document.
         now_ns: the time.
+        secrets: what is masked before a text is cut.
     """
 
     def __init__(
-        self, base: BaseInfo, made_with: str, known: Mapping[str, KnownDocument], now_ns: Callable[[], int]
+        self,
+        base: BaseInfo,
+        made_with: str,
+        known: Mapping[str, KnownDocument],
+        now_ns: Callable[[], int],
+        secrets: Redactor,
     ) -> None:
+        self._secrets = secrets
         self._base = base
         self._made_with = made_with
         self._known = known
@@ -183,11 +192,13 @@ class Reader:
             return Unread(found.label, error.strerror or str(error))
 
     def _cut(self, name: str, data: bytes, apart: Apart | None) -> list[Chunk]:
-        return chunks(
-            convert_file(name, data, apart=apart, seconds=_READING_SECONDS),
+        found = chunks(
+            convert_file(name, masked_bytes(data, self._secrets), apart=apart, seconds=_READING_SECONDS),
             chunk_tokens=self._base.chunk_tokens,
             overlap_tokens=self._base.overlap_tokens,
         )
+        # A PDF shows what it says only when it is converted.
+        return [Chunk(*map(self._secrets.text, each)) for each in found]
 
 
 def _bytes_of(path: str) -> bytes:

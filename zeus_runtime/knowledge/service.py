@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.ref import Ref
+from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.errors import UsageError
 from zeus_runtime.knowledge.at_hand import ModelsAtHand, NotAtHandError
 from zeus_runtime.knowledge.chunks import CHUNK_TOKENS, OVERLAP_TOKENS
@@ -78,11 +79,13 @@ class KnowledgeService:
         open_offline: Sequence[Callable[[], Embedder]] = (),
         caller: Caller,
         linked: Sequence[str] = (),
+        secrets: Redactor | None = None,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.linked: Final = tuple(linked)
         self.caller: Final = caller
         self._url = url
+        self._secrets = secrets or Redactor()
         self._directory = directory
         self._now_ns = now_ns
         self._database: OnBehalf | None = None
@@ -158,7 +161,9 @@ class KnowledgeService:
             added = [str(path.resolve()) for path in paths]
             await database.run(lambda connection: records.add_sources(connection, base.key, added))
             embedder = await (self._models.of(base) if base.embedding else self._models.for_new(base.scope))
-            return await ingest(database, base, embedder, now_ns=self._now_ns, progress=progress)
+            return await ingest(
+                database, base, embedder, now_ns=self._now_ns, progress=progress, secrets=self._secrets
+            )
         finally:
             give_back()
 
@@ -180,7 +185,9 @@ class KnowledgeService:
         give_back = await self._claimed(base)
         try:
             embedder = await self._models.for_new(base.scope)
-            return await ingest(database, base, embedder, now_ns=self._now_ns, progress=progress)
+            return await ingest(
+                database, base, embedder, now_ns=self._now_ns, progress=progress, secrets=self._secrets
+            )
         finally:
             give_back()
 

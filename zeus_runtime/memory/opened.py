@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config import ConfigError
+from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.errors import MissingError, OptionsError, UsageError, ZeusError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.memory.embedding import Embedded, Embedder, EmbeddingUnavailableError, Purpose
@@ -49,6 +50,7 @@ class MemorySource:
         derived: told of every deletion.
         open_chosen: makes the embedding model that a user chose, of (user id, choice); None: users have no choice.
         open_offline: makes the model that the gate asks which values are of a kind, whatever embeds; None: none.
+        secrets: known secrets; a text that holds one is refused.
     """
 
     url: str
@@ -61,6 +63,7 @@ class MemorySource:
     derived: Sequence[Derived] = ()
     open_chosen: Callable[[str, Ref], Embedder] | None = None
     open_offline: Callable[[], Embedder] | None = None
+    secrets: Redactor = field(default_factory=Redactor)
 
 
 class Opened:

@@ -105,6 +105,7 @@ class Writing:
             caller=self._caller,
             settings=replace(self._shared.source.settings, min_confidence=0.0),
             subject=changes.get("subject", item.subject),
+            secrets=self._shared.source.secrets,
         )
         if isinstance(passed, Rejected):
             raise UsageError(passed.message)
@@ -166,6 +167,7 @@ class Writing:
             caller=self._caller,
             settings=self._shared.source.settings,
             subject=draft.subject,
+            secrets=self._shared.source.secrets,
         )
         if isinstance(passed, Passed):
             passed = _sourced(draft.source_id) or passed

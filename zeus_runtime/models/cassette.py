@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from zeus_runtime.config.placeholders import PLACEHOLDER
 from zeus_runtime.config.secrets import MASK
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.models.errors import ModelError
@@ -293,9 +294,10 @@ def _answers(messages: Sequence[Mapping[str, JSON]]) -> int:
 def same(recorded: JSON, live: JSON) -> bool:
     """Whether two JSON values are equal, a masked part of the recording fitting any text."""
     if isinstance(recorded, str) and isinstance(live, str):
-        if MASK not in recorded:
+        parts = re.split(f"{re.escape(MASK)}|{PLACEHOLDER.pattern}", recorded)
+        if len(parts) == 1:
             return recorded == live
-        pattern = ".*".join(re.escape(part) for part in recorded.split(MASK))
+        pattern = ".*".join(map(re.escape, parts))
         return re.fullmatch(pattern, live, re.DOTALL) is not None
     if isinstance(recorded, Mapping) and isinstance(live, Mapping):
         return recorded.keys() == live.keys() and all(same(recorded[key], live[key]) for key in recorded)

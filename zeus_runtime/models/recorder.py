@@ -7,6 +7,7 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.errors import RunError
 from zeus_runtime.models.cassette import (
     CassetteError,
@@ -17,6 +18,7 @@ from zeus_runtime.models.cassette import (
     read_cassette,
 )
 from zeus_runtime.models.interface import Model, ModelPiece, ModelRequest, ModelResponse, Retrying
+from zeus_runtime.models.masking import masked_pieces
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -84,6 +86,8 @@ class Recorder:
 
     def _append(self, request: ModelRequest, pieces: Sequence[ModelPiece], response: ModelResponse) -> None:
         asked = normalised(request)
+        if isinstance(self._redact, Redactor):
+            pieces = masked_pieces(pieces, self._redact)
         line = call_line(asked, self._previous, pieces, response, self._redact)
         try:
             with self._path.open("a", encoding="utf-8") as file:

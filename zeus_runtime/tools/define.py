@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from zeus_runtime.tools.tool import JSON, Access, Category, Tool
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.secrets import Redactor
     from zeus_runtime.tools.preview import Preview
 
 
@@ -64,7 +65,8 @@ def tool(
         replayable_arguments: names of large arguments that can be had again elsewhere.
         replayable_result: the same call fetches the same result again.
         timeout_seconds: how long one call may take; a sync function's thread cannot be stopped, only left behind.
-        preview: sync or async, with the function's parameters but ``run``; tells what a call would change.
+        preview: sync or async, with the function's parameters but ``run``; tells what a call would change. A parameter
+            named ``secrets`` receives the known secrets, which the model sees masked.
 
     Raises:
         TypeError: the signature or one of these arguments cannot make a tool.
@@ -98,10 +100,23 @@ def tool(
             replayable_result=replayable_result,
             takes_run="run" in signature.parameters,
             timeout_seconds=timeout_seconds,
-            preview=None if preview is None else _asynchronous(preview, typed=parameters is None),
+            preview=None if preview is None else _previewing(preview, typed=parameters is None),
         )
 
     return define if fn is None else define(fn)
+
+
+def _previewing(
+    preview: Callable[..., Preview], *, typed: bool
+) -> Callable[[Mapping[str, JSON], Redactor], Awaitable[Preview]]:
+    call = _asynchronous(preview, typed=typed)
+    takes_secrets = "secrets" in inspect.signature(preview).parameters
+
+    async def previewed(arguments: Mapping[str, JSON], secrets: Redactor) -> Preview:
+        told: Preview = await call(**arguments, **({"secrets": secrets} if takes_secrets else {}))
+        return told
+
+    return previewed
 
 
 def _asynchronous(function: Callable[..., Any], *, typed: bool) -> Callable[..., Awaitable[Any]]:
@@ -135,7 +150,7 @@ def _converter(function: Callable[..., Any]) -> Callable[[Mapping[str, Any]], di
         if not hints and arguments:
             hints.update(get_type_hints(function, include_extras=True))
         return {
-            key: build(hints[key], value) if key != "run" and key in hints else value
+            key: build(hints[key], value) if key not in ("run", "secrets") and key in hints else value
             for key, value in arguments.items()
         }
 

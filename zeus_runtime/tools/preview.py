@@ -10,6 +10,7 @@ from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.gate import AccessAsked
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.secrets import Redactor
     from zeus_runtime.tools.tool import JSON, Tool
 
 
@@ -58,12 +59,16 @@ def masked(preview: Preview, redact: Callable[[Any], Any]) -> Preview:
     return Preview(changes, preview.stands_for, str(redact(preview.problem)))
 
 
-async def preview_of(tool: Tool, arguments: Mapping[str, JSON]) -> Preview | None:
-    """What a call of ``tool`` with valid arguments would change; None where the tool cannot tell."""
+async def preview_of(tool: Tool, arguments: Mapping[str, JSON], secrets: Redactor) -> Preview | None:
+    """What a call of ``tool`` with valid arguments would change; None where the tool cannot tell.
+
+    Args:
+        secrets: what the model sees masked, so that the arguments mean the masked text.
+    """
     if tool.preview is None:
         return None
     try:
-        return await tool.preview(**arguments)
+        return await tool.preview(arguments, secrets)
     except AccessAsked:
         return Preview(problem="the file may be read only after a person has approved it")
     except ZeusError as error:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from jsonschema import ValidationError
 
+    from zeus_runtime.config.secrets import Redactor
     from zeus_runtime.models.pictures import Picture
     from zeus_runtime.tools.approval import Approvals
     from zeus_runtime.tools.preview import Preview
@@ -77,6 +78,11 @@ class ToolRun(Protocol):
             description: a few words for lists.
             handles: files whose text an agent with the context ``slice`` is given.
         """
+        ...
+
+    @property
+    def secrets(self) -> Redactor:
+        """The known secrets, which are masked in what the tool gives back and kept in the files that it changes."""
         ...
 
     def state(self, name: str) -> JSON:
@@ -165,7 +171,7 @@ class Tool:
         takes_whole: it is called as ``function(arguments, run)`` with the arguments as one object: for tools whose
             arguments others have named (``run`` may be among them).
         deferred: only its name and first line are shown; the model loads its schema before it calls it.
-        preview: tells what a call with these arguments (given by keyword) would change, and changes nothing; whoever
+        preview: given the arguments and the known secrets, tells what a call would change, and changes nothing; whoever
             approves the call sees it as a diff.
     """
 
@@ -182,7 +188,7 @@ class Tool:
     starts_agents: bool = False
     takes_whole: bool = False
     deferred: bool = False
-    preview: Callable[..., Awaitable[Preview]] | None = None
+    preview: Callable[[Mapping[str, JSON], Redactor], Awaitable[Preview]] | None = None
 
     @cached_property
     def problems_of(self) -> Callable[[JSON], Iterator[ValidationError]]:

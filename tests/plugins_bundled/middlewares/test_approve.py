@@ -476,10 +476,13 @@ async def test_modes_that_only_look_ask_nothing_and_refuse_what_is_denied(folder
     assert 'deny: echo {"text": "secret*"}' in results["c2"].content
 
 
+ALLOW = "secrets: {to_model: allow}\n"
+
+
 async def test_secrets_are_masked_in_what_is_asked_and_stored_and_run_as_they_are(folder: Path) -> None:
     (folder / ".env").write_text("MY_TOKEN=hunter2hunter2\n")
     model = script(calling(call("record", "c1", text="hunter2hunter2")), "done")
-    config = write_agent(folder, "middlewares: [approve]\nmetadata: {token: '${MY_TOKEN}'}\n")
+    config = write_agent(folder, "middlewares: [approve]\nmetadata: {token: '${MY_TOKEN}'}\n" + ALLOW)
     person = says(None)
     async with Agent.from_config(config, directory=folder, model=model) as living:
         events = await events_of(living.stream("go", approvals=person))

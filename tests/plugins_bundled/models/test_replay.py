@@ -30,7 +30,7 @@ from zeus_runtime import (
     Usage,
     read_cassette,
 )
-from zeus_runtime.config.secrets import MASK
+from zeus_runtime.config.secrets import MASK, Redactor
 from zeus_runtime.models.cassette import CassetteError, same
 from zeus_runtime.testing import ScriptedModel, calling
 
@@ -195,6 +195,23 @@ def test_secrets_are_removed_and_fit_when_played(path: Path) -> None:
     assert isinstance(ask(replay(path), asking("the key is another-one."))[-1], ModelResponse)
     with pytest.raises(ModelError):
         ask(replay(path), asking("no key."))
+
+
+def test_a_secret_that_streams_in_pieces_is_not_recorded(path: Path) -> None:
+    secret = "sk-live-12345678"
+    known = Redactor().adding({secret: "KEY"})
+    ask(Recorder(ScriptedModel([f"the key is {secret}, yes"]), path, known), asking("go"))
+    pieces = json.loads(path.read_text().splitlines()[-1])["pieces"]
+    assert "".join(each[1] for each in pieces if each[0] == "text") == "the key is <secret:KEY>, yes"
+
+
+@pytest.mark.parametrize(
+    "masked", [MASK, "<secret:KEY>", "<secret:model.litellm.api_key>", "<secret:KEY:base64-1>"]
+)
+def test_a_masked_part_fits_any_text(masked: str) -> None:
+    assert same(f"the key is {masked}.", "the key is another-one.")
+    assert same(f"the key is {masked}.", "the key is <secret:OTHER>.")
+    assert not same(f"the key is {masked}.", "no key.")
 
 
 def diverging(path: Path, request: ModelRequest, match: Match = "messages") -> str:

@@ -15,11 +15,20 @@ from zeus_plugins.tools.filesystem.search import Query, search
 from zeus_plugins.tools.filesystem.tools import create
 
 from tests.support.golden import assert_golden
-from zeus_runtime import Build, ModelProfile, Tool, ToolResult, WorkspaceError, WorkspaceFiles, ZeusError
+from zeus_runtime import (
+    Build,
+    ModelProfile,
+    Redactor,
+    Tool,
+    ToolResult,
+    WorkspaceError,
+    WorkspaceFiles,
+    ZeusError,
+)
 from zeus_runtime.tools import invoke, validate_arguments
 
 Call = Callable[..., Awaitable[ToolResult]]
-RUN = cast(Any, None)
+RUN = cast(Any, SimpleNamespace(secrets=Redactor()))
 GOLDEN = Path(__file__).parent / "golden"
 RUNAWAY = r"^(?:(a|b|ab)+)+\1\1\1[cd]$"
 
@@ -458,3 +467,23 @@ async def test_routes_are_seen_by_every_tool(root: Path, tmp_path: Path) -> None
     assert await text(call, "ls") == "memory/"
     assert await text(call, "glob", pattern="**/*.md") == "/memory/note.md"
     assert await text(call, "grep", pattern="needle") == "/memory/note.md\n1:needle"
+
+
+async def test_a_cut_line_does_not_end_in_a_part_of_a_secret(root: Path) -> None:
+    secret = "x7" + "kept-secret" * 40
+    (root / "wide.txt").write_text(secret * 50)
+    run = cast(Any, SimpleNamespace(secrets=Redactor().adding({secret: "K"})))
+    tools = tools_of(root, Options(max_line_chars=300))
+    shown = await invoke(tools["read_file"], {"path": "/wide.txt"}, run)
+    assert "<secret:K><secret:K>" in shown.content
+    assert "kept-secret" not in shown.content
+
+
+async def test_grep_searches_what_the_model_may_see(root: Path) -> None:
+    (root / "a.txt").write_text("TOKEN=abc-123-def-456\nother=1\n")
+    run = cast(Any, SimpleNamespace(secrets=Redactor().adding({"abc-123-def-456": "T"})))
+    grep = tools_of(root)["grep"]
+    assert "TOKEN=<secret:T>" in (await invoke(grep, {"pattern": "<secret:T>"}, run)).content
+    assert "TOKEN=<secret:T>" in (await invoke(grep, {"pattern": "TOKEN", "context": 1}, run)).content
+    assert "TOKEN" not in (await invoke(grep, {"pattern": "=abc-1"}, run)).content
+    assert "TOKEN" not in (await invoke(grep, {"pattern": "[^=]{15}$"}, run)).content

@@ -36,6 +36,7 @@ from zeus_runtime.memory.normalise import normalise
 from zeus_runtime.memory.permissions import reach
 
 if TYPE_CHECKING:
+    from zeus_runtime.config.secrets import Redactor
     from zeus_runtime.memory.admission.verdict import Change, OfAKind
     from zeus_runtime.memory.embedding import Calibration
 
@@ -70,6 +71,7 @@ def validate(
     caller: Caller,
     settings: MemorySettings,
     subject: str | None = None,
+    secrets: Redactor | None = None,
 ) -> Passed | Rejected:
     """The checks that need no database and no vector, in order; the first that fails is the answer.
 
@@ -77,6 +79,7 @@ def validate(
         memory_type, scope: as the model gave them.
         confidence: 0 to 1.
         subject: what the text is about; it is kept beside it, so it passes what the text passes.
+        secrets: known ones, which are refused whatever they look like.
 
     Raises:
         MissingError: detect-secrets is not installed, so that nothing can be called free of secrets.
@@ -89,7 +92,7 @@ def validate(
         or _short_subject(about)
         or _known(memory_type, scope)
         or _sure(confidence, settings)
-        or _harmless(content, source, about or None)
+        or _harmless(content, source, about or None, secrets)
     )
 
 
@@ -154,13 +157,17 @@ def _sure(confidence: float, settings: MemorySettings) -> Rejected | None:
     return None
 
 
-def _harmless(content: str, source: Source, subject: str | None) -> Passed | Rejected:
+def _harmless(
+    content: str, source: Source, subject: str | None, secrets: Redactor | None
+) -> Passed | Rejected:
     from zeus_runtime.memory.admission.sensitive import injection_rule, secret_rule
 
     secret = secret_rule(content)
     if secret is None and subject is not None:
         # "password" and "hunter2…" are harmless apart; kept beside each other they are not.
         secret = secret_rule(f"{subject}: {content}")
+    if secret is None and secrets is not None and secrets.masked([content, subject]) != [content, subject]:
+        secret = "known_secret"
     if secret is not None:
         return Rejected(
             "sensitive",

@@ -28,6 +28,7 @@ class Approve(Middleware):
     def __init__(self, options: Options, build: Build) -> None:
         self._options = options
         self._approvals = build.approvals
+        self._secrets = build.secrets
         self._tools = build.tools
         self._asks = build.config.mode == "agent"
         self._policy = Policy(options, lambda path: leads_to(build.workspace, path))
@@ -41,7 +42,7 @@ class Approve(Middleware):
         tool, arguments, verdict = judged
         request = self._request(call, tool, arguments, verdict)
         if verdict.action in ("ask", "listed"):
-            request = replace(request, preview=await preview_of(tool, arguments))
+            request = replace(request, preview=await preview_of(tool, arguments, self._secrets))
         decision = await self._decision(request, verdict)
         if verdict.action == "deny":
             return ToolResult(

@@ -10,11 +10,17 @@ from zeus_runtime import (
     Change,
     NoSuchFileError,
     Preview,
+    Redactor,
     Tool,
+    ToolRun,
     WorkspaceError,
     WorkspaceFiles,
+    edited_masked,
+    masked_bytes,
+    placeholders_left,
     printable,
     tool,
+    written_masked,
 )
 
 
@@ -24,13 +30,12 @@ def changing_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:
 
 
 def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
-    def preview(path: str, content: str) -> Preview:
-        return Preview(
-            (Change(files.normalize(path), _text_of(files, path, options), content),), ("content",)
-        )
+    def preview(path: str, content: str, secrets: Redactor) -> Preview:
+        before = _text_of(files, path, options, secrets)
+        return Preview((Change(files.normalize(path), before, content),), ("content",))
 
     @tool(category="filesystem", access="write", replayable_arguments=("content",), preview=preview)
-    def write_file(path: str, content: str) -> str:
+    def write_file(path: str, content: str, run: ToolRun) -> str:
         """Write a whole file; an old one is replaced.
 
         Folders are made as needed. To change a part of a file, use edit_file.
@@ -50,25 +55,26 @@ def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
                 f"content has {len(data):,} bytes; at most {options.max_write_bytes:,} can be written.",
                 remedy="Write several smaller files.",
             )
+        data = written_masked(data, lambda: _held(files, path, options), run.secrets)
         created = files.write(path, data)
         lines = plural(content.count("\n") + (not content.endswith("\n") and content != ""), "line")
-        where = printable(files.normalize(path))
-        return f"{'Created' if created else 'Replaced'} {where} ({lines}, {plural(len(data), 'byte')})."
+        where, left = printable(files.normalize(path)), placeholders_left(data, run.secrets)
+        return f"{'Created' if created else 'Replaced'} {where} ({lines}, {plural(len(data), 'byte')}).{left}"
 
     return write_file
 
 
 def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
-    def preview(path: str, old: str, new: str, replace_all: bool = False) -> Preview:
+    def preview(path: str, old: str, new: str, secrets: Redactor, replace_all: bool = False) -> Preview:
         from zeus_plugins.tools.filesystem.edits import replace_text
 
-        data = files.read(path, max_bytes=options.max_write_bytes)
+        data = masked_bytes(files.read(path, max_bytes=options.max_write_bytes), secrets)
         edited = replace_text(data, old, new, replace_all=replace_all).data
         change = Change(files.normalize(path), decode(data).text, decode(edited).text)
         return Preview((change,), ("old", "new", "replace_all"))
 
     @tool(category="filesystem", access="write", replayable_arguments=("old", "new"), preview=preview)
-    def edit_file(path: str, old: str, new: str, replace_all: bool = False) -> str:
+    def edit_file(path: str, old: str, new: str, run: ToolRun, replace_all: bool = False) -> str:
         """Replace an exact piece of text in a file.
 
         Read the file first. The piece must be there exactly once, spaces and line breaks included, unless
@@ -83,23 +89,38 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
         from zeus_plugins.tools.filesystem.edits import replace_text
 
         lines: tuple[int, ...] = ()
+        left = ""
 
-        def change(data: bytes) -> bytes:
+        def replaced(data: bytes) -> bytes:
             nonlocal lines
             edited = replace_text(data, old, new, replace_all=replace_all)
             lines = edited.lines
             return edited.data
 
+        def change(data: bytes) -> bytes:
+            nonlocal left
+            changed = edited_masked(data, replaced, run.secrets)
+            left = placeholders_left(changed, run.secrets)
+            return changed
+
         files.edit(path, change, max_bytes=options.max_write_bytes)
         listed = ", ".join(str(line) for line in lines[:20]) + (", ..." if len(lines) > 20 else "")
         where = printable(files.normalize(path))
-        return f"Edited {where}: replaced {plural(len(lines), 'occurrence')} (line {listed})."
+        return f"Edited {where}: replaced {plural(len(lines), 'occurrence')} (line {listed}).{left}"
 
     return edit_file
 
 
-def _text_of(files: WorkspaceFiles, path: str, options: Options) -> str | None:
-    """The text of a file as it is; None where there is none.
+def _held(files: WorkspaceFiles, path: str, options: Options) -> bytes:
+    """What the file holds now; nothing where it is not there or cannot be read."""
+    try:
+        return files.read(path, max_bytes=options.max_write_bytes)
+    except WorkspaceError:
+        return b""
+
+
+def _text_of(files: WorkspaceFiles, path: str, options: Options, secrets: Redactor) -> str | None:
+    """The text of a file as the model sees it; None where there is none.
 
     Raises:
         WorkspaceError: it is no text, or cannot be read.
@@ -110,4 +131,4 @@ def _text_of(files: WorkspaceFiles, path: str, options: Options) -> str | None:
         return None
     if (kind := binary_kind(data)) is not None:
         raise WorkspaceError(f"the old file is {kind} ({plural(len(data), 'byte')})")
-    return decode(data).text
+    return decode(masked_bytes(data, secrets)).text

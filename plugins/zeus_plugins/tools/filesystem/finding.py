@@ -12,6 +12,7 @@ from zeus_runtime import (
     Maximum,
     Minimum,
     Tool,
+    ToolRun,
     WorkspaceError,
     compile_filter,
     compile_glob,
@@ -72,6 +73,7 @@ def _grep(files: WorkspaceFiles, options: Options) -> Tool:
     @tool(category="filesystem", access="read", replayable_result=True)
     def grep(
         pattern: str,
+        run: ToolRun,
         path: str = "/",
         include: str | None = None,
         ignore_case: bool = False,
@@ -109,7 +111,7 @@ def _grep(files: WorkspaceFiles, options: Options) -> Tool:
             else _searched(files, where, compile_filter(options.passed_over), include, unread)
         )
         query = Query(pattern, literal, ignore_case, 0 if files_only else context, one_per_file=files_only)
-        findings = search(files, paths, query, options.max_results, remaining)
+        findings = search(files, paths, query, options.max_results, remaining, run.secrets)
         if single and findings.skipped:
             raise WorkspaceError(f"{printable(where)} is not a text file.")
         return grep_result(findings, pattern, printable(where), files_only, unread, options)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from zeus_plugins.tools.filesystem.texts import BOM, line_text
+
+if TYPE_CHECKING:
+    from zeus_runtime import Redactor
 
 _CHUNK_BYTES = 1 << 20
 
@@ -42,13 +45,20 @@ class PageLimits(NamedTuple):
     chars: int
 
 
-def read_page(file: BinaryIO, first: int, limits: PageLimits, expired: Callable[[], bool]) -> Page:
+def read_page(
+    file: BinaryIO,
+    first: int,
+    limits: PageLimits,
+    expired: Callable[[], bool],
+    secrets: Redactor | None = None,
+) -> Page:
     """The page that starts at line ``first``, with the count of all lines unless time runs out before.
 
     Args:
         file: a regular file, at its start.
         first: counted from 1.
         expired: asked between chunks whether to stop counting.
+        secrets: masked in a line before it is cut.
     """
     skipped = _skip(file, first - 1, expired)
     if skipped < first - 1:
@@ -58,7 +68,7 @@ def read_page(file: BinaryIO, first: int, limits: PageLimits, expired: Callable[
     last = first - 1
     windows = False
     for line in bounded_lines(file, limits.line_chars * 4 + len(BOM), first):
-        text = _cut(line, limits.line_chars)
+        text = _cut(line, limits.line_chars, secrets)
         size += len(text) + 1
         if len(shown) == limits.lines or (shown and size > limits.chars):
             total = _count(file, line, expired)
@@ -115,9 +125,16 @@ def _count(file: BinaryIO, line: Line, expired: Callable[[], bool]) -> int | Non
     return total + (not tail.endswith(b"\n"))
 
 
-def _cut(line: Line, chars: int) -> str:
+def masked_line(text: str, secrets: Redactor | None, *, is_cut: bool) -> str:
+    """A line with its secrets masked; one that was cut ends before what may be the beginning of a secret."""
+    if secrets is None:
+        return text
+    return secrets.settled(text)[0] if is_cut else secrets.text(text)
+
+
+def _cut(line: Line, chars: int, secrets: Redactor | None) -> str:
     kept = line.kept.removeprefix(BOM) if line.number == 1 else line.kept
-    text = line_text(kept)
+    text = masked_line(line_text(kept), secrets, is_cut=line.length > len(line.kept))
     if line.length == len(line.kept) and len(text) <= chars:
         return f"{line.number}\t{text}"
     return (

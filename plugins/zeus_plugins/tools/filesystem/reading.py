@@ -10,7 +10,7 @@ from zeus_plugins.tools.filesystem.limits import countdown
 from zeus_plugins.tools.filesystem.options import Options
 from zeus_plugins.tools.filesystem.results import line, listed, page_result
 from zeus_plugins.tools.filesystem.texts import SNIFFED_BYTES, binary_kind
-from zeus_runtime import Minimum, Tool, ToolResult, keep_picture, most_picture_bytes, printable, tool
+from zeus_runtime import Minimum, Tool, ToolResult, ToolRun, keep_picture, most_picture_bytes, printable, tool
 
 if TYPE_CHECKING:
     from zeus_runtime import Picture, WorkspaceFiles
@@ -46,6 +46,7 @@ def _read_file(files: WorkspaceFiles, options: Options, *, sees: bool) -> Tool:
     @tool(category="filesystem", access="read", replayable_result=True)
     def read_file(
         path: str,
+        run: ToolRun,
         offset: Annotated[int, Minimum(1)] = 1,
         limit: Annotated[int | None, Minimum(1)] = None,
     ) -> ToolResult:
@@ -75,7 +76,7 @@ def _read_file(files: WorkspaceFiles, options: Options, *, sees: bool) -> Tool:
                     is_error=True,
                 )
             file.seek(0)
-            page = read_page(file, offset, limits, lambda: remaining() <= 0)
+            page = read_page(file, offset, limits, lambda: remaining() <= 0, run.secrets)
             return page_result(page, where, _size(file))
 
     if not sees:

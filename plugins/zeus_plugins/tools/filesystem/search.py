@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zeus_plugins.tools.filesystem.pages import bounded_lines
+from zeus_plugins.tools.filesystem.pages import bounded_lines, masked_line
 from zeus_plugins.tools.filesystem.texts import BOM, SNIFFED_BYTES, binary_kind, line_text
 from zeus_runtime import AccessAsked, WorkspaceError
 
 if TYPE_CHECKING:
-    from zeus_runtime import WorkspaceFiles
+    from zeus_runtime import Redactor, WorkspaceFiles
 
 _SEARCHED_LINE_BYTES = 1 << 20
 _EXCERPT_CHARS = 300
@@ -93,6 +93,7 @@ def search(
     query: Query,
     max_matches: int,
     remaining: Callable[[], float],
+    secrets: Redactor | None = None,
 ) -> Findings:
     """The matching lines of ``paths``.
 
@@ -100,6 +101,8 @@ def search(
         paths: regular files, in the order to report.
         max_matches: the search stops there.
         remaining: seconds left; the search stops at 0, also within one line.
+        secrets: masked in a line. The expression is tried on what is left, so that no secret is found by
+            guessing at it.
 
     Raises:
         WorkspaceError: the pattern is no regular expression.
@@ -111,7 +114,7 @@ def search(
             findings.stopped = "time"
             break
         try:
-            _search_file(files, path, pattern, query, max_matches, remaining, findings)
+            _search_file(files, path, pattern, query, max_matches, remaining, secrets, findings)
         except WorkspaceError:
             findings.skipped += 1
         except AccessAsked:
@@ -130,6 +133,7 @@ def _search_file(
     query: Query,
     max_matches: int,
     remaining: Callable[[], float],
+    secrets: Redactor | None,
     findings: Findings,
 ) -> None:
     with files.open(path) as file:
@@ -142,8 +146,8 @@ def _search_file(
         before: deque[Found] = deque(maxlen=query.context)
         after = 0
         for line in bounded_lines(file, _SEARCHED_LINE_BYTES):
-            text = line_text(line.kept)
             is_cut = line.length > len(line.kept)
+            text = masked_line(line_text(line.kept), secrets, is_cut=is_cut)
             findings.long_lines = findings.long_lines or is_cut
             match = _match(pattern, text, remaining, is_cut=is_cut)
             if match is not None:

@@ -225,7 +225,7 @@ async def test_the_environment_is_what_the_yaml_gives(
         events = await play(running, "go")
     environment = results(events)["1"]
     assert "sk-do-not-pass-on" not in environment
-    assert "TOKEN_OF_MINE" not in environment
+    assert '"TOKEN_OF_MINE"' not in environment
     assert '"GIVEN": "' in environment
     assert '"PATH": "/bin"' in environment
 

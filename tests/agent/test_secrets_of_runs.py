@@ -1,0 +1,186 @@
+"""What leaves a run holds no known secret: events, notices, failures, logging, approvals and stored rows."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.agents import TOOLS, Answering, call, calling, events_of, play, script, write_agent
+from zeus_runtime import Agent, FailedRunError, ModelError
+from zeus_runtime.tools.approval import Decision
+
+KEY = "Zq7-own-key-0123456789"
+ENVIRON = {"OWN_API_KEY": KEY}
+SHOWN = "<secret:OWN_API_KEY>"
+
+PLUGIN = (
+    TOOLS.replace('raise RuntimeError("the disk is on fire")', 'raise RuntimeError(f"refused {KEY}")')
+    .replace("from pathlib import Path", f'from pathlib import Path\nKEY = "{KEY}"')
+    .replace(
+        'return ToolResult(f"was {run.state(\'kept\')}", state={"kept": value})',
+        'run.progress(f"with {KEY}")\n'
+        '    return ToolResult(KEY, state={"kept": [KEY]}, artifact={"deep": [{KEY: KEY}]})',
+    )
+    + """
+@hookimpl
+def on_event(event):
+    raise ValueError(f"observer holds {KEY}")
+"""
+)
+
+
+def agent(
+    folder: Path, *answers: Any, yaml: str = "", plugin: str = PLUGIN, environ: Mapping[str, str] = ENVIRON
+) -> Agent:
+    config = write_agent(folder, yaml, plugin=plugin)
+    return Agent.from_config(config, directory=folder, environ=dict(environ), model=script(*answers))
+
+
+def assert_in_no_file(folder: Path) -> None:
+    for path in (folder / ".zeus").rglob("*"):
+        assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
+
+
+async def test_results_exceptions_progress_and_notices_are_masked(tmp_path: Path) -> None:
+    answer = calling(call("fail", "f"), call("keep", "k", value="x"))
+    async with agent(tmp_path, answer, f"It was {KEY}.") as running:
+        events = await play(running, f"use {KEY}")
+        wire = json.dumps([each.to_wire() for each in events])
+        assert KEY not in wire
+        (notice,) = [each for each in events if each.type == "notice"]
+        assert notice.to_wire()["message"].count(SHOWN) == 1
+        contents = {
+            each.to_wire()["call_id"]: each.to_wire()["content"]
+            for each in events
+            if each.type == "tool_call_result"
+        }
+        assert contents["f"] == f"fail failed: RuntimeError: refused {SHOWN}"
+        assert contents["k"] == SHOWN
+        history = await running.history(events[0].to_wire()["session"])
+        assert KEY not in repr(history)
+        assert history[3].artifact == {"state": {"kept": [SHOWN]}, "artifact": {"deep": [{SHOWN: SHOWN}]}}
+    assert_in_no_file(tmp_path)
+
+
+async def test_the_answer_and_the_failure_that_a_program_gets_are_masked(tmp_path: Path) -> None:
+    async with agent(tmp_path, f"It was {KEY}.", plugin=TOOLS) as running:
+        assert (await running.run("go")).answer == f"It was {SHOWN}."
+    refused = ModelError(f"bad key {KEY}", kind="bad_request")
+    async with agent(tmp_path, refused, plugin=TOOLS) as running:
+        with pytest.raises(FailedRunError) as failed:
+            await running.run("go")
+    assert KEY not in str(failed.value)
+    assert_in_no_file(tmp_path)
+
+
+async def test_a_failure_inside_the_runtime_is_logged_without_secrets(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        async with agent(tmp_path, ValueError(f"inside {KEY}"), plugin=TOOLS) as running:
+            events = await play(running, "go")
+    assert events[-1].type == "error"
+    assert SHOWN in caplog.text
+    assert KEY not in caplog.text + json.dumps(events[-1].to_wire())
+
+
+async def test_a_section_a_schema_and_the_ledger_are_masked(tmp_path: Path) -> None:
+    plugin = TOOLS.replace("Say it back.", f"Say it back with {KEY}.")
+    prompt = tmp_path / "core.md"
+    prompt.write_text(f"You know {KEY}.")
+    model = script("done")
+    config = write_agent(tmp_path, "prompt: {files: {core: core.md}}\n", plugin=plugin)
+    running = Agent.from_config(config, directory=tmp_path, environ=ENVIRON, model=model)
+    async with running:
+        await play(running, "go")
+    (request,) = model.requests
+    assert KEY not in request.system + repr(request.tools)
+    assert request.system.startswith(f"You know {SHOWN}.")
+    assert request.stable_system_length <= len(request.system)
+    assert_in_no_file(tmp_path)
+
+
+APPROVE = "middlewares: [{approve: {ask: [record]}}]\n"
+
+
+async def test_an_approval_is_shown_and_stored_masked_and_left_alone_it_runs_as_asked(tmp_path: Path) -> None:
+    user = Answering(text=f"say {SHOWN}")
+    said = calling(call("record", "r", text=f"say {KEY}"))
+    yaml = APPROVE + "secrets: {to_model: allow}\n"
+    async with agent(tmp_path, said, "done", yaml=yaml, plugin=TOOLS) as running:
+        await events_of(running.stream("go", approvals=user))
+    assert user.asked[0].arguments == {"text": f"say {SHOWN}"}
+    assert (tmp_path / "effects.txt").read_text() == f"say {KEY}\n", "the user changed nothing"
+
+
+async def test_a_placeholder_that_the_model_or_the_user_writes_never_becomes_the_secret(
+    tmp_path: Path,
+) -> None:
+    said = calling(call("record", "a", text=f"say {KEY}"), call("record", "b", text=SHOWN))
+    async with agent(tmp_path, said, "done", yaml=APPROVE, plugin=TOOLS) as running:
+        events = await play(running, "go")
+        session = events[0].to_wire()["session"]
+        pending = await running.pending_approvals(session)
+        answers = [Decision("approve", arguments={"text": f"{KEY} 1"}), Decision("approve")]
+        await running.decide(
+            session, {each.id: answer for each, answer in zip(pending, answers, strict=True)}
+        )
+        await events_of(running.resume(session))
+    lines = set((tmp_path / "effects.txt").read_text().splitlines())
+    assert lines == {f"{SHOWN} 1", SHOWN}
+    assert_in_no_file(tmp_path)
+
+
+async def test_a_short_password_does_not_change_what_the_model_reads(tmp_path: Path) -> None:
+    said = calling(call("echo", "e", text="postgres"))
+    async with agent(
+        tmp_path, said, "postgres", plugin=TOOLS, environ={"PG_PASSWORD": "postgres"}
+    ) as running:
+        events = await play(running, "admin of postgres?")
+        history = await running.history(events[0].to_wire()["session"])
+    assert [each.content for each in history] == ["admin of postgres?", "", "echo: postgres", "postgres"]
+
+
+WATCHING = """
+from zeus_runtime import Middleware
+
+class Watching(Middleware):
+    async def wrap_tool_call(self, call, next):
+        result = await next(call)
+        self.note(result.content)
+        return result
+
+    async def wrap_model_call(self, request, next):
+        self.note(request.system)
+        self.note(repr(request.tools))
+        return await next(request)
+
+    def note(self, text):
+        with Path(__file__).with_name("seen.txt").open("a") as file:
+            file.write(text + "\\n")
+
+@hookimpl
+def register_middlewares():
+    return [Component("watching", create=lambda options, build: Watching())]
+"""
+
+
+async def test_a_middleware_is_given_nothing_unmasked(tmp_path: Path) -> None:
+    (tmp_path / "core.md").write_text(f"You know {KEY}.")
+    yaml = "middlewares: [watching]\nprompt: {files: {core: core.md}}\n"
+    plugin = PLUGIN.replace("Say it back.", f"Say it back with {KEY}.").partition("@hookimpl\ndef on_event")[
+        0
+    ]
+    answer = calling(call("fail", "f"))
+    async with agent(tmp_path, answer, "done", yaml=yaml, plugin=plugin + WATCHING) as running:
+        await play(running, "go")
+    seen = (tmp_path / "seen.txt").read_text()
+    assert KEY not in seen
+    assert f"You know {SHOWN}." in seen
+    assert f"refused {SHOWN}" in seen
+    assert f"Say it back with {SHOWN}." in seen

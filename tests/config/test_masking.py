@@ -1,0 +1,164 @@
+"""Masking for what a model reads and a log keeps: nothing leaks, nothing else changes, a masked file comes back."""
+
+from __future__ import annotations
+
+import base64
+import json
+import string
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zeus_runtime.config import Redactor
+from zeus_runtime.config.placeholders import is_searched, looks_random
+
+KEY = "sk-live-0123456789"
+NAMES = {KEY: "API_KEY", 'pass/wörd "quoted" + 1': "DB_PASSWORD", "postgres": "PG_PASSWORD"}
+REDACTOR = Redactor().adding(NAMES)
+PEM = "-----BEGIN KEY-----\nMIIEowIBAAKCAQEA7bq2\nzJ0l1mN3oP4qR5sT6uV7\n-----END KEY-----\n"
+
+alphabet = string.ascii_letters + string.digits + " \n\t\"'\\/+=%-_.:@äß漢"
+secrets = st.lists(st.text(alphabet, min_size=6, max_size=30).filter(is_searched), min_size=1, max_size=4)
+noise = st.text(alphabet, max_size=12)
+
+
+@st.composite
+def texts_with(draw: st.DrawFn, known: Redactor) -> str:
+    written = st.sampled_from(known.forms)
+    return "".join(draw(st.lists(st.one_of(noise, written), max_size=8)))
+
+
+@given(st.data())
+def test_no_form_of_a_secret_is_left(data: st.DataObject) -> None:
+    known = Redactor().adding(data.draw(secrets))
+    masked = known.masked(data.draw(texts_with(known)))
+    bare = known.restored(masked, "")
+    for shown in dict(zip(known.forms, map(known.masked, known.forms), strict=True)).values():
+        bare = bare.replace(shown, "\0")
+    assert not [form for form in known.forms if form in bare]
+
+
+@given(st.data())
+def test_masking_twice_is_masking_once(data: st.DataObject) -> None:
+    known = Redactor().adding(data.draw(secrets))
+    masked = known.masked(data.draw(texts_with(known)))
+    assert known.masked(masked) == masked
+
+
+@given(st.data())
+def test_what_was_masked_in_a_file_is_restored_byte_for_byte(data: st.DataObject) -> None:
+    known = Redactor().adding(data.draw(secrets))
+    text = data.draw(texts_with(known))
+    assert known.restored(known.masked(text), text) == text
+
+
+@given(noise, noise)
+def test_text_without_a_secret_stays_as_it_is(before: str, after: str) -> None:
+    assert REDACTOR.masked(before + after) == before + after
+
+
+def test_a_placeholder_names_the_secret_and_is_the_same_in_every_process() -> None:
+    assert REDACTOR.masked(f"API_KEY={KEY}\n") == "API_KEY=<secret:API_KEY>\n"
+    again = Redactor().adding(["another-secret-1"]).adding(NAMES)
+    assert again.masked(f"API_KEY={KEY}\n") == "API_KEY=<secret:API_KEY>\n"
+
+
+def test_of_two_secrets_that_begin_alike_the_longer_is_masked_whole() -> None:
+    known = Redactor().adding({KEY: "SHORT", f"{KEY}-and-more": "LONG"})
+    assert known.masked(f"{KEY}-and-more {KEY}") == "<secret:LONG> <secret:SHORT>"
+    assert known.settled(f"{KEY}-and") == ("", f"{KEY}-and")
+
+
+def test_two_secrets_of_one_name_have_two_placeholders() -> None:
+    known = Redactor().adding({"first-secret-1": "TOKEN"}).adding({"second-secret-2": "TOKEN"})
+    assert known.masked("first-secret-1 second-secret-2") == "<secret:TOKEN> <secret:TOKEN-2>"
+
+
+@pytest.mark.parametrize("secret", [*(each for each in NAMES if is_searched(each)), PEM])
+def test_a_secret_is_masked_however_it_is_written(secret: str) -> None:
+    known = Redactor().adding({secret: "S"})
+    written = [
+        secret,
+        json.dumps({"a": secret}),
+        json.dumps(secret, ensure_ascii=False),
+        f"https://host/?q={quote(secret, safe='')}",
+        *(base64.b64encode(f"{user}:{secret}:".encode()).decode() for user in ("", "a", "ab", "user")),
+        *(base64.urlsafe_b64encode(f"{user}:{secret}".encode()).decode() for user in ("", "a", "ab", "user")),
+    ]
+    for text in written:
+        masked = known.masked(text)
+        assert "<secret:S" in masked, text
+        assert known.restored(masked, text) == text
+        assert secret not in masked
+
+
+def test_a_private_key_is_masked_line_by_line_too() -> None:
+    known = Redactor().adding({PEM: "KEY"})
+    numbered = "\n".join(f"{number}\t+{line}" for number, line in enumerate(PEM.splitlines(), 1))
+    masked = known.masked(numbered)
+    assert "MIIEow" not in masked
+    assert "zJ0l1m" not in masked
+    assert "-----BEGIN KEY-----" in masked, "the frame says nothing and stands in other texts"
+
+
+@pytest.mark.parametrize(
+    "word", ["postgres", "admin", "1", "true", "secret", "Password", "LOCALHOST", "********", ""]
+)
+def test_an_ordinary_word_is_not_searched_for(word: str) -> None:
+    assert Redactor().adding({word: "X"}).masked(f"a {word} b{word}b") == f"a {word} b{word}b"
+
+
+@pytest.mark.parametrize(
+    "secret", ["hunter2", "correct horse battery", "12345678", KEY, "Tr0ub4dor&3", "p" * 7 + "0abc"]
+)
+def test_what_is_no_word_is(secret: str) -> None:
+    assert secret not in Redactor().adding({secret: "X"}).masked(f"a {secret} b{secret}b")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "application/json",
+        "prompt-caching-2024-07-31",
+        "Bearer",
+        "Mozilla/5.0 (X11; Linux x86_64)",
+        "no-cache",
+        "de,en;q=0.5",
+    ],
+)
+def test_an_ordinary_header_value_does_not_look_random(value: str) -> None:
+    assert not looks_random(value)
+
+
+@pytest.mark.parametrize("value", ["sid=abcdef0123456789", "0123abcd-99", "Basic dXNlcjpwYXNzd29yZHNhbmQ"])
+def test_a_session_does(value: str) -> None:
+    assert looks_random(value)
+
+
+def test_a_placeholder_of_an_unknown_secret_does_not_shield_a_known_one() -> None:
+    assert REDACTOR.masked("<secret:other>") == "<secret:other>"
+    assert KEY not in REDACTOR.masked(f"<secret:{KEY}>")
+
+
+def test_a_placeholder_comes_back_only_where_its_secret_is() -> None:
+    assert REDACTOR.restored("a=<secret:API_KEY>", f"API_KEY={KEY}") == f"a={KEY}"
+    assert REDACTOR.restored("a=<secret:API_KEY>", "API_KEY=other") == "a=<secret:API_KEY>"
+    assert REDACTOR.restored("a=<secret:API_KEY>", "") == "a=<secret:API_KEY>"
+
+
+def test_a_placeholder_that_is_also_text_of_the_file_is_not_guessed() -> None:
+    with pytest.raises(ValueError, match="secret:API_KEY"):
+        REDACTOR.restored("a=<secret:API_KEY>", f"API_KEY={KEY} # <secret:API_KEY>")
+
+
+def test_a_secret_that_is_a_placeholder_is_none() -> None:
+    assert Redactor().adding({"<secret:API_KEY>": "OTHER"}).names == {}
+
+
+def test_a_url_with_a_masked_password_is_not_masked_again() -> None:
+    known = Redactor().adding({"p4ssw0rd-x": "DB"})
+    once = known("postgres://u:p4ssw0rd-x@host https://p4ssw0rd-x@host")
+    assert once == "postgres://u:<secret:DB>@host https://<secret:DB>@host"
+    assert known(once) == once

@@ -1,0 +1,90 @@
+"""Files that hold secrets, as tools show and change them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zeus_runtime import Redactor, ToolResult, WorkspaceError, edited_masked, written_masked
+from zeus_runtime.tools.masked_text import masked_bytes, masked_result, placeholders_left
+
+KEY = "sk-live-0123456789"
+PEM = "-----BEGIN KEY-----\nMIIEowIBAAKCAQEA7bq2\nzJ0l1mN3oP4qR5sT6uV7\n-----END KEY-----"
+SECRETS = Redactor().adding({KEY: "API_KEY", PEM: "PEM"})
+FILE = b"# caf\xe9 \r\nAPI_KEY=" + KEY.encode() + b"\r\nMODE=test\r\n\xff"
+
+pieces = st.sampled_from(
+    [KEY.encode(), PEM.encode(), b"\r\n", b"\n", b"a", b"\xff\xfe", b"=", "ä漢".encode(), b"<"]
+)
+
+
+def changing(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
+    def change(data: bytes) -> bytes:
+        assert old in data, "the model did not see this"
+        return data.replace(old, new)
+
+    return change
+
+
+@given(st.lists(pieces).map(b"".join))
+def test_an_edit_that_changes_nothing_leaves_every_byte(data: bytes) -> None:
+    assert edited_masked(data, lambda shown: shown, SECRETS) == data
+
+
+@given(st.lists(pieces).map(b"".join), st.lists(pieces).map(b"".join))
+def test_an_edit_beside_a_secret_changes_only_that(before: bytes, after: bytes) -> None:
+    data = before + b"\nMODE=test\n" + after
+    edited = edited_masked(data, changing(b"MODE=test", b"MODE=prod"), SECRETS)
+    assert edited == before + b"\nMODE=prod\n" + after
+
+
+def test_the_model_edits_what_it_saw() -> None:
+    edited = edited_masked(
+        FILE, changing(b"API_KEY=<secret:API_KEY>\r\nMODE=test", b"KEY='<secret:API_KEY>'"), SECRETS
+    )
+    assert edited == FILE.replace(b"API_KEY=", b"KEY='").replace(b"89\r\nMODE=test", b"89'")
+
+
+def test_a_line_of_a_private_key_is_edited_around() -> None:
+    data = f"key: |\n  {PEM.splitlines()[1]}\n  {PEM.splitlines()[2]}\nend".encode()
+    shown: list[bytes] = []
+
+    def change(seen: bytes) -> bytes:
+        shown.append(seen)
+        return seen.replace(b"end", b"done")
+
+    assert edited_masked(data, change, SECRETS) == data.replace(b"end", b"done")
+    assert b"MIIEow" not in shown[0]
+
+
+def test_a_secret_of_another_file_is_not_put_in() -> None:
+    assert edited_masked(b"a", lambda _shown: b"<secret:API_KEY>", SECRETS) == b"<secret:API_KEY>"
+    assert written_masked(b"k=<secret:API_KEY>", lambda: b"nothing", SECRETS) == b"k=<secret:API_KEY>"
+    assert written_masked(b"k=<secret:API_KEY>", lambda: FILE, SECRETS) == b"k=" + KEY.encode()
+    assert "<secret:API_KEY>" in placeholders_left(b"k=<secret:API_KEY>", SECRETS)
+    assert placeholders_left(b"k=<secret:OF_ANOTHER>", SECRETS) == ""
+
+
+def test_a_file_that_holds_both_a_secret_and_its_placeholder_is_left_alone() -> None:
+    both = FILE + b"<secret:API_KEY>"
+    with pytest.raises(WorkspaceError, match="cannot be told apart"):
+        edited_masked(both, changing(b"MODE=test", b"MODE=prod"), SECRETS)
+    with pytest.raises(WorkspaceError, match="cannot be told apart"):
+        written_masked(b"<secret:API_KEY>", lambda: both, SECRETS)
+
+
+def test_a_result_is_masked_in_all_its_parts_and_one_without_secrets_is_the_same() -> None:
+    masked = masked_result(ToolResult(KEY, state={"a": [KEY]}, artifact={KEY: 1}), SECRETS)
+    assert masked == ToolResult(
+        "<secret:API_KEY>", state={"a": ["<secret:API_KEY>"]}, artifact={"<secret:API_KEY>": 1}
+    )
+    given_back = ToolResult("x")
+    assert masked_result(given_back, Redactor()) is given_back
+
+
+def test_bytes_that_are_no_text_survive_masking() -> None:
+    assert masked_bytes(b"\xff" + KEY.encode() + b"\xfe", SECRETS) == b"\xff<secret:API_KEY>\xfe"
+    assert masked_bytes(b"\xff\x00", SECRETS) == b"\xff\x00"

@@ -1,0 +1,152 @@
+"""A model that is sent no known secret and whose answers hold none, in whatever pieces they stream."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from zeus_runtime.models.interface import (
+    Model,
+    ModelPiece,
+    ModelRequest,
+    ModelResponse,
+    ReasoningDelta,
+    Retrying,
+    TextDelta,
+    ToolCallDelta,
+    ToolSchema,
+)
+from zeus_runtime.models.messages import from_payload, to_payload
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from langchain_core.messages import BaseMessage
+
+    from zeus_runtime.config.secrets import Redactor
+
+Message = TypeVar("Message", bound="BaseMessage")
+_TEXTS: Final = (TextDelta, ReasoningDelta, ToolCallDelta)
+
+
+def masked_message(message: Message, secrets: Redactor) -> Message:
+    """The message with known secrets masked; the same object where it holds none."""
+    payload = to_payload(message)
+    masked = secrets.masked(payload)
+    return message if masked == payload else from_payload(masked)  # type: ignore[return-value]
+
+
+def masked_schemas(schemas: Sequence[ToolSchema], secrets: Redactor) -> tuple[ToolSchema, ...]:
+    """Tool schemas with known secrets masked in their descriptions and parameters."""
+    return tuple(
+        ToolSchema(each.name, secrets.text(each.description), secrets.masked(each.parameters))
+        for each in schemas
+    )
+
+
+def masked_pieces(pieces: Sequence[ModelPiece], secrets: Redactor) -> list[ModelPiece]:
+    """What a model streamed with known secrets masked, also one that came in several pieces."""
+    held = _Held(secrets)
+    told = [each for piece in pieces if isinstance(piece, _TEXTS) for each in held.passed(piece)]
+    return [*told, *held.rest()]
+
+
+class Masked:
+    """``model`` behind the last point before a provider where known secrets are masked.
+
+    A message is looked at once, however often it is sent.
+
+    Args:
+        model: any model.
+        secrets: what is masked.
+        clean: the type of a conversation whose messages were masked as they were made.
+    """
+
+    def __init__(self, model: Model, secrets: Redactor, clean: type = type(None)) -> None:
+        self._clean = clean
+        self._model = model
+        self._secrets = secrets
+        self._messages: dict[int, tuple[BaseMessage, BaseMessage]] = {}
+        self._system = ("", "")
+        self._tools: tuple[Sequence[ToolSchema], Sequence[ToolSchema]] = ((), ())
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        held = _Held(self._secrets)
+        stream: AsyncGenerator[ModelPiece, None] = self._model.stream(self._sent(request))  # type: ignore[assignment]
+        async with aclosing(stream) as source:
+            async for piece in source:
+                if isinstance(piece, Retrying):
+                    held = _Held(self._secrets)
+                    yield piece
+                elif isinstance(piece, ModelResponse):
+                    for left in held.rest():
+                        yield left
+                    yield replace(piece, message=masked_message(piece.message, self._secrets))
+                else:
+                    for passed in held.passed(piece):
+                        yield passed
+
+    def _sent(self, request: ModelRequest) -> ModelRequest:
+        system, tools, messages = request.system, request.tools, request.messages
+        if system != self._system[0]:
+            self._system = (system, self._secrets.text(system))
+        if tools is not self._tools[0]:
+            masked = masked_schemas(tools, self._secrets)
+            self._tools = (tools, tools if masked == tuple(tools) else masked)
+        if self._system[1] != system:
+            stable = self._secrets.text(system[: request.stable_system_length])
+            request = request.override(system=self._system[1], stable_system_length=len(stable))
+        if self._tools[1] is not tools:
+            request = request.override(tools=self._tools[1])
+        if not isinstance(messages, self._clean):
+            request = request.override(messages=[self._message(each) for each in messages])
+        return request
+
+    def _message(self, message: BaseMessage) -> BaseMessage:
+        known = self._messages.get(id(message))
+        if known is None:
+            # The message is kept with its masked form, so that its id stays its own.
+            known = self._messages[id(message)] = (message, masked_message(message, self._secrets))
+        return known[1]
+
+
+class _Held:
+    """The ends of a stream's texts that may be the beginning of a secret: text, reasoning, each call's arguments."""
+
+    def __init__(self, secrets: Redactor) -> None:
+        self._secrets = secrets
+        self._ends: dict[tuple[type, int], str] = {}
+
+    def passed(self, piece: TextDelta | ReasoningDelta | ToolCallDelta) -> Iterator[ModelPiece]:
+        """What of the piece, and of what was held before it, can be told now."""
+        key = _key(piece)
+        told, self._ends[key] = self._secrets.settled(self._ends.get(key, "") + _text(piece))
+        if told or isinstance(piece, ToolCallDelta):
+            yield _with_text(piece, told)
+
+    def rest(self) -> Iterator[ModelPiece]:
+        """What is held at the end of the stream."""
+        for (kind, index), end in self._ends.items():
+            if end:
+                text = self._secrets.text(end)
+                yield ToolCallDelta(index, None, None, text) if kind is ToolCallDelta else kind(text)
+
+
+def _key(piece: TextDelta | ReasoningDelta | ToolCallDelta) -> tuple[type, int]:
+    return type(piece), piece.index if isinstance(piece, ToolCallDelta) else 0
+
+
+def _text(piece: TextDelta | ReasoningDelta | ToolCallDelta) -> str:
+    return piece.arguments if isinstance(piece, ToolCallDelta) else piece.text
+
+
+def _with_text(piece: TextDelta | ReasoningDelta | ToolCallDelta, text: str) -> ModelPiece:
+    if isinstance(piece, ToolCallDelta):
+        return piece if piece.arguments == text else replace(piece, arguments=text)
+    return piece if piece.text == text else type(piece)(text)

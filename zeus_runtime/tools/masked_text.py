@@ -1,0 +1,91 @@
+"""Text that tools show and files that they change: known secrets are masked, and the file itself keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from zeus_runtime.config.placeholders import START
+from zeus_runtime.tools.paths import WorkspaceError
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.secrets import Redactor
+    from zeus_runtime.tools.tool import ToolResult
+
+
+def masked_result(result: ToolResult, secrets: Redactor) -> ToolResult:
+    """A tool's result with known secrets masked in its text, its state and its artifact."""
+    if not secrets.forms:
+        return result
+    return replace(
+        result,
+        content=secrets.text(result.content),
+        state=secrets.masked(result.state),
+        artifact=secrets.masked(result.artifact),
+    )
+
+
+def masked_bytes(data: bytes, secrets: Redactor) -> bytes:
+    """UTF-8 text with known secrets masked; other bytes as they are."""
+    if not any(form.encode("utf-8", "surrogatepass") in data for form in secrets.forms):
+        return data
+    return _encoded(secrets.text(_decoded(data)))
+
+
+def edited_masked(data: bytes, change: Callable[[bytes], bytes], secrets: Redactor) -> bytes:
+    """``change`` made in the file as the model sees it, its secrets masked line by line, and then put back.
+
+    So nothing is found by guessing at a secret, and a placeholder in ``change`` means the secret of this same file.
+
+    Raises:
+        WorkspaceError: the file has a placeholder as text beside its secret.
+    """
+    text = _decoded(data)
+    shown = "\n".join(map(secrets.text, text.split("\n"))) if secrets.text(text) != text else text
+    changed = change(data if shown == text else _encoded(shown))
+    return (
+        changed if START not in shown and START.encode() not in changed else _put_back(changed, text, secrets)
+    )
+
+
+def written_masked(data: bytes, held: Callable[[], bytes], secrets: Redactor) -> bytes:
+    """New content of a file, with each placeholder replaced whose secret the file holds now.
+
+    Args:
+        held: reads the file.
+
+    Raises:
+        WorkspaceError: the file has a placeholder as text beside its secret, or cannot be read.
+    """
+    if not secrets.forms or START.encode() not in data:
+        return data
+    return _put_back(data, _decoded(held()), secrets)
+
+
+def placeholders_left(data: bytes, secrets: Redactor) -> str:
+    """A note for the model about placeholders that were written as plain text; empty if there are none."""
+    if START.encode() not in data or not (left := secrets.placeholders_in(_decoded(data))):
+        return ""
+    return (
+        f" Written as plain text: {', '.join(left)}. A placeholder becomes the secret only in a file that already"
+        " holds that secret."
+    )
+
+
+def _put_back(data: bytes, held: str, secrets: Redactor) -> bytes:
+    try:
+        return _encoded(secrets.restored(_decoded(data), held))
+    except ValueError as error:
+        raise WorkspaceError(
+            f"The file holds {error} as text and the secret that it stands for, so the two cannot be told apart.",
+            remedy="Ask the user to make this change.",
+        ) from None
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
