@@ -77,6 +77,7 @@ async def description(scene: Scene) -> str:
 CONFIGURED = (
     Flip("version", 7, problems, (), ("unsupported-version",)),
     Flip("name", "hermes", core_prompt("I am {{agent_name}}"), "I am zeus", "I am hermes"),
+    Flip("instructions", "Only Go.", core_prompt("I am"), "I am", "I am\n\n# Your instructions\n\nOnly Go."),
     Flip("description", "writes odes", description, "", "writes odes"),
     Flip("mode", "ask", write_is_refused, False, True, FILES),
     *(

@@ -135,3 +135,18 @@ def test_an_unknown_model_is_a_note(zeus: Zeus, project: Project) -> None:
     result = zeus("plan")
     assert result.exit_code == 0
     assert "gpt-5.2" in result.err
+
+
+def test_the_source_of_the_instructions_is_shown(zeus: Zeus, project: Project) -> None:
+    project.write("mine.md", "Only Go.")
+    agents = "agents: {a: {description: A., instructions: {file: mine.md}}}\ntools: [subagents]\n"
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-5.2\n{agents}instructions: Only C.\n")
+    text = zeus("plan").out
+    assert "instructions  zeus.yaml:5:15, at the end of section core" in text
+    assert f"instructions: {project.folder / 'mine.md'}" in text
+    shown = zeus("plan", "--format", "json").json
+    assert shown["instructions"] == "zeus.yaml:5:15"
+    assert shown["agents"]["a"]["instructions"] == str(project.folder / "mine.md")
+    assert "# Your instructions\n\nOnly C." in zeus("plan", "--prompt").out
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\n")
+    assert zeus("plan", "--format", "json").json["instructions"] is None

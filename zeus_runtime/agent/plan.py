@@ -152,7 +152,14 @@ def _with_agents(checked: Checked, plan: Plan, given: PlannedTools, above: Above
 
 
 def _stable(checked: Checked, config: Config) -> Callable[[Sequence[Tool]], Mapping[Section, str]]:
-    """Sections 1 to 6 as a function of the tools."""
+    """Sections 1 to 6 as a function of the tools.
+
+    Raises:
+        ConfigError: the instructions are empty, or their file cannot be read.
+    """
+    from zeus_runtime.prompt.instructions import instructions_text
+
+    instructions = instructions_text(config.instructions, diagnostic=checked.diagnostic)
 
     def stable_with(given: Sequence[Tool]) -> Mapping[Section, str]:
         return stable_sections(
@@ -162,6 +169,7 @@ def _stable(checked: Checked, config: Config) -> Callable[[Sequence[Tool]], Mapp
             workspace="/",
             tools=visible(given, config.mode),
             homes=checked.homes,
+            instructions=instructions,
             position=checked.document.position,
         )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from zeus_runtime.agent.asked import asks_user
 from zeus_runtime.agent.checked import check_loaded
 from zeus_runtime.config import ConfigError
+from zeus_runtime.config.nodes import find
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -153,7 +154,6 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
     """The config of an agent, checked."""
     from zeus_runtime.config.merge import merge, ref_places
     from zeus_runtime.config.model import Config
-    from zeus_runtime.config.nodes import find
 
     try:
         document = checked.document if spec.config is None else _loaded(checked, spec.config)
@@ -175,6 +175,7 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
                 )
         if overrides is not None and spec.overrides:
             document = replace(document, root=merge(document.root, overrides, ref_places(Config)))
+        document = _instructed(checked, name, spec, document)
         own = check_loaded(document, directory=checked.directory, environ=checked.environ)
     except ConfigError as error:
         if any(each.code.startswith("agents-") for each in error.diagnostics):
@@ -187,6 +188,23 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
         # A fork keeps the tool that lists the agents: it is part of the prefix that the provider has cached.
         own = replace(own, config=replace(own.config, agents={}))
     return own
+
+
+def _instructed(checked: Checked, name: str, spec: SubAgent, document: Document) -> Document:
+    """The agent's config with the instructions that ``agents`` gives it instead of its own."""
+    written = find(checked.document.root, ("agents", name, "instructions"))
+    if spec.instructions is None or written is None:
+        return document
+    if "instructions" in spec.overrides:
+        raise _refused(
+            checked,
+            "agents-twice",
+            f"the agent {name!r} has instructions in two places",
+            (name, "overrides", "instructions"),
+            f"keep agents.{name}.instructions, and remove this key",
+        )
+    sections = {**document.root.value, "instructions": written}
+    return replace(document, root=document.root._replace(value=sections))
 
 
 def _loaded(checked: Checked, config: str) -> Document:

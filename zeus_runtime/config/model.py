@@ -82,6 +82,13 @@ class Prompt:
 
 
 @dataclass(frozen=True)
+class InstructionsFile:
+    """Instructions in a file of their own."""
+
+    file: Annotated[str, FileRelative(), Doc("A UTF-8 text file, relative to this YAML file.")]
+
+
+@dataclass(frozen=True)
 class ProfileOverride:
     """What the user says of a model; wins over every table."""
 
@@ -278,6 +285,12 @@ class SubAgent:
             "works with this agent's `storage` and `checkpointer` in any case."
         ),
     ] = None
+    instructions: Annotated[
+        str | InstructionsFile | None,
+        Doc(
+            "Its own instructions, a text or {file: PATH}, instead of those in its config; null: those of its config."
+        ),
+    ] = None
     overrides: Annotated[Mapping[str, Any], Doc("Keys laid over that config, as a further layer.")] = field(
         default_factory=dict
     )
@@ -320,6 +333,12 @@ class Config:
     name: Annotated[str, Doc("The agent's name; `{{agent_name}}` in prompts.")] = "zeus"
     description: Annotated[str, Doc("What the agent is for; `zeus plan` shows it.")] = ""
     mode: Annotated[Mode, Doc("agent does, ask only reads, plan reads and plans.")] = "agent"
+    instructions: Annotated[
+        str | InstructionsFile | None,
+        Doc(
+            "The agent's task and rules, a text or {file: PATH}; they end section 1 of the prompt as they are written."
+        ),
+    ] = None
     prompt: Annotated[Prompt, Doc("The system prompt.")] = field(default_factory=Prompt)
     tools: Annotated[
         tuple[Ref, ...], RefTo("tool"), Doc("Tool components, in the order the model sees them.")
