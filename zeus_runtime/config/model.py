@@ -257,8 +257,8 @@ class Memory:
         Ref | None,
         RefTo("embedding"),
         Doc(
-            "The embedding model; null: litellm's text-embedding-3-small where OPENAI_API_KEY is set, else the bundled "
-            "static table."
+            "The embedding model; null: the bundled static table, which runs offline. `litellm` asks "
+            "text-embedding-3-small, or the model it names."
         ),
     ] = None
     vector_store: Annotated[
