@@ -32,6 +32,14 @@ async def its_model(scene: Scene) -> str:
     return scene.agent().plan.agents[NAME].plan.profile.name
 
 
+async def agents_listed(scene: Scene) -> list[str]:
+    """The agents that the model may choose from."""
+    (task,) = [each.tool for each in scene.agent().plan.tools if each.tool.name == "task"]
+    names: Any = task.parameters
+    assert list(scene.agent().plan.agents) == names["properties"]["agent"]["enum"]
+    return list(names["properties"]["agent"]["enum"])
+
+
 async def its_instructions(scene: Scene) -> str | None:
     core = scene.agent().plan.agents[NAME].plan.stable[Section.CORE]
     return core.partition("# Your instructions\n\n")[2] or None
@@ -80,6 +88,14 @@ AGENTS = (
         f"- {NAME} (knows nothing but your prompt): Helps.",
         f"- {NAME} (knows nothing but your prompt): Works.",
         given(),
+    ),
+    Flip(
+        "tool:subagents.general",
+        True,
+        agents_listed,
+        [NAME],
+        ["general", NAME],
+        {**given(), "tools": ["gauge", {"subagents": {}}]},
     ),
     Flip("agents.*.config", "other.yaml", its_model, "gpt-4o", "gpt-4.1", given()),
     Flip("agents.*.overrides", {"limits": {"max_steps": 7}}, its_steps, 200, 7, given()),

@@ -505,7 +505,13 @@ def test_the_order_of_the_reference_can_be_written_and_is_kept() -> None:
     plan = Agent.from_config("zeus", directory=Path(__file__).parents[2], environ={}).plan
     names = [planned.name for planned in plan.middlewares]
     assert names.index("summarization") < names.index("caching")
-    assert [planned.name for planned in plan.toolsets] == ["filesystem", "todos", "memory", "knowledge"]
+    assert [planned.name for planned in plan.toolsets] == [
+        "filesystem",
+        "todos",
+        "subagents",
+        "memory",
+        "knowledge",
+    ]
     turned = Agent.from_config(
         "zeus",
         directory=Path(__file__).parents[2],

@@ -23,8 +23,9 @@ def test_a_preset_loads_with_the_policies_in_the_order_of_their_cost(tmp_path: P
     order = [
         "skills",
         "resources",
-        "history",
+        "local_context",
         "pins",
+        "history",
         "eviction",
         "dedupe",
         "truncation",
@@ -32,10 +33,11 @@ def test_a_preset_loads_with_the_policies_in_the_order_of_their_cost(tmp_path: P
         "recall",
         "memory",
         "caching",
+        "approve",
     ]
     found = list(middlewares(tmp_path, preset))
     assert found == [name for name in order if name in found]
-    assert {"eviction", "truncation", "summarization", "caching"} <= set(found)
+    assert {"eviction", "truncation", "summarization", "caching", "approve"} <= set(found)
 
 
 @pytest.mark.parametrize("preset", ["default", "zeus"])
@@ -55,7 +57,7 @@ def test_a_fraction_of_an_unknown_window_is_an_error_with_its_place(tmp_path: Pa
 
 def test_zeus_has_the_numbers_of_the_specification(tmp_path: Path) -> None:
     found = middlewares(tmp_path, "zeus")
-    assert found["history"] == {"max_messages": 30, "chunk": 1}
+    assert found["history"]["max_messages"] == 30
     assert found["eviction"]["max_tokens"] == 20_000
     assert found["eviction"]["preview_lines"] == 10
     never = {"ls", "glob", "grep", "read_file", "write_file", "edit_file", "write_todos"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +11,7 @@ from zeus_runtime.agent.asked import asks_user
 from zeus_runtime.agent.checked import check_loaded
 from zeus_runtime.config import ConfigError
 from zeus_runtime.config.nodes import find
+from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -64,14 +65,16 @@ class Above:
 def planned_agents(
     checked: Checked, plan: Plan, given: PlannedTools, above: Above
 ) -> Mapping[str, PlannedAgent]:
-    """Every agent under ``agents``, and theirs.
+    """Every agent under ``agents``, those that tools bring, and theirs.
 
     Raises:
         ConfigError: their configs are not valid, go round in a circle or too deep, or no tool can reach them.
     """
-    agents = checked.config.agents
+    from zeus_runtime.agent.plan import agents_left
+
+    agents = {**given.agents, **checked.config.agents}
     limits = checked.config.limits
-    left = limits.max_subagent_depth if above.depth_left is None else above.depth_left
+    left = agents_left(checked.config, above)
     if not any(planned.tool.starts_agents for planned in plan.tools):
         raise _refused(
             checked, "agents-unused", "no tool gives these agents work", (), "add `subagents` to `tools`"
@@ -155,6 +158,8 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
     from zeus_runtime.config.merge import merge, ref_places
     from zeus_runtime.config.model import Config
 
+    if spec.config is None and not spec.overrides and spec.instructions is None:
+        return _leaf(checked, spec)
     try:
         document = checked.document if spec.config is None else _loaded(checked, spec.config)
         if spec.config is not None and (file := _file(document)) in above.files:
@@ -184,10 +189,15 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
             "agents-invalid", f"the config of the agent {name!r} is not valid", ("agents", name)
         )
         raise ConfigError([told, *error.diagnostics]) from None
-    if spec.config is None and spec.context != "fork":
-        # A fork keeps the tool that lists the agents: it is part of the prefix that the provider has cached.
-        own = replace(own, config=replace(own.config, agents={}))
-    return own
+    return own if spec.config is not None else _leaf(own, spec)
+
+
+def _leaf(own: Checked, spec: SubAgent) -> Checked:
+    """A config shared with the agent above, without its agents."""
+    if spec.context == "fork":
+        # It keeps the tool that lists the agents: that is part of the prefix which the provider has cached.
+        return own
+    return replace(own, config=replace(own.config, agents={}))
 
 
 def _instructed(checked: Checked, name: str, spec: SubAgent, document: Document) -> Document:

@@ -360,6 +360,13 @@ class Config:
     middlewares: Annotated[
         tuple[Ref, ...], RefTo("middleware"), Doc("Middlewares; the first line is outermost.")
     ] = ()
+    approvals: Annotated[
+        Literal["run_everything", "allowlist", "ask"] | None,
+        Doc(
+            "How often the user is asked before a tool that writes runs, instead of the `mode` of the middleware"
+            " `approve`, whose rules stay; null: that mode."
+        ),
+    ] = None
     workspace: Annotated[Workspace, Doc("The agent's files.")] = field(default_factory=Workspace)
     storage: Annotated[Storage, Doc("The threads' database.")] = field(default_factory=Storage)
     archive: Annotated[ArchiveLimits, Doc("The files of what left the model's window.")] = field(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from zeus_runtime import Doc, Maximum, Minimum, dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime import AskModes, Misfit, Surroundings
+    from zeus_runtime import AskMode, AskModes, Misfit, Surroundings
 
 Value: TypeAlias = str | int | float | bool
 Rule: TypeAlias = str | Mapping[str, Mapping[str, Value | tuple[Value, ...]]]
@@ -55,6 +55,12 @@ class Options:
     def asks_user(self) -> bool:
         """A sub-agent that writes and lists no such middleware would act behind the back of who is asked here."""
         return True
+
+    def with_mode(self, mode: AskMode) -> Options:
+        """These options with the mode that the config's ``approvals`` says."""
+        from dataclasses import replace
+
+        return replace(self, mode=mode)
 
     def ask_modes(self) -> AskModes:
         """What the user may choose."""

@@ -6,13 +6,12 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from zeus_plugins.tools.filesystem.patterns import compile_glob, parts_of
-from zeus_runtime import WorkspaceError
+from zeus_runtime import WorkspaceError, dataclass
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.approve.options import Rule as Written
