@@ -150,3 +150,12 @@ def test_the_source_of_the_instructions_is_shown(zeus: Zeus, project: Project) -
     assert "# Your instructions\n\nOnly C." in zeus("plan", "--prompt").out
     project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\n")
     assert zeus("plan", "--format", "json").json["instructions"] is None
+
+
+def test_the_files_with_the_projects_instructions_are_named(zeus: Zeus, project: Project) -> None:
+    project.write("AGENTS.md", "Use tabs.")
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\nproject_instructions: true\n")
+    assert "project       /AGENTS.md, in section profile" in zeus("plan").out
+    assert zeus("plan", "--format", "json").json["project_instructions"] == ["/AGENTS.md"]
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\n")
+    assert zeus("plan", "--format", "json").json["project_instructions"] is None

@@ -14,6 +14,7 @@ from zeus_runtime.context import Archive
 from zeus_runtime.models.interface import Model
 from zeus_runtime.models.profiles import ModelProfile
 from zeus_runtime.prompt import Section
+from zeus_runtime.prompt.project import NO_PROJECT, ProjectSection
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.errand import Delegate
@@ -41,6 +42,7 @@ class Outfit:
         archive: where originals go before an edit.
         approvals: how the run's user is asked.
         delegate: gives work to the plan's agents; None in a simulation.
+        project: the project's instructions, read once per run.
     """
 
     model: Model
@@ -57,3 +59,4 @@ class Outfit:
     archive: Archive
     approvals: Desk
     delegate: Delegate | None = None
+    project: ProjectSection = NO_PROJECT

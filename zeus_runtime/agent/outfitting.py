@@ -14,6 +14,13 @@ from zeus_runtime.agent.outfit import Outfit
 from zeus_runtime.context import Archive
 from zeus_runtime.models.retry import with_retry
 from zeus_runtime.prompt import time_section
+from zeus_runtime.prompt.project import (
+    NO_PROJECT,
+    ProjectSection,
+    names_and_budget,
+    project_files,
+    project_section,
+)
 from zeus_runtime.tools import Tool
 
 if TYPE_CHECKING:
@@ -87,7 +94,17 @@ def fresh_outfit(
         archive=archive,
         approvals=approvals,
         delegate=delegate,
+        project=_project(plan),
     )
+
+
+def _project(plan: Plan) -> ProjectSection:
+    """The project's instructions as they are now."""
+    setting = names_and_budget(plan.config.project_instructions)
+    if setting is None:
+        return NO_PROJECT
+    files = project_files(plan.build.workspace, setting.files)
+    return project_section(files, setting.max_tokens, plan.token_counter.text)
 
 
 def equipment_of(plan: Plan, opened: Mapping[str, Toolset]) -> Equipment:

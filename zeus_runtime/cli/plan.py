@@ -116,6 +116,7 @@ def _lines(checked: Checked, plan: Plan) -> Iterator[str]:
             *_memory_rows(checked, plan),
             ("checkpointer", _component(plan.checkpointer)),
             *_instructions_rows(checked, plan),
+            *_project_rows(plan),
         ]
     )
     yield "\nmiddlewares, outermost first" if plan.middlewares else "\nno middlewares"
@@ -182,6 +183,22 @@ def _connections(plan: Plan) -> list[Connection]:
 def _instructions_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
     source = _instructions_source(checked, plan)
     return [] if source is None else [("instructions", f"{source}, at the end of section core")]
+
+
+def _project_rows(plan: Plan) -> list[tuple[str, str]]:
+    files = _project_files(plan)
+    return [("project", f"{', '.join(files) or 'no file'}, in section profile")] if files is not None else []
+
+
+def _project_files(plan: Plan) -> list[str] | None:
+    """The files with the project's instructions, the nearest last; None where they are off."""
+    from zeus_runtime.prompt.project import names_and_budget, project_files
+
+    setting = names_and_budget(plan.config.project_instructions)
+    if setting is None:
+        return None
+    found = project_files(plan.build.workspace, setting.files)
+    return [f"{each.path} (not read: {each.problem})" if each.problem else each.path for each in found]
 
 
 def _instructions_source(checked: Checked, plan: Plan) -> str | None:
@@ -252,6 +269,7 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
         "mode": plan.mode,
         "digest": plan.digest,
         "instructions": _instructions_source(checked, plan),
+        "project_instructions": _project_files(plan),
         "model": _component_object(plan.model),
         "profile": asdict(plan.profile),
         "middlewares": [_component_object(each) for each in plan.middlewares],

@@ -89,6 +89,20 @@ class InstructionsFile:
 
 
 @dataclass(frozen=True)
+class ProjectInstructions:
+    """Which files of the workspace's repository tell the agent about the project, and how much of them it reads."""
+
+    files: Annotated[
+        tuple[Annotated[str, Pattern(r"^(?!\.{1,2}$)[^/\\\x00-\x1f]+$")], ...],
+        MinLength(1),
+        Doc("File names; of each folder, the first that is there is read."),
+    ] = ("AGENTS.md", "CLAUDE.md")
+    max_tokens: Annotated[
+        int, Doc("What all of them may take; the outermost folder's file is cut first."), Minimum(200)
+    ] = 4_000
+
+
+@dataclass(frozen=True)
 class ProfileOverride:
     """What the user says of a model; wins over every table."""
 
@@ -339,6 +353,13 @@ class Config:
             "The agent's task and rules, a text or {file: PATH}; they end section 1 of the prompt as they are written."
         ),
     ] = None
+    project_instructions: Annotated[
+        bool | ProjectInstructions,
+        Doc(
+            "Show AGENTS.md (or CLAUDE.md) of the workspace and of the folders above it in its repository in section 11"
+            " of the prompt."
+        ),
+    ] = False
     prompt: Annotated[Prompt, Doc("The system prompt.")] = field(default_factory=Prompt)
     tools: Annotated[
         tuple[Ref, ...], RefTo("tool"), Doc("Tool components, in the order the model sees them.")
