@@ -307,7 +307,7 @@ async def test_truncation_is_for_every_tool_that_says_its_arguments_are_replayab
 def test_the_summarization_preset_zeus_is_fraction_085_and_5_messages() -> None:
     options = preset("zeus")["summarization"]
     trigger, keep = options.sizes(lookup("gpt-4o"))
-    assert (trigger, keep) == (Size(fraction=0.85), Size(messages=5))
+    assert (trigger.share, keep) == (0.85, Size(messages=5))
     assert options.max_trigger_tokens is None
 
 
