@@ -171,7 +171,7 @@ def _asked_model(process: Process, preset: str) -> str:
 
 
 def _key_decides(process: Process, preset: str) -> bool:
-    """Whether the model follows from a key that is set: nobody chose one, by a preset of their own or ZEUS_MODEL."""
+    """Whether to write the model of a key that is set: neither another preset nor ZEUS_MODEL chooses one."""
     environ = process.environ
     return preset == DEFAULT_PRESET and not environ.get("ZEUS_MODEL") and any(map(environ.get, MODEL_BY_KEY))
 
