@@ -57,6 +57,14 @@ def test_a_fraction_of_an_unknown_window_is_an_error_with_its_place(tmp_path: Pa
     assert "assumed_fraction" in str(problem.hint)
 
 
+def test_an_unwritten_trigger_above_the_assumed_window_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "zeus.yaml").write_text(
+        "version: 1\nmodel: acme/unknown\nmiddlewares: [{summarization: {keep: {messages: 5}}}]\n"
+    )
+    (planned,) = Agent.from_config(directory=tmp_path, environ={}).plan.middlewares
+    assert planned.name == "summarization"
+
+
 def test_what_is_not_written_of_an_unknown_model_is_what_the_specification_says(tmp_path: Path) -> None:
     plan = Agent.from_config("deepagents", directory=tmp_path, environ={"ZEUS_MODEL": "acme/unknown"}).plan
     options = {planned.name: planned.value for planned in plan.middlewares}
