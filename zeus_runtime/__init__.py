@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.mcp import mcp_server as mcp_server
     from zeus_runtime.config.mcp import server_problems as server_problems
     from zeus_runtime.config.model import Config as Config
+    from zeus_runtime.config.model import SubAgent as SubAgent
     from zeus_runtime.config.ref import Ref as Ref
     from zeus_runtime.config.secrets import Redactor as Redactor
     from zeus_runtime.config.secrets import Secret as Secret
@@ -340,6 +341,7 @@ _ROOMS = {
     "SandboxFile": "tools.sandbox",
     "SandboxFiles": "tools.sandbox_files",
     "SandboxSessions": "tools.sandbox_sessions",
+    "SubAgent": "config.model",
     "refuse_unrunnable": "tools.sandbox",
     "inner_path": "tools.sandbox_files",
     "finished": "tools.finishing",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.acceptance.settings import Flip, Scene
-from zeus_runtime import ModelRequest
+from zeus_runtime import ModelRequest, Section
 from zeus_runtime.testing import ScriptedModel, calling
 
 NAME = "gpt-4o"
@@ -30,6 +30,19 @@ async def told(scene: Scene) -> str:
 async def its_model(scene: Scene) -> str:
     scene.write("other.yaml", "version: 1\nmodel: gpt-4.1\n")
     return scene.agent().plan.agents[NAME].plan.profile.name
+
+
+async def agents_listed(scene: Scene) -> list[str]:
+    """The agents that the model may choose from."""
+    (task,) = [each.tool for each in scene.agent().plan.tools if each.tool.name == "task"]
+    names: Any = task.parameters
+    assert list(scene.agent().plan.agents) == names["properties"]["agent"]["enum"]
+    return list(names["properties"]["agent"]["enum"])
+
+
+async def its_instructions(scene: Scene) -> str | None:
+    core = scene.agent().plan.agents[NAME].plan.stable[Section.CORE]
+    return core.partition("# Your instructions\n\n")[2] or None
 
 
 async def its_steps(scene: Scene) -> int:
@@ -76,8 +89,17 @@ AGENTS = (
         f"- {NAME} (knows nothing but your prompt): Works.",
         given(),
     ),
+    Flip(
+        "tool:subagents.general",
+        True,
+        agents_listed,
+        [NAME],
+        ["general", NAME],
+        {**given(), "tools": ["gauge", {"subagents": {}}]},
+    ),
     Flip("agents.*.config", "other.yaml", its_model, "gpt-4o", "gpt-4.1", given()),
     Flip("agents.*.overrides", {"limits": {"max_steps": 7}}, its_steps, 200, 7, given()),
+    Flip("agents.*.instructions", "Only Go.", its_instructions, None, "Only Go.", given()),
     Flip("agents.*.context", "fork", what_it_knows, ["human"], [*SHARED, "human"], given()),
     Flip(
         "agents.*.last_messages",

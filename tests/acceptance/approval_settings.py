@@ -75,6 +75,7 @@ APPROVALS = (
         "complete",
         given(),
     ),
+    Flip("approvals", "run_everything", NOTE, "approval_needed", "complete", given()),
     Flip("middleware:approve.mode", "run_everything", NOTE, "approval_needed", "complete", given()),
     Flip(
         "middleware:approve.allow",

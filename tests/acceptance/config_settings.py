@@ -61,6 +61,14 @@ async def secret_read(scene: Scene) -> str:
     return str(played.requests[-1].messages[-1].content)
 
 
+async def told_of_project(scene: Scene) -> str | None:
+    """What the prompt says of the project."""
+    scene.write("AGENTS.md", "Use tabs.")
+    (request,) = (await scene.play("done")).requests
+    found = re.search(r'<project_instructions path="/AGENTS.md">\n(.*)\n', request.system)
+    return found and found[1]
+
+
 async def write_is_refused(scene: Scene) -> bool:
     call = calling(("write_file", {"path": "/a.txt", "content": "x"}))
     (result,) = (await scene.play(call, "done")).all("tool_call_result")
@@ -84,6 +92,8 @@ async def description(scene: Scene) -> str:
 CONFIGURED = (
     Flip("version", 7, problems, (), ("unsupported-version",)),
     Flip("name", "hermes", core_prompt("I am {{agent_name}}"), "I am zeus", "I am hermes"),
+    Flip("instructions", "Only Go.", core_prompt("I am"), "I am", "I am\n\n# Your instructions\n\nOnly Go."),
+    Flip("project_instructions", True, told_of_project, None, "Use tabs."),
     Flip("description", "writes odes", description, "", "writes odes"),
     Flip("mode", "ask", write_is_refused, False, True, FILES),
     *(

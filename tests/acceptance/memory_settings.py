@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from tests.acceptance.settings import Flip, Scene
+from tests.acceptance.shared_settings import problems
 from zeus_runtime import Agent, MemoryService
 from zeus_runtime.testing import ScriptedModel, calling
 
@@ -101,6 +102,8 @@ async def profiled(scene: Scene) -> list[str]:
 
 
 REMEMBERED = (
+    Flip("tool:memory.required", False, problems, ("no-memory",), (), {"tools": ["memory"]}),
+    Flip("middleware:memory.required", False, problems, ("no-memory",), (), {"middlewares": ["memory"]}),
     Flip(
         "tool:memory.asked_per_message",
         1,

@@ -69,7 +69,7 @@ async def _arguments_shown(scene: Scene) -> list[str]:
     ]
     played = await scene.play(*steps, calling(("speak", {"words": 1})), "done")
     calls = [call for message in played.requests[-1].messages for call in getattr(message, "tool_calls", ())]
-    return [text for call in calls for text in call["args"].values() if "(argument truncated)" in str(text)]
+    return [text for call in calls for text in call["args"].values() if " characters; " in str(text)]
 
 
 async def cut_arguments(scene: Scene) -> int:
@@ -78,6 +78,11 @@ async def cut_arguments(scene: Scene) -> int:
 
 async def cut_argument(scene: Scene) -> str:
     return (await _arguments_shown(scene))[0].partition("argument")[0]
+
+
+async def cut_mark(scene: Scene) -> str:
+    """What is shown of a cut argument, without its length and where the rest is."""
+    return (await _arguments_shown(scene))[0].partition(" [")[0]
 
 
 async def turns(scene: Scene, *spoken: tuple[str, Sequence[Any]]) -> tuple[list[ModelRequest], list[str]]:
@@ -222,6 +227,14 @@ POLICIES = (
                 cut_argument,
                 "word word word word ...(",
                 "wor...(",
+                policy("truncation", trigger={"messages": 4}, keep={"messages": 2}),
+            ),
+            (
+                "truncation.truncation_text",
+                "<more>",
+                cut_mark,
+                "word word word word ...(argument truncated)",
+                "word word word word <more>",
                 policy("truncation", trigger={"messages": 4}, keep={"messages": 2}),
             ),
             (

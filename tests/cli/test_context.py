@@ -300,3 +300,12 @@ def test_chained_trajectories_are_one_long_session(project: Project, zeus: Zeus)
     assert [each["steps"] for each in zeus("context", *words).json["outcomes"]] == [4, 6]
     (one,) = zeus("context", *words, "--chain", "40").json["outcomes"]
     assert one["steps"] == 20
+
+
+def test_show_names_the_files_a_section_is_from(project: Project, zeus: Zeus) -> None:
+    project.write("AGENTS.md", "Use tabs.")
+    project.agent("Done.", more="project_instructions: true\n")
+    assert zeus("run", "zeus.yaml", "go").exit_code == 0
+    assert "\nprofile is from /AGENTS.md\n" in zeus("context", "show").out
+    assert zeus("context", "show", "--format", "json").json["files"] == {"profile": ["/AGENTS.md"]}
+    assert "/AGENTS.md" in zeus("context", "explain", "profile").out

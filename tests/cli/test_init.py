@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.cli.conftest import Project, Zeus
@@ -57,6 +59,21 @@ def test_a_preset_without_a_model_gets_one_that_a_key_is_there_for(
     assert "sk-very" not in text
 
 
+def test_without_questions_the_default_preset_gets_the_model_of_the_key_that_is_there(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for key in MODEL_BY_KEY:
+        monkeypatch.delenv(key, raising=False)
+    assert zeus("init", "--yes").exit_code == 0
+    assert "\nmodel: " not in (project.folder / "zeus.yaml").read_text()
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-very-secret-value")
+    assert zeus("init", "--yes", "--force").exit_code == 0
+    assert f"\nmodel: {MODEL_BY_KEY['ANTHROPIC_API_KEY']}\n" in (project.folder / "zeus.yaml").read_text()
+    monkeypatch.setenv("ZEUS_MODEL", "ollama/qwen3:8b")
+    assert zeus("init", "--yes", "--force").exit_code == 0
+    assert "\nmodel: " not in (project.folder / "zeus.yaml").read_text()
+
+
 def test_nothing_is_overwritten_unasked(zeus: Zeus, presets: Project) -> None:
     presets.write("zeus.yaml", "mine: true\n")
     refused = zeus("init", "--yes")
@@ -96,3 +113,38 @@ def test_the_first_key_decides() -> None:
     assert proposed_model({}) == DEFAULT_MODEL
     assert proposed_model({"OPENAI_API_KEY": ""}) == DEFAULT_MODEL
     assert proposed_model({"GEMINI_API_KEY": "x", "ANTHROPIC_API_KEY": "x"}).startswith("anthropic/")
+
+
+@pytest.mark.parametrize("preset", ["default", "zeus", "economy", "quickstart"])
+def test_each_commented_line_is_right_as_it_stands(zeus: Zeus, project: Project, preset: str) -> None:
+    assert zeus("init", "--yes", "--preset", preset).exit_code == 0
+    text = (project.folder / "zeus.yaml").read_text()
+    commented = re.findall(r"^# ([a-z_]+: [^\n]+)$", text, re.MULTILINE)
+    keys = [line.partition(":")[0] for line in commented]
+    wanted = {
+        "default": ["model", "instructions", "approvals", "memory"],
+        "zeus": ["model", "instructions", "approvals"],
+        "economy": ["model", "instructions", "approvals", "memory"],
+        "quickstart": ["model", "instructions"],
+    }
+    assert keys == wanted[preset]
+    before = zeus("plan", "--format", "json").json
+    for line in commented:
+        project.write("zeus.yaml", text.replace(f"# {line}\n", f"{line}\n"))
+        shown = zeus("plan", "--format", "json")
+        assert shown.exit_code == 0, shown.err
+        # The commented model is what the preset has already.
+        assert shown.json["digest"] != before["digest"] or line.startswith("model: ")
+
+
+def test_what_init_writes_asks_before_it_writes(zeus: Zeus, project: Project) -> None:
+    assert zeus("init", "--yes").exit_code == 0
+    middlewares = zeus("plan", "--format", "json").json["middlewares"]
+    (asks,) = [each["options"]["mode"] for each in middlewares if each["name"] == "approve"]
+    assert asks == "allowlist"
+
+
+def test_without_a_terminal_the_error_says_what_to_pass(zeus: Zeus, presets: Project) -> None:
+    result = zeus("init")
+    assert result.exit_code == 2
+    assert "not a terminal, so no questions can be asked: pass --yes, --model or --preset" in result.err

@@ -91,7 +91,7 @@ def test_the_plan_is_short_and_says_what_matters(zeus: Zeus, project: Project) -
     assert 'model         litellm model="openai/gpt-5.2"' in lines
     assert any(line.startswith("limits        max_steps 7,") and "max_cost_usd 2" in line for line in lines)
     assert "  filesystem  ls, read_file, write_file, edit_file, glob, grep" in lines
-    assert "  4. eviction max_tokens=8000 max_fraction=0.125" in lines, "only options that are written"
+    assert "  5. eviction max_tokens=8000 max_fraction=0.125" in lines, "only options that are written"
     assert "preview_lines" not in text
     assert "zeus plan --all" in lines[-1]
     whole = zeus("plan", "--all").out
@@ -194,3 +194,27 @@ def test_the_plan_says_what_tools_may_reach_and_what_a_rule_lifts(zeus: Zeus, pr
     (written,) = [each["written"] for each in files["rules"] if each["pattern"] == ".env.example"]
     assert written.startswith("zeus.yaml:")
     assert f"read  ({written}); lifts a built-in protection" in zeus("plan").out
+
+
+def test_the_source_of_the_instructions_is_shown(zeus: Zeus, project: Project) -> None:
+    project.write("mine.md", "Only Go.")
+    agents = "agents: {a: {description: A., instructions: {file: mine.md}}}\ntools: [subagents]\n"
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-5.2\n{agents}instructions: Only C.\n")
+    text = zeus("plan").out
+    assert "instructions  zeus.yaml:5:15, at the end of section core" in text
+    assert f"instructions: {project.folder / 'mine.md'}" in text
+    shown = zeus("plan", "--format", "json").json
+    assert shown["instructions"] == "zeus.yaml:5:15"
+    assert shown["agents"]["a"]["instructions"] == str(project.folder / "mine.md")
+    assert "# Your instructions\n\nOnly C." in zeus("plan", "--prompt").out
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\n")
+    assert zeus("plan", "--format", "json").json["instructions"] is None
+
+
+def test_the_files_with_the_projects_instructions_are_named(zeus: Zeus, project: Project) -> None:
+    project.write("AGENTS.md", "Use tabs.")
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\nproject_instructions: true\n")
+    assert "project       /AGENTS.md, in section profile" in zeus("plan").out
+    assert zeus("plan", "--format", "json").json["project_instructions"] == ["/AGENTS.md"]
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\n")
+    assert zeus("plan", "--format", "json").json["project_instructions"] is None

@@ -307,7 +307,7 @@ async def test_truncation_is_for_every_tool_that_says_its_arguments_are_replayab
 def test_the_summarization_preset_zeus_is_fraction_085_and_5_messages() -> None:
     options = preset("zeus")["summarization"]
     trigger, keep = options.sizes(lookup("gpt-4o"))
-    assert (trigger, keep) == (Size(fraction=0.85), Size(messages=5))
+    assert (trigger.share, keep) == (0.85, Size(messages=5))
     assert options.max_trigger_tokens is None
 
 
@@ -505,7 +505,13 @@ def test_the_order_of_the_reference_can_be_written_and_is_kept() -> None:
     plan = Agent.from_config("zeus", directory=Path(__file__).parents[2], environ={}).plan
     names = [planned.name for planned in plan.middlewares]
     assert names.index("summarization") < names.index("caching")
-    assert [planned.name for planned in plan.toolsets] == ["filesystem", "todos", "memory", "knowledge"]
+    assert [planned.name for planned in plan.toolsets] == [
+        "filesystem",
+        "todos",
+        "subagents",
+        "memory",
+        "knowledge",
+    ]
     turned = Agent.from_config(
         "zeus",
         directory=Path(__file__).parents[2],

@@ -106,6 +106,39 @@ async def test_rows_of_another_model_are_not_compared_until_reindexing_brings_th
     await memory.aclose()
 
 
+async def test_memories_of_another_model_are_counted_once_with_a_remedy_and_nothing_is_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = memory_of(tmp_path, embedder=HashingEmbedder(32, model="text-embedding-3-small"))
+    await before.add_explicit_memory("The user plays the piano")
+    await before.search_memories("piano")
+    await before.aclose()
+    assert caplog.messages == []
+    memory = memory_of(tmp_path)
+    for _ in range(2):
+        (found,) = await memory.search_memories("piano")
+        assert found.item.content == "The user plays the piano"
+    await memory.aclose()
+    (told,) = caplog.messages
+    assert told.startswith("1 memories were embedded by another model than hashing")
+    assert "memory.embeddings" in told
+    assert "zeus memory reindex" in told
+    assert await memory.embeddings.reindex() == 1
+    await memory.aclose()
+
+
+async def test_memories_without_a_vector_are_not_counted_as_another_models(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    before = memory_of(tmp_path, words_only=True)
+    await before.add_explicit_memory("The user plays the piano")
+    await before.aclose()
+    memory = memory_of(tmp_path)
+    assert len(await memory.search_memories("piano")) == 1
+    await memory.aclose()
+    assert [each for each in caplog.messages if "another model" in each] == []
+
+
 async def test_a_choice_is_the_users_own_on_what_they_share(tmp_path: Path) -> None:
     ann = memory_of(tmp_path)
     bob = ann.for_caller(Caller("bob"))

@@ -46,7 +46,7 @@ from zeus_runtime.memory.choice import create_embeddings
 from zeus_runtime.memory.items import Caller
 from zeus_runtime.memory.opened import MemorySource
 from zeus_runtime.memory.service import MemoryService
-create_embeddings("ann", choices={}, configured=None, environ={})
+create_embeddings("ann", choices={}, configured=None)
 MemoryService(MemorySource("sqlite:///memory.db", Path(), lambda: None), Caller("ann")).for_session("s1")
 """
     assert heavy_after(made) == []

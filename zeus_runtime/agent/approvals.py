@@ -40,7 +40,8 @@ class ApprovalNeededError(ZeusError):
         calls = ", ".join(f"{each.tool} ({each.id})" for each in pending)
         super().__init__(
             f"{len(pending)} {'call waits' if len(pending) == 1 else 'calls wait'} for approval: {calls}",
-            remedy=f"Decide and go on with `zeus resume {session} --decide ID=approve` or `--decide ID=reject:REASON`.",
+            remedy=f"Decide and go on with `zeus resume {session} --decide ID=approve` or `--decide ID=reject:REASON`."
+            " The line `approvals: run_everything` in the config lets tools run unasked.",
         )
         self.pending = tuple(pending)
 

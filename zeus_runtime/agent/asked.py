@@ -1,7 +1,8 @@
 """Which middlewares ask the user before tools run, and whether what they ask about is what runs.
 
-A middleware's options say so by methods: ``asks_user() -> bool``, and ``ask_modes() -> AskModes`` where its user may
-choose how often.
+A middleware's options say so by methods: ``asks_user() -> bool``. Where how often is a choice, ``ask_modes() ->
+AskModes`` says what the user may choose, and ``with_mode(AskMode)`` gives the same options with the config's
+``approvals``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.components import PlannedComponent
     from zeus_runtime.agent.middleware import Middleware
     from zeus_runtime.config import Diagnostic
-    from zeus_runtime.tools.approval import AskModes
+    from zeus_runtime.tools.approval import AskMode, AskModes
 
 
 def asks_user(middlewares: Sequence[PlannedComponent]) -> bool:
@@ -30,6 +31,26 @@ def ask_modes(middlewares: Sequence[PlannedComponent]) -> AskModes | None:
             found: AskModes = modes()
             return found
     return None
+
+
+def with_approvals(checked: Checked, middlewares: Sequence[PlannedComponent]) -> tuple[PlannedComponent, ...]:
+    """The middlewares with the mode that the config's ``approvals`` says, where it says one."""
+    if checked.config.approvals is None:
+        return tuple(middlewares)
+    return tuple(_with_mode(checked, each, checked.config.approvals) for each in middlewares)
+
+
+def approvals_unused(checked: Checked, middlewares: Sequence[PlannedComponent]) -> Iterator[Diagnostic]:
+    """A problem if ``approvals`` is written and no middleware asks by it."""
+    if checked.config.approvals is not None and not any(
+        hasattr(each.value, "with_mode") for each in middlewares
+    ):
+        yield checked.diagnostic(
+            "approvals-unused",
+            "no middleware asks the user, so this key changes nothing",
+            ("approvals",),
+            hint="add `- approve` as the last line of middlewares, or remove this key",
+        )
 
 
 def changed_after_asking(
@@ -51,6 +72,18 @@ def changed_after_asking(
             )
         if _asks(planned):
             asking = planned.name
+
+
+def _with_mode(checked: Checked, planned: PlannedComponent, mode: AskMode) -> PlannedComponent:
+    from dataclasses import replace
+
+    from zeus_runtime.agent.components import as_json
+
+    changed = getattr(planned.value, "with_mode", None)
+    if changed is None:
+        return planned
+    value = changed(mode)
+    return replace(planned, value=value, options=checked.document.redactor.json(as_json(value)))
 
 
 def _asks(planned: PlannedComponent) -> bool:

@@ -235,6 +235,10 @@ class Asking:
         turn = self._turn.override(step=steps)
         sections = {**self._outfit.stable, Section.TIME: self._outfit.clock_section}
         sources: dict[str, Sources] = {}
+        project = self._outfit.project.text
+        if project:
+            sections[Section.PROFILE] = project
+            sources[Section.PROFILE] = project.sources if isinstance(project, SourcedText) else ()
         for toolset in self._outfit.equipment.toolsets:
             given = {Section(name): text for name, text in toolset.sections().items() if text}
             if not has_connectors(turn.mode):

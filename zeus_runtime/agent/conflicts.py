@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from zeus_runtime.agent.asked import changed_after_asking
+from zeus_runtime.agent.asked import approvals_unused, changed_after_asking
 from zeus_runtime.agent.misfits import misfits
 from zeus_runtime.config import ConfigError
 from zeus_runtime.tools import check_tools
@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 
 
 def refuse_conflicts(
-    checked: Checked, build: Build, components: Sequence[PlannedComponent], given: PlannedTools
+    checked: Checked,
+    build: Build,
+    components: Sequence[PlannedComponent],
+    given: PlannedTools,
+    *,
+    is_part: bool = False,
 ) -> None:
     """See to it that the parts of a plan go together.
 
@@ -29,6 +34,7 @@ def refuse_conflicts(
         build: what the components are created with.
         components: all of them.
         given: what they give.
+        is_part: it is a sub-agent's plan, whose config may be one that it shares and does not use all of.
 
     Raises:
         ConfigError: with every problem, not the first.
@@ -39,6 +45,7 @@ def refuse_conflicts(
         *_knowledge_unused(checked),
         *misfits(checked, components, build, given),
         *changed_after_asking(checked, given.middlewares),
+        *(() if is_part else approvals_unused(checked, components)),
         *_price_unknown(checked, build.profile),
     ]
     if problems:

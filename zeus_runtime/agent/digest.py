@@ -33,6 +33,11 @@ def plan_digest(plan: Plan) -> str:
         "stable": plan.stable,
         "prompt": as_json(plan.config.prompt),
         **({"knowledge": list(plan.config.knowledge)} if plan.config.knowledge else {}),
+        **(
+            {"project_instructions": as_json(plan.config.project_instructions)}
+            if plan.config.project_instructions
+            else {}
+        ),
         "workspace": as_json(plan.config.workspace),
         "limits": as_json(plan.config.limits),
         "retry": as_json(plan.config.retry),

@@ -15,6 +15,7 @@ from zeus_runtime.context import Archive
 from zeus_runtime.models.interface import Model
 from zeus_runtime.models.profiles import ModelProfile
 from zeus_runtime.prompt import Section
+from zeus_runtime.prompt.project import NO_PROJECT, ProjectSection
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.errand import Delegate
@@ -43,6 +44,7 @@ class Outfit:
         approvals: how the run's user is asked.
         secrets: what is masked in what the model is sent and the log keeps.
         delegate: gives work to the plan's agents; None in a simulation.
+        project: the project's instructions, read once per run.
     """
 
     model: Model
@@ -60,3 +62,4 @@ class Outfit:
     approvals: Desk
     delegate: Delegate | None = None
     secrets: Redactor = field(default_factory=Redactor)
+    project: ProjectSection = NO_PROJECT

@@ -16,6 +16,13 @@ from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.context import Archive
 from zeus_runtime.models.retry import with_retry
 from zeus_runtime.prompt import time_section
+from zeus_runtime.prompt.project import (
+    NO_PROJECT,
+    ProjectSection,
+    names_and_budget,
+    project_files,
+    project_section,
+)
 from zeus_runtime.tools import Tool
 
 if TYPE_CHECKING:
@@ -98,7 +105,17 @@ def fresh_outfit(
         approvals=approvals,
         delegate=delegate,
         secrets=secrets,
+        project=_project(plan),
     )
+
+
+def _project(plan: Plan) -> ProjectSection:
+    """The project's instructions as they are now."""
+    setting = names_and_budget(plan.config.project_instructions)
+    if setting is None:
+        return NO_PROJECT
+    files = project_files(plan.build.workspace, setting.files)
+    return project_section(files, setting.max_tokens, plan.token_counter.text)
 
 
 def equipment_of(plan: Plan, opened: Mapping[str, Toolset]) -> Equipment:

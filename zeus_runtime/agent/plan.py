@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from zeus_runtime.agent.asked import with_approvals
 from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.components import PlannedComponent, planned_component, planned_components
 from zeus_runtime.agent.conflicts import refuse_conflicts
@@ -109,7 +110,9 @@ def make_plan(
     model = planned_component(checked, "model", config.model, ("model",))
     memory = planned_memory(checked)
     toolsets = (*implied_component(checked), *planned_components(checked, "tool", config.tools, "tools"))
-    middlewares = planned_components(checked, "middleware", config.middlewares, "middlewares")
+    middlewares = with_approvals(
+        checked, planned_components(checked, "middleware", config.middlewares, "middlewares")
+    )
     files = planned_workspace(
         checked, config.mode, (*toolsets, *middlewares), None if above is None else above.gate
     )
@@ -117,11 +120,13 @@ def make_plan(
     counter = planned_component(checked, "counter", config.counter, ("counter",)) if config.counter else None
     checkpointer = planned_component(checked, "checkpointer", config.checkpointer, ("checkpointer",))
     given = planned_tools(toolsets, middlewares, build)
+    if not config.agents and (leaf or agents_left(config, above) == 0):
+        given = given.without_agents()
     if leaf and above is not None:
         given = replace(given, above=above.tools)
     kept = (memory.embeddings, memory.vector_store) if memory is not None else ()
     single = [each for each in (model, counter, *kept, checkpointer) if each is not None]
-    refuse_conflicts(checked, build, [*single, *toolsets, *middlewares], given)
+    refuse_conflicts(checked, build, [*single, *toolsets, *middlewares], given, is_part=above is not None)
     stable_with = _stable(checked, config)
     warnings = tuple(harmful_orders(checked, given.middlewares))
     plan = Plan(
@@ -148,9 +153,15 @@ def make_plan(
         ),
         warnings=warnings,
     )
-    if config.agents and not leaf:
+    if (config.agents or given.agents) and not leaf:
         plan = _with_agents(checked, plan, given, above)
     return replace(plan, digest=plan_digest(plan))
+
+
+def agents_left(config: Config, above: Above | None) -> int:
+    """How deep the agents of a plan may go: by its own limit, or what the plans above it leave."""
+    given = None if above is None else above.depth_left
+    return config.limits.max_subagent_depth if given is None else given
 
 
 def _with_agents(checked: Checked, plan: Plan, given: PlannedTools, above: Above | None) -> Plan:
@@ -162,7 +173,14 @@ def _with_agents(checked: Checked, plan: Plan, given: PlannedTools, above: Above
 
 
 def _stable(checked: Checked, config: Config) -> Callable[[Sequence[Tool]], Mapping[Section, str]]:
-    """Sections 1 to 6 as a function of the tools."""
+    """Sections 1 to 6 as a function of the tools.
+
+    Raises:
+        ConfigError: the instructions are empty, or their file cannot be read.
+    """
+    from zeus_runtime.prompt.instructions import instructions_text
+
+    instructions = instructions_text(config.instructions, diagnostic=checked.diagnostic)
 
     def stable_with(given: Sequence[Tool]) -> Mapping[Section, str]:
         return stable_sections(
@@ -172,6 +190,7 @@ def _stable(checked: Checked, config: Config) -> Callable[[Sequence[Tool]], Mapp
             workspace="/",
             tools=visible(given, config.mode),
             homes=checked.homes,
+            instructions=instructions,
             position=checked.document.position,
         )
 

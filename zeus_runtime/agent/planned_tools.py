@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.build import Build
     from zeus_runtime.agent.components import PlannedComponent
     from zeus_runtime.agent.middleware import Middleware
+    from zeus_runtime.config.model import SubAgent
     from zeus_runtime.plugins import Kind, Plugin
     from zeus_runtime.tools.modes import Showing
 
@@ -69,6 +70,15 @@ class PlannedTools:
     def bare(self) -> Sequence[Tool]:
         """The tools themselves."""
         return [planned.tool for planned in self.tools]
+
+    @property
+    def agents(self) -> Mapping[str, SubAgent]:
+        """The agents that the tools bring, by name."""
+        return {name: agent for tool in self.bare for name, agent in tool.agents.items()}
+
+    def without_agents(self) -> PlannedTools:
+        """These without the tools that give work to agents, for who may have none."""
+        return replace(self, tools=tuple(each for each in self.tools if not each.tool.starts_agents))
 
     def may_have(self, name: str) -> bool:
         """Whether a tool of this name may join when the agent runs, or the one above has it."""

@@ -82,7 +82,7 @@ def planned_memory(checked: Checked) -> PlannedMemory | None:
     from zeus_runtime.config import Ref
     from zeus_runtime.memory.choice import create_embeddings
 
-    chosen = create_embeddings(config.user, choices={}, configured=config.embeddings, environ=checked.environ)
+    chosen = create_embeddings(config.user, choices={}, configured=config.embeddings)
     return PlannedMemory(
         planned_component(checked, "embedding", chosen, ("memory", "embeddings")),
         planned_component(
@@ -145,7 +145,7 @@ def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
 
     config = checked.config
     memory = config.memory or Memory()
-    ref = create_embeddings(memory.user, choices={}, configured=memory.embeddings, environ=checked.environ)
+    ref = create_embeddings(memory.user, choices={}, configured=memory.embeddings)
     planned = planned_component(checked, "embedding", ref, ("memory", "embeddings"))
     return KnowledgeService(
         config.storage.url,

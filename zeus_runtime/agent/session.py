@@ -121,6 +121,8 @@ class Session:
             conversation = await self._conversation(outfit)
             for problem in conversation.problems:
                 emit(Notice("edit_unreadable", f"{problem}; what it took out is sent again."))
+            for problem in outfit.project.notices:
+                emit(Notice("project_instructions", f"Project instructions: {problem}."))
             start, run_id = await (
                 self._take_up(conversation, mode)
                 if prompt is None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +11,8 @@ from zeus_runtime.agent.asked import asks_user
 from zeus_runtime.agent.checked import check_loaded
 from zeus_runtime.agent.conflicts import searches_knowledge
 from zeus_runtime.config import ConfigError
+from zeus_runtime.config.nodes import find
+from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -67,14 +69,16 @@ class Above:
 def planned_agents(
     checked: Checked, plan: Plan, given: PlannedTools, above: Above
 ) -> Mapping[str, PlannedAgent]:
-    """Every agent under ``agents``, and theirs.
+    """Every agent under ``agents``, those that tools bring, and theirs.
 
     Raises:
         ConfigError: their configs are not valid, go round in a circle or too deep, or no tool can reach them.
     """
-    agents = checked.config.agents
+    from zeus_runtime.agent.plan import agents_left
+
+    agents = {**given.agents, **checked.config.agents}
     limits = checked.config.limits
-    left = limits.max_subagent_depth if above.depth_left is None else above.depth_left
+    left = agents_left(checked.config, above)
     if not any(planned.tool.starts_agents for planned in plan.tools):
         raise _refused(
             checked, "agents-unused", "no tool gives these agents work", (), "add `subagents` to `tools`"
@@ -161,8 +165,9 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
     """The config of an agent, checked."""
     from zeus_runtime.config.merge import merge, ref_places
     from zeus_runtime.config.model import Config
-    from zeus_runtime.config.nodes import find
 
+    if spec.config is None and not spec.overrides and spec.instructions is None:
+        return _leaf(checked, spec)
     try:
         document = checked.document if spec.config is None else _loaded(checked, spec.config)
         if spec.config is not None and (file := _file(document)) in above.files:
@@ -183,20 +188,39 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
                 )
         if overrides is not None and spec.overrides:
             document = replace(document, root=merge(document.root, overrides, ref_places(Config)))
+        document = _instructed(checked, name, spec, document)
         own = check_loaded(document, directory=checked.directory, environ=checked.environ)
     except ConfigError as error:
         raise _blamed(checked, name, error) from None
-    if spec.config is None and spec.context != "fork":
-        # A fork keeps the tool that lists the agents: it is part of the prefix that the provider has cached.
-        own = replace(own, config=replace(own.config, agents={}))
-    if (
-        spec.config is None
-        and "knowledge" not in (spec.overrides or {})
-        and not searches_knowledge(own.config)
-    ):
-        # Linked for the agent above; what it inherits and has no tool for is no mistake of this one.
-        own = replace(own, config=replace(own.config, knowledge=()))
-    return own
+    return own if spec.config is not None else _leaf(own, spec)
+
+
+def _leaf(own: Checked, spec: SubAgent) -> Checked:
+    """A config shared with the agent above, without its agents and without linked knowledge that it cannot search."""
+    config = own.config
+    if spec.context != "fork":
+        # A fork keeps the tool that lists the agents: that is part of the prefix which the provider has cached.
+        config = replace(config, agents={})
+    if "knowledge" not in (spec.overrides or {}) and not searches_knowledge(config):
+        config = replace(config, knowledge=())
+    return replace(own, config=config)
+
+
+def _instructed(checked: Checked, name: str, spec: SubAgent, document: Document) -> Document:
+    """The agent's config with the instructions that ``agents`` gives it instead of its own."""
+    written = find(checked.document.root, ("agents", name, "instructions"))
+    if spec.instructions is None or written is None:
+        return document
+    if "instructions" in spec.overrides:
+        raise _refused(
+            checked,
+            "agents-twice",
+            f"the agent {name!r} has instructions in two places",
+            (name, "overrides", "instructions"),
+            f"keep agents.{name}.instructions, and remove this key",
+        )
+    sections = {**document.root.value, "instructions": written}
+    return replace(document, root=document.root._replace(value=sections))
 
 
 def _blamed(checked: Checked, name: str, error: ConfigError) -> ConfigError:

@@ -65,7 +65,7 @@ def command(
     asks = not yes and is_terminal(sys.stdin)
     if not asks and not yes and model is None and preset is None:
         raise click.UsageError(
-            "there is nobody to ask: give --model or --preset, or --yes for the defaults", ctx
+            "not a terminal, so no questions can be asked: pass --yes, --model or --preset", ctx
         )
     presets = _presets(process)
     folder = target.resolve().parent.name or "zeus"
@@ -74,21 +74,40 @@ def command(
         preset = preset or _asked_preset(presets)
         model = model if model is not None else _asked_model(process, preset)
     preset = preset or DEFAULT_PRESET
-    if model is None and not _has_model(process, preset):
+    if model is None and (not _has_model(process, preset) or _key_decides(process, preset)):
         model = proposed_model(process.environ)
-    text = written(name=name or folder, model=model or None, preset=preset)
+    hints = _hints(process, preset)
+    text = written(name=name or folder, model=model or None, preset=preset, hints=hints)
     _validate(process, text)
     _write(target, text, file, force=force)
     complain(f"wrote {file}\nnext: zeus plan {file}, or zeus run {file} 'What can you do?'")
 
 
-def written(*, name: str, model: str | None, preset: str) -> str:
+_HINTS: Final[Mapping[str, tuple[str, str]]] = {
+    "instructions": (
+        "The agent's own task and rules; a longer text goes into a file: {file: instructions.md}.",
+        "instructions: You are a reviewer of Go code. Look for races and unchecked errors first.",
+    ),
+    "approvals": (
+        "The agent asks you before a tool that writes runs. This line lets it run without asking.",
+        "approvals: run_everything",
+    ),
+    "memory": (
+        "Nothing is remembered beyond a session. This line turns long-term memory on, on this machine.",
+        "memory: {user: local}",
+    ),
+}
+"""Key to what it is for and a line that sets it: what most people change first."""
+
+
+def written(*, name: str, model: str | None, preset: str, hints: Sequence[str] = ()) -> str:
     """The file's text.
 
     Args:
         name: the agent's name.
-        model: the model's name; None leaves the preset's.
+        model: the model's name; None leaves the preset's, with a commented line to change it.
         preset: what it extends.
+        hints: which keys stand in it as commented lines.
     """
     lines = [
         "# yaml-language-server: $schema=.zeus/zeus.schema.json",
@@ -100,6 +119,15 @@ def written(*, name: str, model: str | None, preset: str) -> str:
     ]
     if model:
         lines.append(f"model: {_scalar(model)}")
+    else:
+        lines += [
+            "",
+            "# The preset names the model. `zeus models list` shows others.",
+            f"# model: {DEFAULT_MODEL}",
+        ]
+    for key in hints:
+        meaning, line = _HINTS[key]
+        lines += ["", f"# {meaning}", f"# {line}"]
     return "\n".join(lines) + "\n"
 
 
@@ -142,11 +170,37 @@ def _asked_model(process: Process, preset: str) -> str:
     return chosen
 
 
+def _key_decides(process: Process, preset: str) -> bool:
+    """Whether to write the model of a key that is set: neither another preset nor ZEUS_MODEL chooses one."""
+    environ = process.environ
+    return preset == DEFAULT_PRESET and not environ.get("ZEUS_MODEL") and any(map(environ.get, MODEL_BY_KEY))
+
+
 def _has_model(process: Process, preset: str) -> bool:
     from zeus_runtime.config import load
 
     document = load(preset, environ=process.environ, homes=_homes(process), directory=process.directory)
     return document.get(("model",)) is not None
+
+
+def _hints(process: Process, preset: str) -> Sequence[str]:
+    """The keys that work with the preset as their commented lines stand: a line that is an error helps nobody."""
+    from zeus_runtime.config import ConfigError, load
+
+    try:
+        document = load(preset, environ=process.environ, homes=_homes(process), directory=process.directory)
+    except ConfigError:
+        return ()  # what is wrong with it is said when the file is validated
+    names = {
+        key: {each if isinstance(each, str) else next(iter(each), "") for each in document.get((key,)) or ()}
+        for key in ("tools", "middlewares")
+    }
+    works = {
+        "instructions": True,
+        "approvals": "approve" in names["middlewares"],
+        "memory": "memory" in names["tools"] and document.get(("memory",)) is None,
+    }
+    return [key for key in _HINTS if works[key]]
 
 
 def _validate(process: Process, text: str) -> None:

@@ -120,6 +120,8 @@ def _lines(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str]:
             *_memory_rows(checked, plan),
             ("checkpointer", _component(plan.checkpointer, written, "checkpointer")),
             *([] if whole else [("limits", _limits(plan))]),
+            *_instructions_rows(checked, plan),
+            *_project_rows(plan),
         ]
     )
     yield "\nmiddlewares, outermost first" if plan.middlewares else "\nno middlewares"
@@ -178,6 +180,9 @@ def _agent_lines(plan: Plan, indent: str) -> Iterator[str]:
         changed = f", changed: {', '.join(each.spec.overrides)}" if each.spec.overrides else ""
         yield f"{indent}{name}: {each.spec.description}"
         yield f"{indent}  {source}{changed} · {own.profile.name} · mode {own.mode} · context {each.spec.context}"
+        instructions = _instructions_source(each.checked, own)
+        if instructions is not None:
+            yield f"{indent}  instructions: {instructions}"
         yield f"{indent}  tools: {', '.join(tool.tool.name for tool in own.tools) or 'none'}"
         yield f"{indent}  middlewares: {', '.join(used.name for used in own.middlewares) or 'none'}"
         yield from _agent_lines(own, f"{indent}  ")
@@ -190,6 +195,7 @@ def _agents_object(plan: Plan) -> dict[str, Any]:
         name: {
             **asdict(each.spec),
             "source": each.checked.document.source,
+            "instructions": _instructions_source(each.checked, each.plan),
             "mode": each.plan.mode,
             "digest": each.plan.digest,
             "model": _component_object(each.plan.model),
@@ -203,6 +209,35 @@ def _agents_object(plan: Plan) -> dict[str, Any]:
 
 def _connections(plan: Plan) -> list[Connection]:
     return [each for planned in plan.opens for each in planned.create(plan.build).status()]
+
+
+def _instructions_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
+    source = _instructions_source(checked, plan)
+    return [] if source is None else [("instructions", f"{source}, at the end of section core")]
+
+
+def _project_rows(plan: Plan) -> list[tuple[str, str]]:
+    files = _project_files(plan)
+    return [("project", f"{', '.join(files) or 'no file'}, in section profile")] if files is not None else []
+
+
+def _project_files(plan: Plan) -> list[str] | None:
+    """The files with the project's instructions, the nearest last; None where they are off."""
+    from zeus_runtime.prompt.project import names_and_budget, project_files
+
+    setting = names_and_budget(plan.config.project_instructions)
+    if setting is None:
+        return None
+    found = project_files(plan.build.workspace, setting.files)
+    return [f"{each.path} (not read: {each.problem})" if each.problem else each.path for each in found]
+
+
+def _instructions_source(checked: Checked, plan: Plan) -> str | None:
+    """The file of the instructions, or their place in the YAML; None without any."""
+    written = plan.config.instructions
+    if written is None:
+        return None
+    return str(checked.document.position(("instructions",))) if isinstance(written, str) else written.file
 
 
 def _memory_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
@@ -266,6 +301,8 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
         "config": checked.document.source,
         "mode": plan.mode,
         "digest": plan.digest,
+        "instructions": _instructions_source(checked, plan),
+        "project_instructions": _project_files(plan),
         "model": _component_object(plan.model),
         "profile": asdict(plan.profile),
         "middlewares": [_component_object(each) for each in plan.middlewares],

@@ -125,6 +125,27 @@ class Prompt:
 
 
 @dataclass(frozen=True)
+class InstructionsFile:
+    """Instructions in a file of their own."""
+
+    file: Annotated[str, FileRelative(), Doc("A UTF-8 text file, relative to this YAML file.")]
+
+
+@dataclass(frozen=True)
+class ProjectInstructions:
+    """Which files of the workspace's repository tell the agent about the project, and how much of them it reads."""
+
+    files: Annotated[
+        tuple[Annotated[str, Pattern(r"^(?!\.{1,2}$)[^/\\\x00-\x1f]+$")], ...],
+        MinLength(1),
+        Doc("File names; of each folder, the first that is there is read."),
+    ] = ("AGENTS.md", "CLAUDE.md")
+    max_tokens: Annotated[
+        int, Doc("What all of them may take; the outermost folder's file is cut first."), Minimum(200)
+    ] = 4_000
+
+
+@dataclass(frozen=True)
 class ProfileOverride:
     """What the user says of a model; wins over every table."""
 
@@ -319,8 +340,8 @@ class Memory:
         Ref | None,
         RefTo("embedding"),
         Doc(
-            "The embedding model; null: litellm's text-embedding-3-small where OPENAI_API_KEY is set, else the bundled "
-            "static table."
+            "The embedding model; null: the bundled static table, which runs offline. `litellm` asks "
+            "text-embedding-3-small, or the model it names."
         ),
     ] = None
     vector_store: Annotated[
@@ -345,6 +366,12 @@ class SubAgent:
         Doc(
             "Its config: a preset's name, or a file relative to this YAML file; null: this one, without its agents. It "
             "works with this agent's `storage` and `checkpointer` in any case."
+        ),
+    ] = None
+    instructions: Annotated[
+        str | InstructionsFile | None,
+        Doc(
+            "Its own instructions, a text or {file: PATH}, instead of those in its config; null: those of its config."
         ),
     ] = None
     overrides: Annotated[Mapping[str, Any], Doc("Keys laid over that config, as a further layer.")] = field(
@@ -389,6 +416,19 @@ class Config:
     name: Annotated[str, Doc("The agent's name; `{{agent_name}}` in prompts.")] = "zeus"
     description: Annotated[str, Doc("What the agent is for; `zeus plan` shows it.")] = ""
     mode: Annotated[Mode, Doc("agent does, ask only reads, plan reads and plans.")] = "agent"
+    instructions: Annotated[
+        str | InstructionsFile | None,
+        Doc(
+            "The agent's task and rules, a text or {file: PATH}; they end section 1 of the prompt as they are written."
+        ),
+    ] = None
+    project_instructions: Annotated[
+        bool | ProjectInstructions,
+        Doc(
+            "Show AGENTS.md (or CLAUDE.md) of the workspace and of the folders above it in its repository in section 11"
+            " of the prompt."
+        ),
+    ] = False
     prompt: Annotated[Prompt, Doc("The system prompt.")] = field(default_factory=Prompt)
     tools: Annotated[
         tuple[Ref, ...], RefTo("tool"), Doc("Tool components, in the order the model sees them.")
@@ -413,6 +453,13 @@ class Config:
     middlewares: Annotated[
         tuple[Ref, ...], RefTo("middleware"), Doc("Middlewares; the first line is outermost.")
     ] = ()
+    approvals: Annotated[
+        Literal["run_everything", "allowlist", "ask"] | None,
+        Doc(
+            "How often the user is asked before a tool that writes runs, instead of the `mode` of the middleware"
+            " `approve`, whose rules stay; null: that mode."
+        ),
+    ] = None
     workspace: Annotated[Workspace, Doc("The agent's files.")] = field(default_factory=Workspace)
     storage: Annotated[Storage, AlsoCalled(("database", "persistence")), Doc("The threads' database.")] = (
         field(default_factory=Storage)

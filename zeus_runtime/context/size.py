@@ -1,4 +1,4 @@
-"""Sizes as the YAML says them: so many tokens, so many messages, or a fraction of the input limit."""
+"""Sizes as the YAML says them: so many tokens, so many messages, or a share of the input limit."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Size:
-    """How much, as exactly one of three.
+    """How much, as exactly one of four.
 
     Raises:
-        ValueError: none of the three is given, or more than one.
+        ValueError: none of the four is given, or more than one.
     """
 
     json_schema_extra: ClassVar[dict[str, Any]] = {"minProperties": 1, "maxProperties": 1}
@@ -30,22 +30,36 @@ class Size:
         Minimum(0.0001),
         Maximum(1),
     ] = None
+    assumed_fraction: Annotated[
+        float | None,
+        Doc(
+            "Like fraction; of a model whose limit is unknown, this share of the assumed limit (64,000 tokens)."
+        ),
+        Minimum(0.0001),
+        Maximum(1),
+    ] = None
+
+    @property
+    def share(self) -> float | None:
+        """The share of the input limit; None for a number of tokens or messages."""
+        return self.assumed_fraction if self.fraction is None else self.fraction
 
     def __post_init__(self) -> None:
-        given = [name for name in ("tokens", "messages", "fraction") if getattr(self, name) is not None]
+        names = ("tokens", "messages", "fraction", "assumed_fraction")
+        given = [name for name in names if getattr(self, name) is not None]
         if len(given) != 1:
             raise ValueError(
-                f"give exactly one of tokens, messages, fraction; there is {' and '.join(given) or 'none'}"
+                f"give exactly one of {', '.join(names)}; there is {' and '.join(given) or 'none'}"
             )
 
     def __str__(self) -> str:
-        if self.fraction is not None:
-            return f"{self.fraction:.0%} of the input limit"
+        if self.share is not None:
+            return f"{self.share:.0%} of the input limit"
         return f"{self.tokens:,} tokens" if self.tokens is not None else f"{self.messages} messages"
 
     def in_tokens(self, limit_tokens: int) -> int | None:
         """The size in tokens of a window of ``limit_tokens``; None for a number of messages."""
-        return round(self.fraction * limit_tokens) if self.fraction is not None else self.tokens
+        return round(self.share * limit_tokens) if self.share is not None else self.tokens
 
 
 def check_sizes(profile: ModelProfile, *, trigger: Size | None = None, keep: Size | None = None) -> None:
@@ -59,7 +73,8 @@ def check_sizes(profile: ModelProfile, *, trigger: Size | None = None, keep: Siz
         if size is not None and size.fraction is not None and not profile.known:
             raise OptionsError(
                 f"a fraction needs a known window, and none is known for {profile.name!r}",
-                remedy=f"Give max_input_tokens under profiles.models.{profile.name!r}, or use tokens or messages.",
+                remedy=f"Give max_input_tokens under profiles.models.{profile.name!r}, or use tokens, messages or"
+                " assumed_fraction.",
                 where=name,
             )
         if size is not None and size.tokens is not None and size.tokens > profile.max_input_tokens:

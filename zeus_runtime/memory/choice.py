@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 SETTING: Final = "embeddings"
 """The name of the choice among a user's settings."""
 
-KEY: Final = "OPENAI_API_KEY"
-"""With it the default model of ``litellm`` (text-embedding-3-small) can be asked."""
+DEFAULT: Final = Ref("static")
+"""It runs on this machine: where texts are sent is never decided by a key that happens to be set."""
 
 
 def create_embeddings(
@@ -27,20 +27,16 @@ def create_embeddings(
     *,
     choices: Mapping[str, Ref | str | Mapping[str, Any]],
     configured: Ref | None,
-    environ: Mapping[str, str],
 ) -> Ref:
-    """The embedding component for ``user_id``: the user's own, else the YAML's, else what there is a key for.
-
-    Without any of them ``litellm`` if ``OPENAI_API_KEY`` is set, else ``static``, which is always there.
+    """The embedding component for ``user_id``: the user's own, else the YAML's, else ``DEFAULT``.
 
     The choice decides how a new text and a query are embedded. Memories embedded by another model stay as they are:
     they are found by their words, their vectors are compared with nothing, and `zeus memory reindex` embeds them
-    again. So a user who takes another model, or a key that appears, loses no memory and mixes no cosines.
+    again. So a user who takes another model loses no memory and mixes no cosines.
 
     Args:
         choices: by user id, as stored: ``name``, ``{name: {options}}`` or a Ref.
         configured: ``memory.embeddings`` of the YAML.
-        environ: the process environment with ``.env`` beneath it.
 
     Raises:
         OptionsError: the user's stored choice is none.
@@ -50,7 +46,7 @@ def create_embeddings(
         return _ref(own, user_id)
     if configured is not None:
         return configured
-    return Ref("litellm" if environ.get(KEY, "").strip() else "static")
+    return DEFAULT
 
 
 def as_stored(ref: Ref) -> str:

@@ -84,6 +84,7 @@ class Opened:
         self._used: dict[str, datetime] = {}
         self._flushed: datetime | None = None
         self._backfilling: set[str | None] = set()
+        self._told_of_others: set[str] = set()
 
     async def operations(self) -> Operations:
         import asyncio
@@ -260,6 +261,27 @@ class Opened:
                 self._backfilling.discard(user)
 
         self._begin(work(), "memories wait for their vectors")
+
+    def tell_of_other_models(self, caller: Caller, embedding: Embedding) -> None:
+        """Say once, in the log, how many of the caller's memories another model embedded: words alone find those."""
+        if caller.user_id in self._told_of_others:
+            return
+        self._told_of_others.add(caller.user_id)
+
+        async def work() -> None:
+            late = (await self.operations()).late_vectors
+            _, of_others = await late.without(caller, embedding, any_model=True, limit=0)
+            _, of_none = await late.without(caller, embedding, any_model=False, limit=0)
+            if count := of_others - of_none:
+                _log().warning(
+                    "%d memories were embedded by another model than %s, so only their words are compared. Name that"
+                    " model under memory.embeddings, such as `embeddings: litellm` for text-embedding-3-small, or embed"
+                    " them again: zeus memory reindex",
+                    count,
+                    embedding.model,
+                )
+
+        self._begin(work(), "it is not known which memories another model embedded")
 
     def note_used(self, ids: Sequence[str]) -> None:
         """Remember that memories were used; written for many at once, so that no search waits for it."""

@@ -252,6 +252,8 @@ class MemoryService:
                 raise
             _log.warning("memories are searched by words alone: %s", error.message)
             embedded = None
+        if embedder is not None:
+            self._shared.tell_of_other_models(self._caller, Embedding(embedder.model, embedder.dimension))
         if mode == "fused":
             return embedded, _fused(embedder, query)
         if embedder is None:

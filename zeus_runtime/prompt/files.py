@@ -62,8 +62,8 @@ def prompt_files(
     for section, names in FILES.items():
         try:
             path = _locate(section, names[mode], homes, overrides)
-            found[section] = PromptFile(section, path, _read(path))
-        except _UnusableError as reason:
+            found[section] = PromptFile(section, path, read_text(path))
+        except UnusableFileError as reason:
             key = ("prompt", "files", str(section))
             written = position(key) if section in overrides else None
             problems.append(Diagnostic(reason.code, reason.message, key, written, hint=reason.hint))
@@ -72,7 +72,9 @@ def prompt_files(
     return found
 
 
-class _UnusableError(Exception):
+class UnusableFileError(Exception):
+    """A text file that cannot be part of a prompt: the diagnostic's code, message and hint."""
+
     def __init__(self, code: str, message: str, hint: str) -> None:
         super().__init__(message)
         self.code = code
@@ -88,7 +90,7 @@ def _locate(section: Section, name: str, homes: Sequence[Path], overrides: Mappi
     path = find(homes, "prompts", name)
     if path is None:
         looked = ", ".join(str(home / "prompts") for home in homes) or "nowhere: there is no Home"
-        raise _UnusableError(
+        raise UnusableFileError(
             "file-not-found",
             f"no Home has the prompt file {name}",
             f"looked in {looked}; reinstall zeus-runtime",
@@ -96,25 +98,34 @@ def _locate(section: Section, name: str, homes: Sequence[Path], overrides: Mappi
     return path
 
 
-def _read(path: Path) -> str:
+def read_text(path: Path, *, called: str = "prompt file", key: str = "prompt.files") -> str:
+    """The text of a file that the config names.
+
+    Args:
+        called: the file's role, as messages name it.
+        key: where the config names it, for the remedy.
+
+    Raises:
+        UnusableFileError: it is not there, no regular file, cannot be read or is not UTF-8.
+    """
     try:
         if path.exists() and not (path.is_file() or path.is_dir()):
-            raise _UnusableError(
-                "unreadable-file", f"the prompt file {path} is no regular file", "name a readable text file"
+            raise UnusableFileError(
+                "unreadable-file", f"the {called} {path} is no regular file", "name a readable text file"
             )
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise _UnusableError(
-            "file-not-found", f"the prompt file {path} does not exist", "create it, or correct prompt.files"
+        raise UnusableFileError(
+            "file-not-found", f"the {called} {path} does not exist", f"create it, or correct {key}"
         ) from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        raise _UnusableError(
-            "not-utf8", f"the prompt file {path} is not UTF-8 in line {line}", "save it as UTF-8"
+        raise UnusableFileError(
+            "not-utf8", f"the {called} {path} is not UTF-8 in line {line}", "save it as UTF-8"
         ) from None
     except OSError as error:
-        raise _UnusableError(
+        raise UnusableFileError(
             "unreadable-file",
-            f"the prompt file {path} cannot be read: {error.strerror}",
+            f"the {called} {path} cannot be read: {error.strerror}",
             "name a readable text file",
         ) from None

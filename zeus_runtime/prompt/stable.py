@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
 from zeus_runtime.prompt.files import FILES, Position, PromptFile, prompt_files
+from zeus_runtime.prompt.instructions import with_instructions
 from zeus_runtime.prompt.sections import Section
 from zeus_runtime.prompt.tool_list import tools_description
 from zeus_runtime.prompt.variables import Use, names, substitute, uses
@@ -42,6 +43,7 @@ def stable_sections(
     workspace: str,
     tools: Sequence[ShownTool],
     homes: Sequence[Path],
+    instructions: str = "",
     position: Position = lambda path: None,
 ) -> dict[Section, str]:
     """The texts of sections 1 to 6.
@@ -51,6 +53,7 @@ def stable_sections(
         workspace: what ``{{workspace}}`` means.
         tools: what the mode shows (``visible``), in the model's order.
         homes: Home folders, nearest first.
+        instructions: the config's own, which end section 1 as they are.
         position: where a config value is written, for errors.
 
     Raises:
@@ -69,7 +72,8 @@ def stable_sections(
         "tools_description": tools_description(tools, prompt.tools_description),
         "workspace": workspace,
     }
-    return {section: substitute(file.text, values) for section, file in files.items()}
+    made = {section: substitute(file.text, values) for section, file in files.items()}
+    return {**made, Section.CORE: with_instructions(made[Section.CORE], instructions)}
 
 
 def check_prompt(

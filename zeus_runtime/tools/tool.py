@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from jsonschema import ValidationError
 
+    from zeus_runtime.config.model import SubAgent
     from zeus_runtime.config.secrets import Redactor
     from zeus_runtime.models.pictures import Picture
     from zeus_runtime.tools.approval import Approvals
@@ -168,6 +169,7 @@ class Tool:
         replayable_result: the result can be fetched again by the same call.
         timeout_seconds: how long one call may take; the time that the user is asked in it does not count.
         starts_agents: it calls ``ToolRun.delegate``.
+        agents: agents that it brings besides those of the config, by name; each is planned like one under ``agents``.
         takes_whole: it is called as ``function(arguments, run)`` with the arguments as one object: for tools whose
             arguments others have named (``run`` may be among them).
         deferred: only its name and first line are shown; the model loads its schema before it calls it.
@@ -186,6 +188,7 @@ class Tool:
     takes_run: bool = False
     timeout_seconds: float | None = None
     starts_agents: bool = False
+    agents: Mapping[str, SubAgent] = field(default_factory=dict)
     takes_whole: bool = False
     deferred: bool = False
     preview: Callable[[Mapping[str, JSON], Redactor], Awaitable[Preview]] | None = None

@@ -172,6 +172,7 @@ async def test_the_default_preset_passes_each_policy_alone_and_all_together(tmp_
     assert {each.subject for each in report.checks} == {
         "all",
         "skills",
+        "local_context",
         "eviction",
         "dedupe",
         "truncation",

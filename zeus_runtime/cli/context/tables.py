@@ -29,6 +29,8 @@ def composition_text(session: str, found: Composition) -> str:
         for row in found.rows
     ]
     blocks.append(table(rows, ("PART", "NAME", "N", "TOKENS", "SHARE", "SURVIVAL")))
+    if found.files:
+        blocks.append("\n".join(f"{name} is from {', '.join(paths)}" for name, paths in found.files.items()))
     blocks.append("\n".join(_measured(step)))
     if step.decisions:
         blocks.append("decided before this call:\n" + "\n".join(map(decision_line, step.decisions)))

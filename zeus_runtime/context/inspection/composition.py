@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from zeus_runtime.context.inspection.trace import Trace
@@ -69,12 +69,14 @@ class Composition:
         rows: what took how many tokens, sections first; as counted, before anchoring on the provider's report.
         policies: what each policy did up to here.
         totals: what the session used up to here.
+        files: section to the files that it was made from.
     """
 
     step: Step
     rows: Sequence[Row]
     policies: Sequence[PolicyTotals]
     totals: SessionTotals
+    files: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def composition(trace: Trace, number: int | None = None) -> Composition:
@@ -112,7 +114,17 @@ def composition(trace: Trace, number: int | None = None) -> Composition:
     whole = sum(tokens for *_, tokens in parts) or 1
     rows = [Row(*each, share=each[-1] / whole) for each in parts]
     until = [each for each in trace.steps if each.number <= step.number]
-    return Composition(step, rows, policy_totals(until), session_totals(until))
+    return Composition(step, rows, policy_totals(until), session_totals(until), _files(trace, step))
+
+
+def _files(trace: Trace, step: Step) -> Mapping[str, Sequence[str]]:
+    """The files that the step's sections were made from, by section."""
+    fixed = trace.fixed(step)
+    named = {
+        name: [str(each["path"]) for each in trace.sources(step, name) if "path" in each]
+        for name in (() if fixed is None else fixed.sections)
+    }
+    return {name: paths for name, paths in named.items() if paths}
 
 
 def _picture_tokens(item: Item, counter: Counter | None) -> int:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Config, Ref
     from zeus_runtime.models.interface import ModelRequest
     from zeus_runtime.tools import Tool, WorkspaceFiles
+    from zeus_runtime.tools.approval import Decision, PendingApproval
 
 KEPT_TOOLSETS: Final = frozenset({"filesystem", "todos"})
 """Toolsets that work as they are, on the evaluation's own folder; all others keep their schemas and do nothing."""
@@ -127,7 +128,7 @@ class Bench:
         from zeus_runtime.agent.outcome import FailedRunError
 
         try:
-            result = await self.agent.run(prompt, session=session)
+            result = await self.agent.run(prompt, session=session, approvals=_Approving())
         except FailedRunError as error:
             steps = len(self.provider.turns)
             return error.session, Finding(
@@ -171,6 +172,15 @@ def policies(subject: Subject, folder: Path) -> Mapping[str, Ref]:
     outfit = fresh_outfit(plan, _Unasked(), "session_evaluations")
     proposing = [name for name, each in outfit.middlewares if overrides(each, "edits")]
     return {ref.name: ref for ref in subject.config.middlewares if ref.name in proposing}
+
+
+class _Approving:
+    """The user of an evaluation, who approves every call: nothing behind the tools is real."""
+
+    async def ask(self, pending: PendingApproval) -> Decision | None:
+        from zeus_runtime.tools.approval import Decision
+
+        return Decision("approve")
 
 
 class _Unasked:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from zeus_runtime import Doc, Maximum, Minimum, dataclass
 
 if TYPE_CHECKING:
-    from zeus_runtime import AccessLayer, AskModes, Misfit, Surroundings
+    from zeus_runtime import AccessLayer, AskMode, AskModes, Misfit, Surroundings
 
 Value: TypeAlias = str | int | float | bool
 Rule: TypeAlias = str | Mapping[str, Mapping[str, Value | tuple[Value, ...]]]
@@ -63,6 +63,12 @@ class Options:
 
         asked = self.ask if mode == "agent" else ()
         return PathRules(*(tuple(rules_of(each)) for each in (self.allow, asked, self.deny)))
+
+    def with_mode(self, mode: AskMode) -> Options:
+        """These options with the mode that the config's ``approvals`` says."""
+        from dataclasses import replace
+
+        return replace(self, mode=mode)
 
     def ask_modes(self) -> AskModes:
         """What the user may choose."""

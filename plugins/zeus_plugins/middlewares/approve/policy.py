@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from zeus_plugins.middlewares.approve.rules import LeadsTo, Rule, rules_of, with_defaults
+from zeus_runtime import dataclass
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.approve.options import Options

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from zeus_plugins.middlewares.approve.rules import Rule
-from zeus_runtime import Ruling
+from zeus_runtime import Ruling, dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime import Reached

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from fnmatch import translate
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from zeus_runtime import WorkspaceError, compile_glob, composed, folded_glob, parts_of
+from zeus_runtime import WorkspaceError, compile_glob, composed, dataclass, folded_glob, parts_of
 
 if TYPE_CHECKING:
     from zeus_plugins.middlewares.approve.options import Rule as Written

@@ -151,7 +151,9 @@ class RememberedContext(Middleware):
 _MOST_SOURCES: Final = 40
 
 
-def create(options: Options, build: Build) -> RememberedContext:
+def create(options: Options, build: Build) -> Middleware:
+    if build.memory is None and not options.required:
+        return Middleware()
     return RememberedContext(options, build)
 
 

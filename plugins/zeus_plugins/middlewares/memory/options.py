@@ -38,6 +38,10 @@ class Options:
         Doc("A model that draws what the rules do not find; null: the rules alone."),
     ] = None
 
+    required: Annotated[
+        bool, Doc("An agent without `memory:` is an error; false: this line does nothing then.")
+    ] = True
+
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
         """Without ``memory:`` there is nothing to show."""
-        return around.without_memory()
+        return around.without_memory() if self.required else iter(())

@@ -73,7 +73,9 @@ class Summarization(Middleware):
 
     def _reached(self, budget: Budget) -> str:
         most = self._options.max_trigger_tokens
-        return str(self._trigger) if budget.at_least(self._trigger) else f"{most:,} tokens of messages"
+        if budget.at_least(self._trigger):
+            return str(self._trigger)
+        return "the input limit" if most is None else f"{most:,} tokens of messages"
 
     def _latest(self, budget: Budget) -> int:
         """From how many tokens of a request on it is summarized whatever the trigger says."""

@@ -17,8 +17,9 @@ class Options:
     trigger: Annotated[
         Size | None,
         Doc(
-            "When to summarize: so many tokens or messages, or a fraction of the input limit; null: 0.85 of the input"
-            " limit, also of one that is only assumed."
+            "When to summarize: so many tokens or messages, or a fraction of the input limit; null: {fraction: 0.85},"
+            " or {tokens: 170000} for a model whose limit is unknown. A full input limit, also an assumed one, is"
+            " reason enough in any case."
         ),
     ] = None
     max_trigger_tokens: Annotated[
@@ -33,7 +34,8 @@ class Options:
         Size | None,
         Doc(
             "What stays as it is, counted from the end: less where it would not fit, more to keep a call with its"
-            " results; null: 0.10 of the input limit, or of max_trigger_tokens where that is less."
+            " results; null: {fraction: 0.10}, or {messages: 6} for a model whose limit is unknown; with"
+            " max_trigger_tokens, a tenth of that where it is less than the limit."
         ),
     ] = None
     model: Annotated[
@@ -67,17 +69,20 @@ class Options:
     ] = "SUMMARY.md"
 
     def sizes(self, profile: ModelProfile) -> tuple[Size, Size]:
-        """The trigger and what is kept, the defaults filled in for the model."""
-        keep = self.keep or _share(0.10, profile)
+        """The trigger and what is kept, the defaults filled in for what is known of the model (SPEC section 7)."""
+        keep = self.keep or (Size(fraction=0.10) if profile.known else Size(messages=6))
         if self.keep is None and self.max_trigger_tokens is not None:
             keep = Size(tokens=max(1, min(self.max_trigger_tokens, profile.max_input_tokens) // 10))
-        return self.trigger or _share(0.85, profile), keep
+        unwritten = Size(fraction=0.85) if profile.known else Size(tokens=170_000)
+        return self.trigger or unwritten, keep
 
     def misfits(self, surroundings: Surroundings) -> Iterator[Misfit]:
         """Triggers and keep against the model's window and each other."""
         if self.trigger is not None or self.keep is not None:
             trigger, keep = self.sizes(surroundings.profile)
-            yield from surroundings.sizes(trigger=trigger, keep=keep)
+            # The unwritten trigger for an unknown model is above its assumed limit, which triggers by itself.
+            is_assumed = self.trigger is None and not surroundings.profile.known
+            yield from surroundings.sizes(trigger=None if is_assumed else trigger, keep=keep)
         kept = None if self.keep is None else self.keep.in_tokens(surroundings.profile.max_input_tokens)
         if self.max_trigger_tokens is not None and kept is not None and kept >= self.max_trigger_tokens:
             yield Misfit(
@@ -87,10 +92,3 @@ class Options:
                 "raise max_trigger_tokens or keep less",
                 "wrong-size",
             )
-
-
-def _share(fraction: float, profile: ModelProfile) -> Size:
-    """A share of the model's window; of the assumed one (SPEC section 6) as a number of tokens."""
-    return (
-        Size(fraction=fraction) if profile.known else Size(tokens=round(fraction * profile.max_input_tokens))
-    )

@@ -52,9 +52,11 @@ def candidates(
                 yield Candidate(item.seq, str(call["id"]), call["name"], long, path)
 
 
-def shortened(candidate: Candidate, keep_chars: int, where: Mapping[str, str]) -> Mapping[str, str]:
-    """What is shown instead of the long arguments: their start, and for each where the rest is."""
+def shortened(
+    candidate: Candidate, keep_chars: int, mark: str, where: Mapping[str, str]
+) -> Mapping[str, str]:
+    """What is shown instead of the long arguments: their start, the mark, and for each where the rest is."""
     return {
-        name: f"{value[:keep_chars]}...(argument truncated) [{len(value):,} characters; {where[name]}]"
+        name: f"{value[:keep_chars]}{mark} [{len(value):,} characters; {where[name]}]"
         for name, value in candidate.arguments.items()
     }

@@ -74,7 +74,7 @@ class Truncation(Middleware):
             reason=f"{candidate.tool}: {', '.join(candidate.arguments)} can be had again",
             seq=candidate.seq,
             call_id=candidate.call_id,
-            arguments=shortened(candidate, self._options.keep_chars, where),
+            arguments=shortened(candidate, self._options.keep_chars, self._options.truncation_text, where),
             handle=archive.arguments_handle(candidate.call_id),
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
-from zeus_runtime import Doc, Minimum, Size, dataclass
+from zeus_runtime import Doc, Minimum, MinLength, Size, dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime import Misfit, ModelProfile, Surroundings
@@ -30,6 +30,9 @@ class Options:
     ] = None
     max_chars: Annotated[int, Doc("Arguments with more characters are cut."), Minimum(1)] = 2_000
     keep_chars: Annotated[int, Doc("Characters of a cut argument that stay."), Minimum(0)] = 20
+    truncation_text: Annotated[
+        str, MinLength(1), Doc("What follows them, before the length and where the rest is.")
+    ] = "...(argument truncated)"
     min_saving_tokens: Annotated[
         int,
         Doc(

@@ -33,6 +33,10 @@ class Options:
         int, Doc("Characters of one search's memories together; the rest is counted."), Minimum(200)
     ] = 8_000
 
+    required: Annotated[
+        bool, Doc("An agent without `memory:` is an error; false: the tools are not there then.")
+    ] = True
+
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:
         """Without ``memory:`` there is nothing to save to."""
-        return around.without_memory()
+        return around.without_memory() if self.required else iter(())

@@ -26,7 +26,9 @@ _RUNS_REMEMBERED = 256
 
 
 def create(options: Options | None, build: Build) -> Sequence[Tool]:
-    """``memory_save memory_search memory_delete memory_stats``."""
+    """``memory_save memory_search memory_delete memory_stats``; none without a memory that is not required."""
+    if build.memory is None and options is not None and not options.required:
+        return []
     memory = Memory(options or Options(), build.memory)
     return [_save(memory), _search(memory), _delete(memory), _stats(memory)]
 

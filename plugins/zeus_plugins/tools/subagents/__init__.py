@@ -12,7 +12,8 @@ def register_tools() -> list[Component]:
         Component(
             "subagents",
             create="zeus_plugins.tools.subagents.tools:create",
-            summary="task: give work to one of the config's agents, which works in a session of its own.",
-            gives={"builtin": "agents under `agents:`"},
+            options="zeus_plugins.tools.subagents.options:Options",
+            summary="task: give work to a general agent or one of the config's, which works in a session of its own.",
+            gives={"builtin": "agents under `agents:`, or `general: true`"},
         )
     ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime import Tool, ToolResult, ToolRun, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build, Config
+    from zeus_plugins.tools.subagents.options import Options
+    from zeus_runtime import Build, SubAgent
 
 _KNOWS = {
     "isolated": "knows nothing but your prompt",
@@ -18,12 +19,26 @@ _KNOWS = {
 }
 
 
-def create(_options: None, build: Build) -> Sequence[Tool]:
-    """``task``, where the config has agents."""
-    return [_task(build.config)] if build.config.agents else []
+GENERAL: Final = "general"
 
 
-def _task(config: Config) -> Tool:
+def create(options: Options, build: Build) -> Sequence[Tool]:
+    """``task``, where there are agents: the config's, and the general one if it is wanted."""
+    own = build.config.agents
+    brought = {GENERAL: _general()} if options.general and GENERAL not in own else {}
+    return [_task({**brought, **own}, brought)] if brought or own else []
+
+
+def _general() -> SubAgent:
+    from zeus_runtime import SubAgent
+
+    return SubAgent(
+        "Any work of several steps that stands by itself: a search, many files to read, one part of the task. It has"
+        " your tools."
+    )
+
+
+def _task(agents: Mapping[str, SubAgent], brought: Mapping[str, SubAgent]) -> Tool:
     async def task(
         run: ToolRun, description: str, prompt: str, agent: str, handles: Sequence[str] = ()
     ) -> ToolResult:
@@ -31,18 +46,16 @@ def _task(config: Config) -> Tool:
 
     made = tool(
         name="task",
-        description=_description(config),
-        parameters=_parameters(config),
+        description=_description(agents),
+        parameters=_parameters(agents),
         category="builtin",
         access="read",
     )(task)
-    return replace(made, starts_agents=True)
+    return replace(made, starts_agents=True, agents=brought)
 
 
-def _description(config: Config) -> str:
-    listed = [
-        f"- {name} ({_KNOWS[each.context]}): {each.description}" for name, each in config.agents.items()
-    ]
+def _description(agents: Mapping[str, SubAgent]) -> str:
+    listed = [f"- {name} ({_KNOWS[each.context]}): {each.description}" for name, each in agents.items()]
     return "\n".join(
         [
             "Give a piece of work to another agent and get its answer.",
@@ -57,8 +70,8 @@ def _description(config: Config) -> str:
     )
 
 
-def _parameters(config: Config) -> Mapping[str, Any]:
-    slices = [name for name, each in config.agents.items() if each.context == "slice"]
+def _parameters(agents: Mapping[str, SubAgent]) -> Mapping[str, Any]:
+    slices = [name for name, each in agents.items() if each.context == "slice"]
     handles = {
         "handles": {
             "type": "array",
@@ -78,7 +91,7 @@ def _parameters(config: Config) -> Mapping[str, Any]:
                 "minLength": 1,
                 "description": "The work: all that the agent is told.",
             },
-            "agent": {"type": "string", "enum": list(config.agents), "description": "Who does it."},
+            "agent": {"type": "string", "enum": list(agents), "description": "Who does it."},
             **(handles if slices else {}),
         },
         "required": ["description", "prompt", "agent"],
