@@ -150,7 +150,7 @@ def _notices(document: Document, problems: Sequence[PluginProblem]) -> list[Noti
     from zeus_runtime.notice import Notice
 
     told = [Notice(each.code, str(each)) for each in document.notices]
-    return [*told, *(problem.notice() for problem in problems)]
+    return [*told, *(problem.notice() for problem in problems if not problem.is_harmless)]
 
 
 def _suggestions(name: str, homes: Sequence[Path], registry: Registry, table: Table) -> Sequence[str] | None:

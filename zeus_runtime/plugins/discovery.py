@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.errors import MissingError, UsageError
-from zeus_runtime.plugins.choice import unknown_names, why_blocked
+from zeus_runtime.plugins.choice import rule_problems, why_blocked
 from zeus_runtime.plugins.component import Kind
 from zeus_runtime.plugins.contribution import Contribution, HookError, contribution
 from zeus_runtime.plugins.home import find
@@ -49,8 +49,9 @@ def discover(
     declared = tuple(dict.fromkeys(installed_plugins() if installed is None else installed))
     places, problems = _files(chosen, directory, homes)
     files = tuple(places)
-    problems += unknown_names({plugin.name for plugin in (*declared, *files)}, chosen, environ)
-    blocked, candidates = _split(declared + files, chosen, environ)
+    named, renamed = _told_apart(declared + files)
+    problems += [*renamed, *rule_problems(named, chosen, environ)]
+    blocked, candidates = _split(named, chosen, environ)
     clashing, candidates = _without_duplicates(candidates)
     problems += clashing
     failed = [problem.plugin for problem in clashing if problem.plugin is not None]
@@ -103,6 +104,9 @@ def _manager() -> PluginManager:
 
 def _load(manager: PluginManager, plugin: Plugin) -> Contribution:
     by_import = plugin.distribution is not None
+    if "/" in plugin.name.removeprefix(f"{plugin.owner}/"):
+        message = f"plugin {plugin}: the name of its entry point has a '/', which is how other distributions are named"
+        raise _LoadError(_failure("plugin-hook", plugin, message, plugin.remedy))
     try:
         # Standard output is the command's answer; what a plugin prints while it loads must not be in it.
         with redirect_stdout(sys.stderr):
@@ -122,10 +126,10 @@ def _failure(code: ProblemCode, plugin: Plugin, message: str, remedy: str) -> Pl
 
 def _placed(problem: PluginProblem, places: Mapping[Plugin, tuple[str | int, ...]]) -> PluginProblem:
     """The problem with the YAML key that names its plugin file."""
-    if problem.plugin is None:
+    if problem.plugin is None or problem.plugin.distribution is not None:
         return problem
-    as_found = replace(problem.plugin, status="found", reason="")
-    return replace(problem, path=places.get(as_found, problem.path))
+    by_source = {plugin.source: path for plugin, path in places.items()}
+    return replace(problem, path=by_source.get(problem.plugin.source, problem.path))
 
 
 def _files(
@@ -166,13 +170,37 @@ def _file(name: str, directory: Path, homes: Sequence[Path]) -> Path | None:
     return found if found is not None and found.is_file() else None
 
 
+def _told_apart(plugins: Sequence[Plugin]) -> tuple[tuple[Plugin, ...], list[PluginProblem]]:
+    """The plugins with names of their own: who has no right to a shared name is called ``DISTRIBUTION/NAME``."""
+    by_name: defaultdict[str, list[Plugin]] = defaultdict(list)
+    for plugin in plugins:
+        by_name[plugin.name].append(plugin)
+    named: list[Plugin] = []
+    problems: list[PluginProblem] = []
+    for plugin in plugins:
+        best, *others = sorted(by_name[plugin.name], key=_precedence)
+        rivals = [other for other in others if _precedence(other) == _precedence(best)]
+        keeps = plugin == best and not rivals
+        # Two files are told apart by nothing, and neither are two plugins of one distribution.
+        if keeps or (plugin.distribution is None and rivals) or not others:
+            named.append(plugin)
+            continue
+        renamed = replace(plugin, name=plugin.full_name)
+        named.append(renamed)
+        same = " and ".join(str(other) for other in by_name[plugin.name] if other != plugin)
+        message = f"plugin {plugin} has the same name as {same}; it is called '{renamed.name}'"
+        remedy = f"write '{renamed.name}' in plugins and homes"
+        problems.append(PluginProblem("plugin-renamed", message, remedy, renamed, is_harmless=True))
+    return tuple(named), problems
+
+
 def _split(
-    plugins: Iterable[Plugin], chosen: Plugins, environ: Mapping[str, str]
+    plugins: Sequence[Plugin], chosen: Plugins, environ: Mapping[str, str]
 ) -> tuple[list[Plugin], list[Plugin]]:
     blocked: list[Plugin] = []
     free: list[Plugin] = []
     for plugin in plugins:
-        reason = why_blocked(plugin, chosen, environ)
+        reason = why_blocked(plugin, plugins, chosen, environ)
         if reason:
             blocked.append(replace(plugin, status="blocked", reason=reason))
         else:
@@ -206,7 +234,19 @@ def _by_name(contributions: Iterable[Contribution]) -> dict[tuple[Kind, str], tu
     for part in contributions:
         for registered in part.components:
             found[registered.kind, registered.name].append(registered)
-    return {key: tuple(items) for key, items in found.items()}
+    return {key: tuple(_with_meant(items)) for key, items in found.items()}
+
+
+def _with_meant(items: list[Registered]) -> list[Registered]:
+    """Components of one name, the one that the bare name means first, if there is one."""
+    items = sorted(items, key=lambda each: _precedence(each.plugin))
+    meant = len(items) == 1 or _precedence(items[0].plugin) < _precedence(items[1].plugin)
+    return [each._replace(is_meant=meant and place == 0) for place, each in enumerate(items)]
+
+
+def _precedence(plugin: Plugin) -> int:
+    """Who keeps a bare name: the bundled plugin, else a file that the YAML names, else an installed plugin."""
+    return 0 if plugin.is_bundled else 1 if plugin.distribution is None else 2
 
 
 def _order(plugin: Plugin) -> tuple[bool, str, str]:

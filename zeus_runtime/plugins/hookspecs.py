@@ -79,9 +79,8 @@ def register_models() -> Iterable[Component]:
 
     When: while a config is read. How often: once per command.
     Returns: Components whose ``create(options, build)`` gives a ``Model``.
-    An exception, or anything that is not a Component: the plugin contributes nothing and is reported. Two
-    plugins that register one name: neither is used; a config that names it ends with exit code 4 and the
-    remedy.
+    An exception, or anything that is not a Component: the plugin contributes nothing and is reported. If two
+    plugins register one name, the bundled component keeps it; every other one is named ``DISTRIBUTION/NAME``.
 
     Example::
 
