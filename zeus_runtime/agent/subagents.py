@@ -191,6 +191,7 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
 
 def _loaded(checked: Checked, config: str) -> Document:
     from zeus_runtime.config import load
+    from zeus_runtime.plugins import installed_homes
 
     folder = checked.directory if checked.document.path is None else checked.document.path.parent
     file = folder / config
@@ -199,6 +200,7 @@ def _loaded(checked: Checked, config: str) -> Document:
         Path(file) if is_file else config,
         environ=checked.environ,
         homes=checked.homes,
+        plugin_homes=lambda rules: installed_homes(rules, checked.environ),
         directory=checked.directory,
     )
 

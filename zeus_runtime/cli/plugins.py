@@ -75,11 +75,17 @@ def _registry(process: Process, config: str | None) -> Registry:
     if config is None:
         return discover(environ=process.environ)
     from zeus_runtime.config import load
-    from zeus_runtime.plugins import search_path
+    from zeus_runtime.plugins import installed_homes, search_path
 
     # Not the whole check: what is wrong with a plugin must be seen even where the config needs that plugin.
     homes = search_path(directory=process.directory, environ=process.environ)
-    document = load(config, environ=process.environ, homes=homes, directory=process.directory)
+    document = load(
+        config,
+        environ=process.environ,
+        homes=homes,
+        plugin_homes=lambda rules: installed_homes(rules, process.environ),
+        directory=process.directory,
+    )
     process.learn(document.redactor)
     folder = document.path.parent if document.path is not None else process.directory
     return discover(document.early().plugins, environ=document.environ, directory=folder, homes=homes)

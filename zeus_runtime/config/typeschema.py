@@ -38,6 +38,8 @@ PLAIN: Final = "x-zeus-plain"
 """Schema keyword beside ``x-zeus-ref``: ``[component, option]`` that a plain string stands for."""
 FILE_RELATIVE: Final = "x-zeus-file-relative"
 """Schema keyword: the string is a path relative to the file it is written in."""
+NOT_A_PATH: Final = "x-zeus-not-a-path"
+"""Schema keyword beside ``x-zeus-file-relative``: strings that begin so are no paths."""
 HOLDS_SECRETS: Final = "x-zeus-holds-secrets"
 """Schema keyword: the path is a JSON file with secrets in it."""
 
@@ -322,6 +324,8 @@ def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, An
             limits[FILE_RELATIVE] = True
             if entry.holds_secrets:
                 limits[HOLDS_SECRETS] = True
+            if entry.unless:
+                limits[NOT_A_PATH] = entry.unless
     return {**schema, **limits}
 
 

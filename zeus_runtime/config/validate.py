@@ -15,7 +15,7 @@ from zeus_runtime.config.scalars import NotJsonError, resolve
 from zeus_runtime.config.schemawalk import Schema, at, branches, type_name, types, walk_with
 from zeus_runtime.config.secrets import HiddenStr
 from zeus_runtime.config.sources import Sources
-from zeus_runtime.config.typeschema import FILE_RELATIVE, HOLDS_SECRETS, PLAIN, REF, schema_of
+from zeus_runtime.config.typeschema import FILE_RELATIVE, HOLDS_SECRETS, NOT_A_PATH, PLAIN, REF, schema_of
 from zeus_runtime.config.written_secrets import secrets_of_file
 
 KnownModel: TypeAlias = Callable[[str], Sequence[str] | None]
@@ -73,7 +73,7 @@ def read_early(document: Document) -> Early:
         raise document.error(problems)
     value = plain(_resolved(document, schema))
     plugins: Plugins = build(Plugins, value.get("plugins", {}))
-    return Early(plugins, tuple(FilePath(home) for home in value.get("homes", ())))
+    return Early(plugins, tuple(value.get("homes", ())))
 
 
 def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> list[Diagnostic]:
@@ -168,13 +168,19 @@ def _resolved(document: Document, schema: Mapping[str, Any]) -> Node:
         if isinstance(value, list):
             items = [resolved(child, at(places, index, schema)) for index, child in enumerate(value)]
             return node._replace(value=items)
-        if not isinstance(value, str) or not any(place.get(FILE_RELATIVE) for place in places):
+        if not isinstance(value, str) or not any(_is_path(value, place) for place in places):
             return node
         folder = document.folders.get(node.origin.value.source, document.directory)
         path = str(folder / FilePath(value).expanduser())
         return node._replace(value=HiddenStr(path) if isinstance(value, HiddenStr) else path)
 
     return resolved(document.root, branches(schema, schema))
+
+
+def _is_path(value: str, place: Schema) -> bool:
+    return bool(place.get(FILE_RELATIVE)) and not (
+        NOT_A_PATH in place and value.startswith(place[NOT_A_PATH])
+    )
 
 
 def _unknown_models(

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config.model import Plugins
+from zeus_runtime.config.plugin_home import PluginHome
 from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.plugins.choice import rule_problems, why_blocked
 from zeus_runtime.plugins.component import Kind
@@ -78,6 +79,36 @@ def discover(
         commands=tuple(command for part in contributions for command in part.commands),
         problems=tuple(_placed(problem, places) for problem in problems),
     )
+
+
+def installed_homes(rules: object, environ: Mapping[str, str]) -> tuple[PluginHome, ...]:
+    """The Homes of the installed plugins, for finding presets before a config is whole.
+
+    Args:
+        rules: the config's `plugins` as far as it is read, not validated yet.
+        environ: fills variables in, and holds the two variables that forbid plugins.
+    """
+    said = rules if isinstance(rules, Mapping) else {}
+    only = said.get("only")
+    chosen = Plugins(
+        disable=_texts(said.get("disable"), environ), only=None if only is None else _texts(only, environ)
+    )
+    registry = discover(chosen, environ=environ)
+    return tuple(PluginHome((plugin.name, plugin.full_name), home) for plugin, home in registry.homes)
+
+
+def _texts(listed: object, environ: Mapping[str, str]) -> tuple[str, ...]:
+    from zeus_runtime.config.interpolation import InterpolationError, interpolate
+
+    # `--set plugins.disable.0=NAME` stands alone here, as a mapping of the index.
+    values = listed.values() if isinstance(listed, Mapping) else listed if isinstance(listed, list) else ()
+    found: list[str] = []
+    for value in values:
+        try:
+            found.append(interpolate(str(value), environ)[0])
+        except InterpolationError:
+            found.append(str(value))
+    return tuple(found)
 
 
 class _LoadError(Exception):

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from zeus_runtime.errors import MissingError
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.plugins.choice import ambiguous, named_plugins
 from zeus_runtime.plugins.component import Component, Kind
 from zeus_runtime.plugins.home import Position
 from zeus_runtime.plugins.plugin import HookFunction, Plugin, PluginProblem
@@ -50,7 +51,7 @@ class Registry:
     Args:
         plugins: every plugin there is, with its status, sorted by name; local files last.
         components: by kind and bare name; where plugins share a name, the one it means comes first.
-        homes: the plugins' Home folders, in the order of the plugins' names.
+        homes: the plugins' Home folders, in the order of the plugins' names; a config uses those that it names.
         observers: the ``on_event`` functions.
         commands: the ``register_commands`` functions, not yet called.
         problems: what is wrong with plugins, in the order in which it was found.
@@ -58,7 +59,7 @@ class Registry:
 
     plugins: tuple[Plugin, ...] = ()
     components: Mapping[tuple[Kind, str], tuple[Registered, ...]] = field(default_factory=dict)
-    homes: tuple[Path, ...] = ()
+    homes: tuple[tuple[Plugin, Path], ...] = ()
     observers: tuple[HookFunction, ...] = ()
     commands: tuple[HookFunction, ...] = ()
     problems: tuple[PluginProblem, ...] = ()
@@ -87,6 +88,39 @@ class Registry:
         if len(matching) == 1:
             return matching[0]
         raise _collision(found) if found and not owner else self._absent(kind, name)
+
+    def homes_of(self, name: str, place: object = None) -> tuple[Path, ...]:
+        """The Homes that ``plugin:NAME`` means.
+
+        Args:
+            name: the plugin's name, bare or as ``DISTRIBUTION/NAME``.
+            place: where the config says so.
+
+        Raises:
+            MissingError: no plugin has the name, several share it, or the plugin does not load or brings no Home.
+        """
+        message, remedy = self._why_no_home(name)
+        if message:
+            raise MissingError(f"'homes' names {message}", remedy=remedy, where=_shown(place))
+        return tuple(home for plugin, home in self.homes if name in (plugin.name, plugin.full_name))
+
+    def _why_no_home(self, name: str) -> tuple[str, str]:
+        with_homes = list(dict.fromkeys(plugin.name for plugin, _ in self.homes))
+        known = f"plugins with a Home: {', '.join(with_homes) or 'none'}"
+        found = named_plugins(name, self.plugins)
+        if not found:
+            every = [plugin.name for plugin in self.plugins]
+            close = did_you_mean(name, with_homes) or did_you_mean(name, every)
+            return f"the plugin '{name}', which is not installed{close}", f"correct the name; {known}"
+        if len(found) > 1:
+            return ambiguous(name, found)
+        (plugin,) = found
+        if plugin.status != "loaded":
+            said = f"the plugin '{name}', which is {plugin.status}: {plugin.reason}"
+            return said, f"let the plugin load, or take it out of homes; {known}"
+        if not any(each == plugin for each, _ in self.homes):
+            return f"the plugin '{name}', which brings no Home", f"take it out of homes; {known}"
+        return "", ""
 
     def require_plugins(self, position: Position = lambda path: None) -> None:
         """Refuse to go on when the YAML asks by name for a plugin that is not there or does not load.
