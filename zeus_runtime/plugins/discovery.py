@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from zeus_runtime import __version__
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.config.plugin_home import PluginHome
 from zeus_runtime.errors import MissingError, UsageError
@@ -138,6 +140,10 @@ def _load(manager: PluginManager, plugin: Plugin) -> Contribution:
     if "/" in plugin.name.removeprefix(f"{plugin.owner}/"):
         message = f"plugin {plugin}: the name of its entry point has a '/', which is how other distributions are named"
         raise _LoadError(_failure("plugin-hook", plugin, message, plugin.remedy))
+    if plugin.needs and not _is_within(__version__, plugin.needs):
+        message = f"plugin {plugin} needs zeus-runtime{plugin.needs}, and this is {__version__}"
+        remedy = f"install a version of {plugin.distribution} for Zeus {__version__}, or a Zeus that it takes"
+        raise _LoadError(_failure("plugin-version", plugin, message, remedy))
     try:
         # Standard output is the command's answer; what a plugin prints while it loads must not be in it.
         with redirect_stdout(sys.stderr):
@@ -148,6 +154,21 @@ def _load(manager: PluginManager, plugin: Plugin) -> Contribution:
     except HookError as error:
         message = f"plugin {plugin}: {error}"
         raise _LoadError(_failure("plugin-hook", plugin, message, plugin.remedy)) from error
+
+
+def _is_within(version: str, needs: str) -> bool:
+    """Whether a version fits a specifier; ``>=1.2`` is told without importing ``packaging`` (15 ms)."""
+    least = re.fullmatch(r">=(\d+(?:\.\d+)*)", needs)
+    if least and re.fullmatch(r"\d+(?:\.\d+)*", version):
+        own, other = ([int(part) for part in text.split(".")] for text in (version, least[1]))
+        length = max(len(own), len(other))
+        return own + [0] * (length - len(own)) >= other + [0] * (length - len(other))
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        return SpecifierSet(needs).contains(version, prereleases=True)
+    except InvalidSpecifier:
+        return True
 
 
 def _failure(code: ProblemCode, plugin: Plugin, message: str, remedy: str) -> PluginProblem:

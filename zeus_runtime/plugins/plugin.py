@@ -17,6 +17,7 @@ ProblemCode: TypeAlias = Literal[
     "plugin-file",
     "plugin-duplicate",
     "plugin-renamed",
+    "plugin-version",
     "plugin-import",
     "plugin-hook",
     "plugin-command",
@@ -41,6 +42,7 @@ class Plugin:
         status: ``found`` before loading; ``blocked`` plugins were never imported; ``failed`` ones contribute
             nothing.
         reason: why it is blocked or failed, for lists.
+        needs: the versions of Zeus that its distribution requires, such as ``>=0.1``; empty for any.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Plugin:
     version: str | None = None
     status: Status = "found"
     reason: str = ""
+    needs: str = ""
 
     @property
     def owner(self) -> str:
