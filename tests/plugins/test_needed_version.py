@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
+import zeus_runtime
 from tests.plugins.conftest import WIKI
 from tests.support.distributions import lay_out
 from zeus_runtime.plugins import Registry, discover
@@ -70,3 +72,8 @@ NUMBERS = st.lists(st.integers(0, 12), min_size=1, max_size=4).map(lambda parts:
 @given(NUMBERS, NUMBERS)
 def test_a_least_version_is_compared_as_packaging_compares_it(version: str, least: str) -> None:
     assert _is_within(version, f">={least}") == SpecifierSet(f">={least}").contains(version, prereleases=True)
+
+
+def test_the_version_is_the_one_of_the_distribution() -> None:
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    assert tomllib.loads(text)["project"]["version"] == zeus_runtime.__version__

@@ -12,7 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from zeus_runtime import __version__
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.config.plugin_home import PluginHome
 from zeus_runtime.errors import MissingError, UsageError
@@ -24,6 +23,7 @@ from zeus_runtime.plugins.importing import import_file, import_reference
 from zeus_runtime.plugins.installed import installed_plugins
 from zeus_runtime.plugins.plugin import Plugin, PluginProblem, ProblemCode
 from zeus_runtime.plugins.registry import Registered, Registry, collision_problem
+from zeus_runtime.version import __version__
 
 if TYPE_CHECKING:
     from pluggy import HookimplOpts, PluginManager
