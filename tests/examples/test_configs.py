@@ -40,12 +40,12 @@ def test_the_researcher_searches_papers_and_the_web(tmp_path: Path) -> None:
     assert {"search_knowledge_base", "web_search", "web_fetch", "write_file"} <= names
 
 
-def test_the_support_assistant_asks_outermost_and_remembers_the_customer(
+def test_the_support_assistant_asks_last_and_remembers_the_customer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CUSTOMER", "ann")
     support = plan("support", tmp_path)
-    assert support.middlewares[0].name == "approve"
+    assert support.middlewares[-1].name == "approve"
     assert support.config.memory is not None
     assert support.config.memory.user == "ann"
 
