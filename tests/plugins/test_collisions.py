@@ -187,3 +187,14 @@ def test_whatever_is_installed_every_component_can_be_named_and_a_bundled_one_by
         else:
             assert registry.get("tool", name).plugin.distribution == best
             assert registry.get("tool", name).name == name
+
+
+@pytest.mark.parametrize("name", ["indigo", "blue-dist/indigo"])
+def test_a_config_may_write_the_full_name_before_any_collision(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    code = CACHING.replace('"caching"', '"indigo"')
+    lay_out(tmp_path / "site", "blue-dist", plugins={"indigo": "blue_dist"}, files={"blue_dist.py": code})
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    assert plan(tmp_path, f"middlewares: [{name}]\n") == [(name, "blue-dist")]
+    assert plan(tmp_path, f"middlewares: [{name}: {{colour: red}}]\n") == [(name, "blue-dist")]
