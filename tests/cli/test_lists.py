@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,7 @@ def corsair(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
         "corsair/home/skills/haggle/SKILL.md": "---\nname: haggle\n---\n",
     }
     lay_out(site, "zeus-corsair", plugins={"corsair": "corsair"}, files=files)
+    monkeypatch.delitem(sys.modules, "corsair", raising=False)
     monkeypatch.syspath_prepend(site)
     return site
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tests.cli.conftest import Project, Zeus
@@ -168,6 +170,7 @@ def test_a_section_from_a_plugins_home_names_the_plugin(
     code += "@hookimpl\ndef register_homes(): return [Path(__file__).parent / 'home']\n"
     files = {"corsair/__init__.py": code, "corsair/home/prompts/SOUL.md": "Arr."}
     lay_out(site, "zeus-corsair", plugins={"corsair": "corsair"}, files=files)
+    monkeypatch.delitem(sys.modules, "corsair", raising=False)
     monkeypatch.syspath_prepend(site)
     project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\nhomes: ['plugin:corsair']\n")
     assert "(plugin corsair (zeus-corsair 1.0))" in zeus("plan").out
