@@ -7,7 +7,7 @@ comma := ,
 # Compiled once here, so that commands start fast also where PYTHONDONTWRITEBYTECODE is set.
 COMPILE = $(BIN)/python -m compileall -q zeus_runtime plugins/zeus_plugins tests/support
 
-.PHONY: demo test check style fix schema golden bench clean
+.PHONY: demo test check style fix schema golden bench bench-install clean
 
 demo: $(VENV)/.installed  ## Run the quickstart: no key, no network.
 	$(BIN)/zeus run quickstart "Show me what you can do"
@@ -45,6 +45,9 @@ bench: $(VENV)/.installed-bench  ## Measure beside peers, and evaluate the defau
 	$(BIN)/python -m benchmarks.memory_quality
 	$(BIN)/python -m benchmarks.memory_peers
 	$(BIN)/python -m benchmarks.sandbox
+
+bench-install: $(VENV)/.installed-dev  ## Measure an installation: a fresh environment, megabytes by distribution.
+	$(BIN)/python -m benchmarks.install
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from zeus_runtime.lazy import lazy
+from zeus_runtime.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent as Agent
@@ -228,7 +229,6 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.toolset import Toolset as Toolset
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
 
-__version__ = "0.1.0"
 
 _ROOMS = {
     "AccessLayer": "tools.access",

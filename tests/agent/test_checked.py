@@ -67,19 +67,37 @@ def register_tools():
 """
 
 
-def test_a_component_that_two_plugins_register_is_refused_with_both_names(tmp_path: Path) -> None:
+def test_a_name_of_a_bundled_component_means_that_one_and_a_files_own_is_file_slash_name(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "rival.py").write_text(RIVAL)
     config = tmp_path / "zeus.yaml"
     config.write_text("version: 1\nmodel: gpt-4o\nplugins: {files: [rival.py]}\ntools: [todos]\n")
-    with pytest.raises(MissingError, match="the tool 'todos' is registered by plugins todos") as raised:
+    bundled = Agent.from_config(config, directory=tmp_path).plan
+    assert [tool.tool.name for tool in bundled.tools] == ["write_todos", "read_todos"]
+    (said,) = [str(notice.message) for notice in bundled.notices if notice.code == "component-collision"]
+    assert "for the other one write 'rival.py/todos'" in said
+    config.write_text("version: 1\nmodel: gpt-4o\nplugins: {files: [rival.py]}\ntools: [rival.py/todos]\n")
+    assert Agent.from_config(config, directory=tmp_path).plan.tools == ()
+
+
+def test_a_name_that_two_files_register_is_refused_with_both_names(tmp_path: Path) -> None:
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text(RIVAL.replace("todos", "jobs"))
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\nplugins: {files: [one.py, two.py]}\ntools: [jobs]\n")
+    with pytest.raises(MissingError, match="the tool 'jobs' is registered by plugins one") as raised:
         Agent.from_config(config, directory=tmp_path)
     assert raised.value.where == "zeus.yaml:4:9"
-    assert raised.value.remedy is not None
-    assert "add 'todos' or 'rival' to plugins.disable" in raised.value.remedy
+    assert raised.value.remedy == "write 'one.py/jobs' or 'two.py/jobs'"
     config.write_text(config.read_text() + "limit: 1\n")
     with pytest.raises(ConfigError, match="unknown-key: 'limit'") as both:
         Agent.from_config(config, directory=tmp_path)
-    assert "is registered by plugins todos" in str(both.value)
+    assert "is registered by plugins one" in str(both.value)
+    config.write_text(
+        config.read_text().replace("[jobs]", "[one.py/jobs, two.py/jobs]").replace("limit: 1", "")
+    )
+    Agent.from_config(config, directory=tmp_path)
 
 
 def test_a_component_whose_plugin_does_not_load_says_so(tmp_path: Path) -> None:

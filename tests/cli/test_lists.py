@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
+from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from tests.support.distributions import lay_out
 from zeus_runtime.tools.modes import MODE_TABLE
 
 CALL = {"call": "echo", "args": {"text": "ahoy"}}
@@ -85,8 +89,74 @@ def test_plugins_are_listed_with_what_they_bring(zeus: Zeus, project: Project) -
     assert listed["replay"]["distribution"] == "zeus-runtime"
     assert "scripted" not in listed
     lines = zeus("plugins", "list", "--config", "zeus.yaml").out.splitlines()
-    (own,) = [line for line in lines if line.startswith("scripted")]
-    assert "model scripted, tool voices" in own
+    (place,) = [place for place, line in enumerate(lines) if line.startswith("scripted")]
+    assert [line.split()[:2] for line in lines[place + 1 : place + 3]] == [
+        ["model", "scripted"],
+        ["tool", "voices"],
+    ]
+    assert re.search(r"^  middleware caching +\S+ \S+", "\n".join(lines), re.MULTILINE), (
+        "its summary is beside it"
+    )
+
+
+@pytest.fixture
+def corsair(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of an installed distribution with a Home and a component of a bundled name."""
+    site = tmp_path_factory.mktemp("site")
+    code = """
+        from pathlib import Path
+        from zeus_runtime import Component, hookimpl
+
+        @hookimpl
+        def register_homes():
+            return [Path(__file__).parent / "home"]
+
+        @hookimpl
+        def register_tools():
+            return [Component("todos", create=print, summary="Buries treasure.")]
+        """
+    files = {
+        "corsair/__init__.py": code,
+        "corsair/home/prompts/SOUL.md": "Arr.",
+        "corsair/home/configs/boarding.yaml": "version: 1\n",
+        "corsair/home/configs/profiles.yaml": "models: {}\n",
+        "corsair/home/skills/haggle/SKILL.md": "---\nname: haggle\n---\n",
+    }
+    lay_out(site, "zeus-corsair", plugins={"corsair": "corsair"}, files=files)
+    monkeypatch.delitem(sys.modules, "corsair", raising=False)
+    monkeypatch.syspath_prepend(site)
+    return site
+
+
+def test_a_plugins_homes_are_listed_with_what_they_hold(zeus: Zeus, project: Project, corsair: Path) -> None:
+    listed = {each["name"]: each for each in zeus("plugins", "list", "--json").json["plugins"]}
+    assert listed["corsair"]["homes"] == [
+        {
+            "path": str(corsair / "corsair/home"),
+            "presets": ["boarding"],
+            "profiles": True,
+            "prompts": ["SOUL.md"],
+            "skills": ["haggle"],
+            "plugins": [],
+        }
+    ]
+    assert listed["todos"]["homes"] == []
+    text = zeus("plugins").out
+    held = f"presets: boarding; prompts: SOUL.md; skills: haggle; model profiles ({corsair / 'corsair/home'})"
+    assert re.search(rf"^  home plugin:corsair +{re.escape(held)}$", text, re.MULTILINE)
+
+
+def test_a_component_that_shares_its_name_is_listed_by_the_name_that_means_it(
+    zeus: Zeus, project: Project, corsair: Path
+) -> None:
+    listed = {each["name"]: each for each in zeus("plugins", "list", "--json").json["plugins"]}
+    (own,) = listed["corsair"]["components"]
+    assert own == {"kind": "tool", "name": "zeus-corsair/todos", "summary": "Buries treasure."}
+    assert listed["todos"]["components"][0]["name"] == "todos"
+    result = zeus("plugins")
+    assert "  tool zeus-corsair/todos" in result.out
+    assert "for the other one write 'zeus-corsair/todos'" in result.err
+    assert result.exit_code == 0
 
 
 def test_blocked_and_broken_plugins_are_shown_as_such(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from tests.support.distributions import lay_out
 
 
 @pytest.fixture
@@ -218,3 +221,41 @@ def test_the_files_with_the_projects_instructions_are_named(zeus: Zeus, project:
     assert zeus("plan", "--format", "json").json["project_instructions"] == ["/AGENTS.md"]
     project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\n")
     assert zeus("plan", "--format", "json").json["project_instructions"] is None
+
+
+def test_every_section_of_the_prompt_has_its_file(zeus: Zeus, project: Project) -> None:
+    project.write("mine.md", "I am short.")
+    project.write(".zeus/prompts/SOUL.md", "I am calm.")
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\nprompt:\n  files: {core: mine.md}\n")
+    found = zeus("plan", "--format", "json").json["prompt_sources"]
+    assert list(found) == ["core", "soul", "tools", "workflow", "memory", "mode"]
+    assert found["core"] == {
+        "path": str(project.folder / "mine.md"),
+        "home": None,
+        "plugin": None,
+        "written": "zeus.yaml:4:17",
+    }
+    assert found["soul"]["path"] == str(project.folder / ".zeus/prompts/SOUL.md")
+    assert found["soul"]["home"] == str(project.folder / ".zeus")
+    assert found["workflow"]["path"].endswith("prompts/WORKFLOW.md")
+    asked = zeus("plan", "--format", "json", "--mode", "ask").json["prompt_sources"]
+    assert asked["workflow"]["path"].endswith("prompts/WORKFLOW_SIMPLE.md")
+    text = zeus("plan").out
+    assert "(prompt.files, zeus.yaml:4:17)" in text
+    assert str(project.folder / ".zeus/prompts/SOUL.md") in text
+
+
+def test_a_section_from_a_plugins_home_names_the_plugin(
+    zeus: Zeus, project: Project, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path_factory.mktemp("site")
+    code = "from pathlib import Path\nfrom zeus_runtime import hookimpl\n"
+    code += "@hookimpl\ndef register_homes(): return [Path(__file__).parent / 'home']\n"
+    files = {"corsair/__init__.py": code, "corsair/home/prompts/SOUL.md": "Arr."}
+    lay_out(site, "zeus-corsair", plugins={"corsair": "corsair"}, files=files)
+    monkeypatch.delitem(sys.modules, "corsair", raising=False)
+    monkeypatch.syspath_prepend(site)
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\nhomes: ['plugin:corsair']\n")
+    assert "(plugin corsair (zeus-corsair 1.0))" in zeus("plan").out
+    found = zeus("plan", "--format", "json").json["prompt_sources"]["soul"]
+    assert (found["home"], found["plugin"]) == (str(site / "corsair/home"), "corsair")

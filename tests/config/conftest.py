@@ -60,6 +60,7 @@ class FakeComponent(NamedTuple):
     name: str
     summary: str = ""
     options: Any = None
+    aliases: tuple[str, ...] = ()
 
     @property
     def options_schema(self) -> dict[str, Any] | None:

@@ -68,7 +68,7 @@ def test_plugins_and_homes_can_be_read_before_components_are_known(loaded, tmp_p
     early = document.early()
     assert early.plugins.disable == ("a",)
     assert early.plugins.files == (str(tmp_path / "p.py"),)
-    assert early.homes == (Path("/h/zeus"),)
+    assert early.homes == ("/h/zeus",)
     assert loaded(WHOLE).early().plugins.only is None
 
 

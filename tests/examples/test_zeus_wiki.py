@@ -90,7 +90,7 @@ import json, sys, zeus_runtime, zeus_plugins, zeus_wiki
 from zeus_runtime.plugins import bundled_home, discover
 registry = discover(environ={})
 files = [module.__file__ for module in sys.modules.values() if getattr(module, "__file__", None)]
-files += sys.path + [str(bundled_home()), *map(str, registry.homes)]
+files += sys.path + [str(bundled_home()), *(str(home) for _, home in registry.homes)]
 print(json.dumps(files))
 """
     files = ask(clean, code, tmp_path)
@@ -130,7 +130,7 @@ from zeus_runtime.plugins import discover, search_path
 from zeus_runtime.plugins.schema import installed_schema
 registry = discover(environ={})
 schema, problems = installed_schema(registry)
-homes = search_path(directory=Path(), environ={}, plugin_homes=registry.homes)
+homes = search_path(directory=Path(), environ={}, homes=["plugin:wiki"], homes_of=registry.homes_of)
 print(json.dumps({
     "options": sorted(schema["$defs"]["tool.wiki"]["properties"]),
     "glossary": sorted(schema["$defs"]["middleware.glossary"]["properties"]),
@@ -189,6 +189,28 @@ def test_the_plan_counts_with_its_profile(clean: Path, tmp_path: Path) -> None:
     plan = zeus(clean, "plan", "--all", cwd=tmp_path)
     assert "8,192" in plan
     assert "o200k_base" in plan
+
+
+def test_its_home_changes_only_the_configs_that_name_it(clean: Path, tmp_path: Path) -> None:
+    (tmp_path / "zeus.yaml").write_text("version: 1\nmodel: openai/gpt-5.2\n")
+    plain = json.loads(zeus(clean, "plan", "--format", "json", cwd=tmp_path))
+    assert "house's own words" not in plain["prompt"]["soul"]
+    assert {each["plugin"] for each in plain["prompt_sources"].values()} == {None}
+    shutil.copy(EXAMPLE / "wiki.yaml", tmp_path / "zeus.yaml")
+    named = json.loads(zeus(clean, "plan", "--format", "json", cwd=tmp_path))
+    assert "house's own words" in named["prompt"]["soul"]
+    assert named["prompt_sources"]["soul"]["plugin"] == "wiki"
+    assert named["prompt_sources"]["core"]["plugin"] is None
+
+
+def test_its_preset_is_extended_by_name_and_brings_its_home(clean: Path, tmp_path: Path) -> None:
+    (tmp_path / "zeus.yaml").write_text("extends: harbour\nname: porter\n")
+    plan = json.loads(zeus(clean, "plan", "--format", "json", cwd=tmp_path))
+    assert (plan["agent"], plan["profile"]["max_input_tokens"]) == ("porter", 8192)
+    assert "house's own words" in plan["prompt"]["soul"]
+    assert zeus(clean, "validate", "harbour", cwd=tmp_path).endswith("harbour.yaml: ok\n")
+    zeus(clean, "init", "own.yaml", "--preset", "harbour", cwd=tmp_path)
+    assert zeus(clean, "validate", "own.yaml", cwd=tmp_path) == "own.yaml: ok\n"
 
 
 def test_a_run_uses_its_tool_and_its_middleware_by_name(clean: Path, tmp_path: Path) -> None:

@@ -233,42 +233,12 @@ def test_a_plugin_whose_own_module_is_gone_says_reinstall(
     assert "reinstall ghost-dist: its own module no_such_ghost is not there" in only_problem(find_plugins())
 
 
-def test_two_distributions_with_one_plugin_name_load_neither(
-    install: Install, find_plugins: Discover
-) -> None:
-    first, second = install("wiki"), install("wiki", distribution="evil-wiki")
-    registry = find_plugins()
-    assert first.source not in sys.modules
-    assert second.source not in sys.modules
-    assert [problem.remedy for problem in registry.problems] == ["uninstall wiki-dist", "uninstall evil-wiki"]
-    assert (
-        "wiki (wiki-dist 1.2.3) has the same name as wiki (evil-wiki 1.2.3)" in registry.problems[0].message
-    )
-
-
 def test_one_module_under_two_plugin_names_is_reported(
     install: Install, installed: list[Plugin], find_plugins: Discover
 ) -> None:
     plugin = install("wiki")
     installed.append(Plugin("wiki2", plugin.source, "wiki-dist", "1.2.3"))
     assert "is already loaded as another plugin" in only_problem(find_plugins())
-
-
-def test_two_components_of_one_name_are_both_named_and_neither_is_used(
-    install: Install, find_plugins: Discover
-) -> None:
-    install("wiki")
-    install("rival")
-    registry = find_plugins()
-    assert registry.names("tool") == ()
-    with pytest.raises(MissingError) as caught:
-        registry.get("tool", "wiki_search")
-    assert str(caught.value) == (
-        "the tool 'wiki_search' is registered by plugins wiki (wiki-dist 1.2.3) and rival (rival-dist 1.2.3); "
-        "neither is used\n  add 'wiki' or 'rival' to plugins.disable in the YAML, or to ZEUS_DISABLE_PLUGINS"
-    )
-    assert only_problem(registry) == str(caught.value)
-    assert find_plugins(Plugins(disable=("rival",))).get("tool", "wiki_search").plugin.name == "wiki"
 
 
 def test_one_name_may_stand_for_components_of_two_kinds(install: Install, find_plugins: Discover) -> None:
@@ -365,16 +335,27 @@ def test_a_plugin_file_that_is_named_twice_loads_once(tmp_path: Path, find_plugi
     assert registry.problems == ()
 
 
-def test_a_plugin_file_with_an_installed_plugins_name_stops_the_run(
+def test_a_plugin_file_keeps_its_name_when_an_installed_plugin_has_it_too(
     install: Install, tmp_path: Path, find_plugins: Discover
 ) -> None:
     install("wiki")
     (tmp_path / "wiki.py").write_text(OTHER, encoding="utf-8")
     registry = find_plugins(Plugins(files=("wiki.py",)))
+    assert statuses(registry) == {"wiki": "loaded", "wiki-dist/wiki": "loaded"}
+    assert registry.names("tool") == ("other_search", "wiki_search")
+    registry.require_plugins()
+
+
+def test_two_plugin_files_of_one_name_stop_the_run(tmp_path: Path, find_plugins: Discover) -> None:
+    (tmp_path / "more").mkdir()
+    for name in ("wiki.py", "more/wiki.py"):
+        (tmp_path / name).write_text(OTHER, encoding="utf-8")
+    registry = find_plugins(Plugins(files=("wiki.py", "more/wiki.py")))
     assert registry.all() == ()
     with pytest.raises(MissingError, match="has the same name as wiki") as caught:
-        registry.require_plugins()
-    assert caught.value.remedy == f"rename {tmp_path / 'wiki.py'}"
+        registry.require_plugins(lambda path: ".".join(map(str, path)))
+    assert "plugins.files.1" in str(caught.value)
+    assert f"rename {tmp_path / 'more' / 'wiki.py'}" in str(caught.value)
 
 
 def test_only_does_not_block_a_file_but_the_variables_and_disable_do(

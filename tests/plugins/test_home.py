@@ -20,22 +20,22 @@ def make(home: Path, *files: str) -> Path:
     return home
 
 
-def test_the_order_is_project_yaml_variable_user_plugins_bundled(tmp_path: Path) -> None:
+def test_the_order_is_project_yaml_variable_user_bundled(tmp_path: Path) -> None:
     project = make(tmp_path / "project")
     expected = [
         make(project / ".zeus"),
         make(project / "first"),
+        make(tmp_path / "wiki"),
         make(tmp_path / "second"),
         make(tmp_path / "added"),
         make(tmp_path / "config" / "zeus"),
-        make(tmp_path / "plugin"),
         bundled_home(),
     ]
     found = search_path(
         directory=project,
         environ={"ZEUS_HOME": "../added", "XDG_CONFIG_HOME": str(tmp_path / "config"), "HOME": str(tmp_path)},
-        homes=[Path("first"), tmp_path / "second"],
-        plugin_homes=[tmp_path / "plugin"],
+        homes=["first", "plugin:wiki", str(tmp_path / "second")],
+        homes_of=lambda plugin, place: [tmp_path / plugin],
     )
     assert [home.resolve() for home in found] == [home.resolve() for home in expected]
 
@@ -48,14 +48,14 @@ def test_the_users_home_is_in_dot_config_without_xdg(tmp_path: Path) -> None:
 
 def test_homes_that_may_be_absent_are_left_out_and_none_is_searched_twice(tmp_path: Path) -> None:
     home = make(tmp_path / "home")
-    found = search_path(directory=tmp_path, environ={"ZEUS_HOME": "home"}, homes=[home])
+    found = search_path(directory=tmp_path, environ={"ZEUS_HOME": "home"}, homes=[str(home)])
     assert found == (home, bundled_home())
 
 
 @pytest.mark.parametrize("where", ["yaml", "variable"])
 def test_a_home_that_is_named_but_not_there_is_an_error(tmp_path: Path, where: str) -> None:
     environ = {"ZEUS_HOME": "gone"} if where == "variable" else {}
-    homes = [Path("gone")] if where == "yaml" else []
+    homes = ["gone"] if where == "yaml" else []
     with pytest.raises(MissingError, match="gone"):
         search_path(directory=tmp_path, environ=environ, homes=homes)
 

@@ -13,7 +13,7 @@ from zeus_runtime.config import check as check_document
 from zeus_runtime.errors import MissingError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
-from zeus_runtime.plugins import discover, installed_schema, search_path
+from zeus_runtime.plugins import discover, installed_homes, installed_schema, search_path
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Diagnostic, Document
@@ -76,7 +76,16 @@ def check(
         MissingError: a plugin the config asks for is not there, or two register what it names.
     """
     near = search_path(directory=directory, environ=environ)
-    document = load(config, env=env, sets=sets, environ=environ, homes=near, stdin=stdin, directory=directory)
+    document = load(
+        config,
+        env=env,
+        sets=sets,
+        environ=environ,
+        homes=near,
+        plugin_homes=lambda rules: installed_homes(rules, environ),
+        stdin=stdin,
+        directory=directory,
+    )
     return check_loaded(document, directory=directory, environ=environ)
 
 
@@ -91,7 +100,7 @@ def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, s
         directory=directory,
         environ=environ,
         homes=early.homes,
-        plugin_homes=registry.homes,
+        homes_of=registry.homes_of,
         position=document.position,
     )
     installed = installed_schema(registry)
@@ -150,7 +159,7 @@ def _notices(document: Document, problems: Sequence[PluginProblem]) -> list[Noti
     from zeus_runtime.notice import Notice
 
     told = [Notice(each.code, str(each)) for each in document.notices]
-    return [*told, *(problem.notice() for problem in problems)]
+    return [*told, *(problem.notice() for problem in problems if not problem.is_harmless)]
 
 
 def _suggestions(name: str, homes: Sequence[Path], registry: Registry, table: Table) -> Sequence[str] | None:

@@ -235,6 +235,7 @@ def _blamed(checked: Checked, name: str, error: ConfigError) -> ConfigError:
 
 def _loaded(checked: Checked, config: str) -> Document:
     from zeus_runtime.config import load
+    from zeus_runtime.plugins import installed_homes
 
     folder = checked.directory if checked.document.path is None else checked.document.path.parent
     file = folder / config
@@ -243,6 +244,7 @@ def _loaded(checked: Checked, config: str) -> Document:
         Path(file) if is_file else config,
         environ=checked.environ,
         homes=checked.homes,
+        plugin_homes=lambda rules: installed_homes(rules, checked.environ),
         directory=checked.directory,
     )
 

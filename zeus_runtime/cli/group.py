@@ -107,7 +107,9 @@ def _unknown(name: str, known: Mapping[str, object], problems: tuple[PluginProbl
     from zeus_runtime.plugins.suggestion import did_you_mean
 
     lines = [f"there is no command '{name}'{did_you_mean(name, known)}"]
-    lines += [f"A plugin that is broken may have it: {problem}" for problem in problems]
+    lines += [
+        f"A plugin that is broken may have it: {problem}" for problem in problems if not problem.is_harmless
+    ]
     return "\n".join(lines)
 
 

@@ -16,6 +16,7 @@ from zeus_runtime.cli.streams import complain, is_terminal
 
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.config.plugin_home import PluginHome
 
 MODEL_BY_KEY: Final[Mapping[str, str]] = {
     "ANTHROPIC_API_KEY": "anthropic/claude-sonnet-4-5",
@@ -67,11 +68,10 @@ def command(
         raise click.UsageError(
             "not a terminal, so no questions can be asked: pass --yes, --model or --preset", ctx
         )
-    presets = _presets(process)
     folder = target.resolve().parent.name or "zeus"
     if asks:
         name = name or click.prompt("Name of the agent", default=folder, err=True)
-        preset = preset or _asked_preset(presets)
+        preset = preset or _asked_preset(_presets(process))
         model = model if model is not None else _asked_model(process, preset)
     preset = preset or DEFAULT_PRESET
     if model is None and (not _has_model(process, preset) or _key_decides(process, preset)):
@@ -143,8 +143,17 @@ def _scalar(text: str) -> str:
 
 
 def _presets(process: Process) -> Sequence[str]:
+    from zeus_runtime.config.plugin_home import presets_of
+
     found = {path.stem for home in _homes(process) for path in (home / "configs").glob("*.yaml")}
-    return sorted(found - {"profiles"})
+    near = sorted(found - {"profiles"})
+    return [*near, *presets_of(_plugin_homes(process), near)]
+
+
+def _plugin_homes(process: Process) -> Sequence[PluginHome]:
+    from zeus_runtime.plugins import installed_homes
+
+    return installed_homes({}, process.environ)
 
 
 def _homes(process: Process) -> Sequence[Path]:
@@ -179,7 +188,13 @@ def _key_decides(process: Process, preset: str) -> bool:
 def _has_model(process: Process, preset: str) -> bool:
     from zeus_runtime.config import load
 
-    document = load(preset, environ=process.environ, homes=_homes(process), directory=process.directory)
+    document = load(
+        preset,
+        environ=process.environ,
+        homes=_homes(process),
+        plugin_homes=lambda rules: _plugin_homes(process),
+        directory=process.directory,
+    )
     return document.get(("model",)) is not None
 
 

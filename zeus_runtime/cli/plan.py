@@ -148,7 +148,7 @@ def _lines(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str]:
         yield "\nservers, started when the agent runs; `zeus tools list --connect` lists their tools"
         yield table([(each.name, each.category, each.why) for each in servers], indent="  ")
     yield "\nsystem prompt, sections 1 to 6"
-    yield table([(name, f"{len(text):,} characters") for name, text in plan.stable.items()], indent="  ")
+    yield table(_section_rows(checked, plan), indent="  ")
     if not whole:
         yield "\n`zeus plan --all` shows every value and where it comes from, --explain PATH one of them"
         return
@@ -170,6 +170,16 @@ def _tool_rows(plan: Plan) -> list[tuple[str, str]]:
     return [
         (name, ", ".join(tools) + ("" if showing == "callable" else f"  ({showing})"))
         for (name, showing), tools in found.items()
+    ]
+
+
+def _section_rows(checked: Checked, plan: Plan) -> list[tuple[str, str, str]]:
+    from zeus_runtime.cli.prompt_sources import prompt_sources
+
+    sources = prompt_sources(checked, plan)
+    return [
+        (name, f"{len(text):,} characters", sources[name].shown if name in sources else "")
+        for name, text in plan.stable.items()
     ]
 
 
@@ -292,6 +302,7 @@ def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
 def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
     from dataclasses import asdict
 
+    from zeus_runtime.cli.prompt_sources import prompt_sources
     from zeus_runtime.cli.reach import reach_object
     from zeus_runtime.cli.values import effective_values
 
@@ -324,6 +335,9 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
         "agents": _agents_object(plan),
         "servers": [{"name": each.name, "category": each.category} for each in _connections(plan)],
         "prompt": {str(name): text for name, text in plan.stable.items()},
+        "prompt_sources": {
+            str(name): source.as_json() for name, source in prompt_sources(checked, plan).items()
+        },
         "values": [
             {
                 "path": each.path,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,8 @@ from zeus_runtime.cli.completion import complete_config
 from zeus_runtime.cli.streams import answer, as_json, complain
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plugins import Plugin, PluginProblem, Registry
 
@@ -33,12 +36,12 @@ def command(ctx: click.Context) -> None:
 @click.pass_obj
 @click.pass_context
 def list_plugins(ctx: click.Context, process: Process, config: str | None, as_object: bool) -> None:
-    """List plugins with status, distribution, version, components and commands.
+    """List plugins with status, distribution and version, and what each brings.
 
-    Problems go to standard error.
+    That is: its components by the names a config writes, its commands, and its Homes with their presets, prompts and
+    skills. A config turns a Home on with `homes: [plugin:NAME]`. Problems go to standard error.
     """
     from zeus_runtime.cli.group import zeus
-    from zeus_runtime.cli.table import table
     from zeus_runtime.plugins.commands import plugin_commands
 
     registry = _registry(process, config)
@@ -54,17 +57,7 @@ def list_plugins(ctx: click.Context, process: Process, config: str | None, as_ob
     if as_object:
         answer(as_json({"plugins": found, "problems": list(map(_problem, (*registry.problems, *problems)))}))
         return
-    rows = [
-        (
-            each["name"],
-            each["status"],
-            each["distribution"] or "(file)",
-            each["version"] or "",
-            _brought(each),
-        )
-        for each in found
-    ]
-    answer(table(rows, ("PLUGIN", "STATUS", "DISTRIBUTION", "VERSION", "BRINGS")))
+    answer("\n".join(_lines(found)))
     for problem in (*registry.problems, *problems):
         complain(f"note: {problem}", "yellow")
 
@@ -75,11 +68,17 @@ def _registry(process: Process, config: str | None) -> Registry:
     if config is None:
         return discover(environ=process.environ)
     from zeus_runtime.config import load
-    from zeus_runtime.plugins import search_path
+    from zeus_runtime.plugins import installed_homes, search_path
 
     # Not the whole check: what is wrong with a plugin must be seen even where the config needs that plugin.
     homes = search_path(directory=process.directory, environ=process.environ)
-    document = load(config, environ=process.environ, homes=homes, directory=process.directory)
+    document = load(
+        config,
+        environ=process.environ,
+        homes=homes,
+        plugin_homes=lambda rules: installed_homes(rules, process.environ),
+        directory=process.directory,
+    )
     process.learn(document.redactor)
     folder = document.path.parent if document.path is not None else process.directory
     return discover(document.early().plugins, environ=document.environ, directory=folder, homes=homes)
@@ -100,6 +99,20 @@ def _object(plugin: Plugin, registry: Registry, commands: list[str]) -> dict[str
             {"kind": each.kind, "name": each.name, "summary": each.summary} for each in components
         ],
         "commands": commands,
+        "homes": [_home(home) for owner, home in registry.homes if _same(owner, plugin)],
+    }
+
+
+def _home(home: Path) -> dict[str, Any]:
+    """What a Home holds."""
+    presets = sorted(path.stem for path in home.glob("configs/*.yaml"))
+    return {
+        "path": str(home),
+        "presets": [name for name in presets if name != "profiles"],
+        "profiles": "profiles" in presets,
+        "prompts": sorted(path.name for path in home.glob("prompts/*") if path.is_file()),
+        "skills": sorted(path.parent.name for path in home.glob("skills/*/SKILL.md")),
+        "plugins": sorted(path.name for path in home.glob("plugins/*.py")),
     }
 
 
@@ -108,12 +121,43 @@ def _same(one: Plugin, other: Plugin) -> bool:
     return (one.name, one.source) == (other.name, other.source)
 
 
-def _brought(plugin: dict[str, Any]) -> str:
-    if plugin["status"] == "blocked":
-        return str(plugin["reason"])
-    brought = [f"{each['kind']} {each['name']}" for each in plugin["components"]]
-    brought += [f"command {name}" for name in plugin["commands"]]
-    return ", ".join(brought)
+def _lines(found: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """A table of the plugins, below each of them a line for each thing it brings."""
+    from zeus_runtime.cli.table import columns, table
+
+    rows = [
+        (each["name"], each["status"], each["distribution"] or "(file)", each["version"] or "", _why(each))
+        for each in found
+    ]
+    header, *lines = table(rows, ("PLUGIN", "STATUS", "DISTRIBUTION", "VERSION", "")).split("\n")
+    brought = [_brought(each) for each in found]
+    width = max((columns(what) for each in brought for what, _ in each), default=0)
+    yield header
+    for line, each in zip(lines, brought, strict=True):
+        yield line
+        yield from (f"  {what}{' ' * (width - columns(what))}  {about}".rstrip() for what, about in each)
+
+
+def _why(plugin: dict[str, Any]) -> str:
+    """Why a plugin is blocked; why one failed is among the problems."""
+    return str(plugin["reason"]) if plugin["status"] == "blocked" else ""
+
+
+def _brought(plugin: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a plugin brings, each with its summary."""
+    return [
+        *((f"{each['kind']} {each['name']}", each["summary"]) for each in plugin["components"]),
+        *((f"command {name}", "") for name in plugin["commands"]),
+        *((f"home plugin:{plugin['name']}", _held(each)) for each in plugin["homes"]),
+    ]
+
+
+def _held(home: dict[str, Any]) -> str:
+    kinds = ("presets", "prompts", "skills", "plugins")
+    held = [f"{kind}: {', '.join(home[kind])}" for kind in kinds if home[kind]]
+    if home["profiles"]:
+        held.append("model profiles")
+    return f"{'; '.join(held) or 'empty'} ({home['path']})"
 
 
 def _problem(problem: PluginProblem) -> dict[str, Any]:

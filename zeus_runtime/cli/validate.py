@@ -105,6 +105,7 @@ def _warnings(checked: Checked, plan: Plan) -> tuple[Diagnostic, ...]:
     plugins = [
         Diagnostic(problem.code, problem.message, hint=problem.remedy, severity="warning")
         for problem in checked.registry.problems
+        if not problem.is_harmless
     ]
     added = [
         Diagnostic(notice.code, notice.message, severity="warning")

@@ -23,11 +23,11 @@ class Early(NamedTuple):
 
     Args:
         plugins: which plugins may load.
-        homes: further Home folders, absolute.
+        homes: further Homes: absolute paths, or ``plugin:NAME``.
     """
 
     plugins: Plugins
-    homes: tuple[FilePath, ...]
+    homes: tuple[str, ...]
 
 
 class NamedFile(NamedTuple):

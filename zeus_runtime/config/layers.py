@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -12,6 +12,15 @@ from typing import Final
 from zeus_runtime.config.diagnostics import ConfigError, Diagnostic, did_you_mean, listing
 from zeus_runtime.config.merge import RefPlaces, merge
 from zeus_runtime.config.nodes import Mark, Node
+from zeus_runtime.config.plugin_home import (
+    PREFIX,
+    PluginHome,
+    PluginHomes,
+    plugin_named,
+    presets_of,
+    rules_of,
+    split_preset,
+)
 from zeus_runtime.config.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.sources import Sources
 from zeus_runtime.config.upgrade import upgrade
@@ -28,21 +37,29 @@ class Layers:
         directory: the working directory, which relative paths on the command line start from.
         homes: Home folders, nearest first, where presets are found.
         refs: where Refs are in the tree.
+        plugin_homes: gives the plugins' Homes; asked only for a preset that no other Home has, or that names a plugin.
+        stronger: layers that are laid over the files, strongest first, as far as they can be read beforehand: their
+            `plugins` says whose Homes may be asked.
         sources: the texts read so far.
         folders: the folder of each source, which paths written in it start from.
         files: the file of each source that is one.
         notices: what upgrades changed.
         problems: errors that do not keep the rest from being read.
+        read: the files' own trees, strongest first.
     """
 
     directory: Path
     homes: Sequence[Path]
     refs: RefPlaces
+    plugin_homes: PluginHomes = lambda rules: ()
+    stronger: Callable[[], Iterable[Node]] = tuple
     sources: Sources = field(default_factory=Sources)
     folders: dict[str, Path] = field(default_factory=dict)
     files: dict[str, Path] = field(default_factory=dict)
     notices: list[Diagnostic] = field(default_factory=list)
     problems: list[Diagnostic] = field(default_factory=list)
+    read: list[Node] = field(default_factory=list)
+    _asked: Sequence[PluginHome] | None = None
 
     def shown(self, path: Path) -> str:
         """A path as messages show it: relative to the working directory where it is inside."""
@@ -77,7 +94,7 @@ class Layers:
             raise _lost(
                 "file-not-found", f"{self.shown(path)} is a link to a file that is not there", "repair it"
             )
-        if isinstance(source, str) and _is_name(source):
+        if isinstance(source, str) and _is_preset(source):
             return self._preset(source, self.homes, None, also=self.shown(path))
         raise _lost("file-not-found", f"there is no file {self.shown(path)}", _siblings(path))
 
@@ -93,15 +110,18 @@ class Layers:
         """The tree of a text that is no file (standard input), laid over what it extends."""
         return self._extended(text, name, folder, self.homes, ())
 
+    def is_preset(self, path: Path) -> bool:
+        """Whether a located file is a preset of a Home, and so no file of the user's project."""
+        homes = [*self.homes, *(home.folder for home in self._asked or ())]
+        return any(path.is_relative_to(home / "configs") for home in homes)
+
     def overlay(self, main: Path, env: str) -> Node:
         """The tree of the overlay for an environment: ``zeus.prod.yaml`` beside ``zeus.yaml``.
 
         Raises:
             ConfigError: the name is no name, or there is no such file.
         """
-        if not _ENV_NAME.fullmatch(env):
-            raise _lost("file-not-found", f"--env {env!r} is no name", "use letters, digits, `-` and `_`")
-        path = main.with_name(f"{main.stem}.{env}{main.suffix}")
+        path = overlay_path(main, env)
         if not path.exists():
             present = sorted(other.name for other in main.parent.glob(f"{main.stem}.*{main.suffix}"))
             hint = f"overlays here: {listing(present)}" if present else "write it, or leave --env out"
@@ -121,22 +141,42 @@ class Layers:
         raise _lost("file-not-found", message, f"{hint}: {listing(presets)}" if presets else hint)
 
     def _preset(self, name: str, homes: Sequence[Path], position: Mark | None, *, also: str = "") -> Path:
-        for home in homes:
-            if _is_file(path := home / "configs" / f"{name}.yaml"):
+        plugin, bare = split_preset(name)
+        for home in () if plugin else homes:
+            if _is_file(path := home / "configs" / f"{bare}.yaml"):
                 return path
-        presets = _presets(homes)
-        near = did_you_mean(name, presets)
-        tail = f"; did you mean {near!r}?" if near else ""
+        asked = [home for home in self._of_plugins() if not plugin or plugin in home.names]
+        found = {home.names: home for home in reversed(asked) if _is_file(home.file(bare))}
+        if len(found) == 1:
+            return next(iter(found.values())).file(bare)
+        if found:
+            raise self._no_preset(
+                f"the preset {name!r} is in the Homes of several plugins",
+                f"write {' or '.join(sorted(home.written(bare) for home in found.values()))}",
+                position,
+                name,
+            )
+        near = _presets(homes)
+        presets = [*near, *presets_of(self._of_plugins(), near)]
+        close = did_you_mean(name, presets)
+        tail = f"; did you mean {close!r}?" if close else ""
         message = (
             f"there is no file {_cut(also)} and no preset {_cut(name)!r}{tail}"
             if also
             else f"there is no preset {_cut(name)!r}{tail}"
         )
         looked = listing(self.shown(home / "configs") for home in homes) if homes else "no Home"
-        hint = f"presets: {listing(presets)}; looked in {looked}"
-        raise ConfigError(
+        raise self._no_preset(message, f"presets: {listing(presets)}; looked in {looked}", position, name)
+
+    def _no_preset(self, message: str, hint: str, position: Mark | None, name: str) -> ConfigError:
+        return ConfigError(
             [self.sources.diagnostic("unknown-preset", message, position, hint=hint, width=len(name))]
         )
+
+    def _of_plugins(self) -> Sequence[PluginHome]:
+        if self._asked is None:
+            self._asked = self.plugin_homes(rules_of((*self.stronger(), *self.read)))
+        return self._asked
 
     def _file(
         self, path: Path, homes: Sequence[Path], chain: tuple[Path, ...], position: Mark | None
@@ -157,24 +197,37 @@ class Layers:
     ) -> Node:
         self.sources = self.sources.adding(name, text)
         self.folders[name] = folder
-        root, found = upgrade(read(text, name), self.sources)
-        self.problems += (each for each in found if each.severity == "error")
-        self.notices += (each for each in found if each.severity != "error")
+        root, upgraded = upgrade(read(text, name), self.sources)
+        self.problems += (each for each in upgraded if each.severity == "error")
+        self.notices += (each for each in upgraded if each.severity != "error")
+        self.read.append(root)
         extends = root.value.get("extends")
         own = root._replace(value={key: node for key, node in root.value.items() if key != "extends"})
         if extends is None or extends.value is None:
             return own
-        homes = (*_own_homes(root, folder), *homes)
+        homes = (*self._own_homes(root, folder), *homes)
         layers = [self._base(entry, folder, homes, chain) for entry in self._names(extends)]
         merged = layers[0]
         for layer in (*layers[1:], own):
             merged = merge(merged, layer, self.refs)
         return merged
 
+    def _own_homes(self, root: Node, folder: Path) -> Iterator[Path]:
+        """Homes a file names itself, so that it can extend their presets; what is unsound is left to validation."""
+        homes = root.value.get("homes")
+        for entry in homes.value if homes is not None and homes.is_list else ():
+            if not isinstance(entry.value, str) or "$" in entry.value:
+                continue
+            plugin = plugin_named(entry.value)
+            if plugin is None:
+                yield folder / Path(entry.value).expanduser()
+            else:
+                yield from (home.folder for home in self._of_plugins() if plugin in home.names)
+
     def _base(self, entry: Node, folder: Path, homes: Sequence[Path], chain: tuple[Path, ...]) -> Node:
         name: str = entry.value
         position = entry.origin.value
-        if _is_name(name):
+        if _is_preset(name):
             path = self._preset(name, homes, position)
         else:
             path = folder / Path(name).expanduser()
@@ -214,12 +267,15 @@ class Layers:
         return list(entries)
 
 
-def _own_homes(root: Node, folder: Path) -> tuple[Path, ...]:
-    """Homes a file names itself, so that it can extend their presets; what is no plain path is left to validation."""
-    homes = root.value.get("homes")
-    listed = homes.value if homes is not None and homes.is_list else []
-    texts = [entry.value for entry in listed if isinstance(entry.value, str) and "$" not in entry.value]
-    return tuple(folder / Path(text).expanduser() for text in texts)
+def overlay_path(main: Path, env: str) -> Path:
+    """Where the overlay for an environment is.
+
+    Raises:
+        ConfigError: the name is no name.
+    """
+    if not _ENV_NAME.fullmatch(env):
+        raise _lost("file-not-found", f"--env {env!r} is no name", "use letters, digits, `-` and `_`")
+    return main.with_name(f"{main.stem}.{env}{main.suffix}")
 
 
 def _presets(homes: Sequence[Path]) -> list[str]:
@@ -229,6 +285,10 @@ def _presets(homes: Sequence[Path]) -> list[str]:
 
 def _is_name(source: str) -> bool:
     return bool(re.fullmatch(r"[A-Za-z0-9_-]+", source))
+
+
+def _is_preset(source: str) -> bool:
+    return _is_name(source) or (source.startswith(PREFIX) and _is_name(split_preset(source)[1]))
 
 
 def _bytes(path: Path, name: str, sources: Sources, position: Mark | None) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -10,11 +10,12 @@ from zeus_runtime.config.diagnostics import ConfigError, Diagnostic
 from zeus_runtime.config.document import Document
 from zeus_runtime.config.dotenv import parse_dotenv
 from zeus_runtime.config.interpolation import InterpolationError, interpolate
-from zeus_runtime.config.layers import Layers
-from zeus_runtime.config.merge import assign, merge, ref_places
+from zeus_runtime.config.layers import Layers, overlay_path
+from zeus_runtime.config.merge import NO_REFS, assign, merge, ref_places
 from zeus_runtime.config.nodes import Node, header_values, hidden, plain, show_path
 from zeus_runtime.config.nodes import Path as NodePath
-from zeus_runtime.config.reader import MAX_BYTES, decode
+from zeus_runtime.config.plugin_home import PluginHomes
+from zeus_runtime.config.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.secrets import (
     HiddenStr,
     looks_secret,
@@ -34,6 +35,7 @@ def load(
     sets: Sequence[str] = (),
     environ: Mapping[str, str] | None = None,
     homes: Sequence[Path] = (),
+    plugin_homes: PluginHomes = lambda rules: (),
     stdin: BinaryIO | None = None,
     directory: Path | None = None,
 ) -> Document:
@@ -50,6 +52,7 @@ def load(
         environ: the process environment; None for this process's. ``.env`` beside the file adds to it and never
             overrides it; for a preset or standard input, ``.env`` in the working directory.
         homes: Home folders, nearest first.
+        plugin_homes: gives the Homes of installed plugins, whose presets are found after those of ``homes``.
         stdin: where ``-`` reads; None for this process's standard input.
         directory: the working directory; None for this process's.
 
@@ -63,7 +66,8 @@ def load(
         environ = dict(os.environ)
     from zeus_runtime.config.model import Config
 
-    layers = Layers(directory, homes, ref_places(Config))
+    layers = Layers(directory, homes, ref_places(Config), plugin_homes)
+    layers.stronger = lambda: _settings_read(sets)
     if source == "-":
         path, name, folder = None, STDIN, directory
         if env is not None:
@@ -72,7 +76,9 @@ def load(
     else:
         path = layers.locate(source)
         name = layers.shown(path)
-        folder = directory if any(path.is_relative_to(home / "configs") for home in homes) else path.parent
+        if env is not None:
+            layers.stronger = lambda: (*_settings_read(sets), *_overlay_read(path, env))
+        folder = directory if layers.is_preset(path) else path.parent
         root = layers.file(path)
         if env is not None:
             root = merge(root, layers.overlay(path, env), layers.refs)
@@ -148,6 +154,25 @@ def _with_settings(root: Node, sets: Sequence[str], layers: Layers) -> Node:
     if problems:
         raise ConfigError(problems)
     return root
+
+
+def _settings_read(sets: Sequence[str]) -> Iterator[Node]:
+    """Each sound ``--set`` as a layer of its own, strongest first."""
+    for text in reversed(sets):
+        try:
+            setting = parse_setting(text)
+        except ConfigError:
+            continue
+        yield assign(Node({}, (setting.origin,)), setting.path, setting.value, NO_REFS, setting.origin)
+
+
+def _overlay_read(main: Path, env: str) -> Iterator[Node]:
+    """The overlay's own tree, if it can be read; when its turn comes, it is read again with its problems told."""
+    try:
+        path = overlay_path(main, env)
+        yield read(decode(path.read_bytes(), path.name), path.name)
+    except (OSError, ConfigError):
+        return
 
 
 def _filled(

@@ -46,9 +46,11 @@ class FileRelative(NamedTuple):
 
     Args:
         holds_secrets: it is a JSON file; what is a secret in it is masked wherever the config's own secrets are.
+        unless: a string that begins so is no path and stays as it is.
     """
 
     holds_secrets: bool = False
+    unless: str = ""
 
 
 class WorkRelative(NamedTuple):

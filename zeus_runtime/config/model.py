@@ -21,6 +21,7 @@ from zeus_runtime.config.markers import (
     WorkRelative,
 )
 from zeus_runtime.config.mcp import Connectors, McpServer
+from zeus_runtime.config.plugin_home import PREFIX
 from zeus_runtime.config.ref import Ref as Ref
 from zeus_runtime.frozen import dataclass
 
@@ -490,8 +491,11 @@ class Config:
     plugins: Annotated[Plugins, Doc("Which plugins may load.")] = field(default_factory=Plugins)
     homes: Annotated[
         tuple[str, ...],
-        FileRelative(),
-        Doc("Further Home folders (configs, prompts, plugins, skills), relative to this YAML file."),
+        FileRelative(unless=PREFIX),
+        Doc(
+            "Further Home folders (configs, prompts, plugins, skills), relative to this YAML file; `plugin:NAME` for "
+            "the Home that a plugin brings."
+        ),
     ] = ()
     metadata: Annotated[Mapping[str, Any], Doc("The user's own; Zeus does not read it.")] = field(
         default_factory=dict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from zeus_runtime.config.typeschema import PLAIN, REF, schema_of
@@ -13,13 +13,15 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 class Described(Protocol):
     """What ``compose`` needs to know of a component.
 
-    ``options_schema`` is the JSON Schema of its options, None if it takes none.
+    ``options_schema`` is the JSON Schema of its options, None if it takes none. ``aliases`` are further names.
     """
 
     @property
     def kind(self) -> str: ...
     @property
     def name(self) -> str: ...
+    @property
+    def aliases(self) -> Sequence[str]: ...
     @property
     def summary(self) -> str: ...
     @property
@@ -85,7 +87,7 @@ _EXTENDS: Final = {
 
 
 def _define(component: Described, definitions: dict[str, Any]) -> None:
-    name = f"{component.kind}.{component.name}"
+    name = _definition(component)
     schema = dict(component.options_schema) if component.options_schema is not None else _NO_OPTIONS
     inner = {part: f"{name}.{part}" for part in schema.get("$defs", {})}
     pointers = {f"#/$defs/{part}": f"#/$defs/{moved}" for part, moved in inner.items()}
@@ -94,6 +96,11 @@ def _define(component: Described, definitions: dict[str, Any]) -> None:
     definitions[name] = _repointed({key: value for key, value in schema.items() if key != "$defs"}, pointers)
     if component.summary:
         definitions[name] = {**definitions[name], "description": component.summary}
+
+
+def _definition(component: Described) -> str:
+    """Its place under ``$defs``; a slash would part a JSON pointer."""
+    return f"{component.kind}.{component.name.replace('/', '@')}"
 
 
 _NO_OPTIONS: Final[Mapping[str, Any]] = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -137,8 +144,15 @@ def _choice(kind: str, plain: list[str] | None, components: list[Described]) -> 
             {"type": "string", "minLength": 1, "description": f"The {plain[1]} that {plain[0]} runs."}
         )
     elif plain is None:
-        arms += [_named(component) for component in components if not _requires(component)]
-    options = {component.name: _options(component) for component in components}
+        arms += [
+            _named(component, name)
+            for component in components
+            if not _requires(component)
+            for name in (component.name, *component.aliases)
+        ]
+    options = {
+        name: _options(component) for component in components for name in (component.name, *component.aliases)
+    }
     arms.append(
         {
             "type": "object",
@@ -151,14 +165,14 @@ def _choice(kind: str, plain: list[str] | None, components: list[Described]) -> 
     return {REF: kind, **({PLAIN: plain} if plain else {}), "anyOf": arms}
 
 
-def _named(component: Described) -> dict[str, Any]:
+def _named(component: Described, name: str) -> dict[str, Any]:
     described = {"description": component.summary} if component.summary else {}
-    return {"type": "string", "const": component.name, **described}
+    return {"type": "string", "const": name, **described}
 
 
 def _options(component: Described) -> dict[str, Any]:
     """Options, or nothing (``- history:``) where none are required."""
-    options = {"$ref": f"#/$defs/{component.kind}.{component.name}"}
+    options = {"$ref": f"#/$defs/{_definition(component)}"}
     return options if _requires(component) else {"anyOf": [options, {"type": "null"}]}
 
 

@@ -39,9 +39,13 @@ REF: Final = "x-zeus-ref"
 PLAIN: Final = "x-zeus-plain"
 """Schema keyword beside ``x-zeus-ref``: ``[component, option]`` that a plain string stands for."""
 FILE_RELATIVE: Final = "x-zeus-file-relative"
-ALSO_CALLED: Final = "x-zeus-also-called"
-WORK_RELATIVE: Final = "x-zeus-work-relative"
 """Schema keyword: the string is a path relative to the file it is written in."""
+WORK_RELATIVE: Final = "x-zeus-work-relative"
+"""Schema keyword: the string is a path relative to the working directory."""
+ALSO_CALLED: Final = "x-zeus-also-called"
+"""Schema keyword: words by which other products call the same key."""
+NOT_A_PATH: Final = "x-zeus-not-a-path"
+"""Schema keyword beside ``x-zeus-file-relative``: strings that begin so are no paths."""
 HOLDS_SECRETS: Final = "x-zeus-holds-secrets"
 """Schema keyword: the path is a JSON file with secrets in it."""
 
@@ -326,6 +330,8 @@ def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, An
             limits[FILE_RELATIVE] = True
             if entry.holds_secrets:
                 limits[HOLDS_SECRETS] = True
+            if entry.unless:
+                limits[NOT_A_PATH] = entry.unless
         elif isinstance(entry, AlsoCalled):
             limits[ALSO_CALLED] = list(entry.words)
         elif isinstance(entry, WorkRelative) and "string" in _types(schema):

@@ -19,6 +19,7 @@ from zeus_runtime.config.sources import Sources
 from zeus_runtime.config.typeschema import (
     FILE_RELATIVE,
     HOLDS_SECRETS,
+    NOT_A_PATH,
     PLAIN,
     REF,
     WORK_RELATIVE,
@@ -83,7 +84,7 @@ def read_early(document: Document) -> Early:
         raise document.error(problems)
     value = plain(_resolved(document, schema))
     plugins: Plugins = build(Plugins, value.get("plugins", {}))
-    return Early(plugins, tuple(FilePath(home) for home in value.get("homes", ())))
+    return Early(plugins, tuple(value.get("homes", ())))
 
 
 def _violations(document: Document, schema: Mapping[str, Any], value: Any) -> list[Diagnostic]:
@@ -183,7 +184,7 @@ def _resolved(document: Document, schema: Mapping[str, Any]) -> Node:
         if isinstance(value, list):
             items = [resolved(child, at(places, index, schema)) for index, child in enumerate(value)]
             return node._replace(value=items)
-        if not isinstance(value, str) or not any(place.get(FILE_RELATIVE) for place in places):
+        if not isinstance(value, str) or not any(_is_path(value, place) for place in places):
             return node
         path = str(_absolute(document, node))
         return node._replace(value=HiddenStr(path) if isinstance(value, HiddenStr) else path)
@@ -205,7 +206,7 @@ def _impossible_paths(document: Document, schema: Mapping[str, Any]) -> Iterator
     for path, node, places in walk_with(document.root, schema):
         if not isinstance(node.value, str):
             continue
-        if any(place.get(FILE_RELATIVE) for place in places):
+        if any(_is_path(node.value, place) for place in places):
             file = _absolute(document, node)
         elif any(place.get(WORK_RELATIVE) for place in places):
             file = document.directory / node.value
@@ -228,6 +229,12 @@ def _impossible(file: FilePath) -> str | None:
     except OSError as error:
         return error.strerror if error.errno in (errno.ENAMETOOLONG, errno.ELOOP) else None
     return None
+
+
+def _is_path(value: str, place: Schema) -> bool:
+    return bool(place.get(FILE_RELATIVE)) and not (
+        NOT_A_PATH in place and value.startswith(place[NOT_A_PATH])
+    )
 
 
 def _unknown_models(

@@ -4,7 +4,7 @@
 """
 
 from zeus_runtime.plugins.component import KINDS, Component, Kind
-from zeus_runtime.plugins.discovery import discover
+from zeus_runtime.plugins.discovery import discover, installed_homes
 from zeus_runtime.plugins.home import Folder, bundled_home, find, find_all, search_path
 from zeus_runtime.plugins.observers import Observers
 from zeus_runtime.plugins.plugin import Plugin, PluginProblem
@@ -27,6 +27,7 @@ __all__ = [
     "discover",
     "find",
     "find_all",
+    "installed_homes",
     "installed_schema",
     "load_create",
     "load_options",

@@ -6,11 +6,14 @@
 | `plugins.only` | of the installed plugins, only these load; files named in `plugins.files` are not affected |
 | `ZEUS_DISABLE_PLUGINS=a,b` | these never load |
 | `ZEUS_LOAD_PLUGINS=a,b` | only these load, files too; set but empty: none at all |
+
+A rule names a plugin by its name or as ``DISTRIBUTION/NAME``. A name that two distributions share forbids both and
+allows neither.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.plugins.plugin import Plugin, PluginProblem
@@ -20,53 +23,86 @@ DISABLE_VARIABLE = "ZEUS_DISABLE_PLUGINS"
 LOAD_VARIABLE = "ZEUS_LOAD_PLUGINS"
 
 
-def why_blocked(plugin: Plugin, plugins: Plugins, environ: Mapping[str, str]) -> str:
-    """The rule that forbids a plugin, in words; empty when it may load."""
-    if plugin.name in plugins.disable:
+def why_blocked(plugin: Plugin, among: Sequence[Plugin], plugins: Plugins, environ: Mapping[str, str]) -> str:
+    """The rule that forbids a plugin, in words; empty when it may load.
+
+    Args:
+        plugin: the plugin in question.
+        among: every plugin there is.
+        plugins: the YAML's rules.
+        environ: the variables' rules.
+    """
+    if _forbids(plugins.disable, plugin, among):
         return "plugins.disable in the YAML lists it"
-    if plugin.name in (_listed(environ, DISABLE_VARIABLE) or ()):
+    if _forbids(_listed(environ, DISABLE_VARIABLE) or (), plugin, among):
         return f"{DISABLE_VARIABLE} lists it"
     loaded = _listed(environ, LOAD_VARIABLE)
-    if loaded is not None and plugin.name not in loaded:
+    if loaded is not None and not _allows(loaded, plugin):
         return f"{LOAD_VARIABLE} does not list it"
-    if plugin.distribution is not None and plugins.only is not None and plugin.name not in plugins.only:
+    if plugin.distribution is not None and plugins.only is not None and not _allows(plugins.only, plugin):
         return "plugins.only in the YAML does not list it"
     return ""
 
 
-def unknown_names(
-    known: Collection[str], plugins: Plugins, environ: Mapping[str, str]
+def rule_problems(
+    among: Sequence[Plugin], plugins: Plugins, environ: Mapping[str, str]
 ) -> list[PluginProblem]:
-    """Problems for names in the rules that no plugin has.
+    """Problems for names in the rules that no plugin has, or that allow none because two have them.
 
     In the YAML such a name stops a run: a misspelt `disable` would load what the user wants blocked. A
     variable is set for many projects, so there it is only said.
     """
-    problems = [
-        _unknown(f"plugins.{key}", name, known, path=("plugins", key, index))
-        for key, names in (("disable", plugins.disable), ("only", plugins.only or ()))
+    forbidding: list[tuple[str, Iterable[str], tuple[str, ...]]] = [
+        ("plugins.disable", plugins.disable, ("plugins", "disable")),
+        (DISABLE_VARIABLE, _listed(environ, DISABLE_VARIABLE) or (), ()),
+    ]
+    allowing: list[tuple[str, Iterable[str], tuple[str, ...]]] = [
+        ("plugins.only", plugins.only or (), ("plugins", "only")),
+        (LOAD_VARIABLE, _listed(environ, LOAD_VARIABLE) or (), ()),
+    ]
+    return [
+        problem
+        for rules, must_be_one in ((forbidding, False), (allowing, True))
+        for where, names, path in rules
         for index, name in enumerate(names)
-        if name not in known
+        if (problem := _name_problem(where, name, among, (*path, index) if path else (), must_be_one))
     ]
-    problems += [
-        _unknown(variable, name, known)
-        for variable in (DISABLE_VARIABLE, LOAD_VARIABLE)
-        for name in _listed(environ, variable) or ()
-        if name not in known
-    ]
-    return problems
 
 
-def _unknown(
-    where: str, name: str, known: Collection[str], path: tuple[str | int, ...] = ()
-) -> PluginProblem:
-    return PluginProblem(
-        "plugin-unknown",
-        f"{where} names the plugin '{name}', which is not installed{did_you_mean(name, known)}",
-        f"correct or remove the name, or install the plugin; installed: {', '.join(sorted(known)) or 'none'}",
-        path=path,
-        required=bool(path),
-    )
+def named_plugins(name: str, among: Iterable[Plugin]) -> list[Plugin]:
+    """The plugins that a name may mean: one, or none, or those that share a name that none of them keeps."""
+    exact = [plugin for plugin in among if name in (plugin.name, plugin.full_name)]
+    return exact or [plugin for plugin in among if plugin.name == f"{plugin.owner}/{name}"]
+
+
+def ambiguous(name: str, found: Iterable[Plugin]) -> tuple[str, str]:
+    """Message and remedy for a name that several plugins share."""
+    names = " or ".join(f"'{plugin.name}'" for plugin in found)
+    return f"the plugin '{name}', a name that several distributions have", f"write {names}"
+
+
+def _forbids(names: Iterable[str], plugin: Plugin, among: Sequence[Plugin]) -> bool:
+    return any(plugin in named_plugins(name, among) for name in names)
+
+
+def _allows(names: Iterable[str], plugin: Plugin) -> bool:
+    return plugin.name in names or plugin.full_name in names
+
+
+def _name_problem(
+    where: str, name: str, among: Sequence[Plugin], path: tuple[str | int, ...], must_be_one: bool
+) -> PluginProblem | None:
+    found = named_plugins(name, among)
+    if not found:
+        known = sorted(plugin.name for plugin in among)
+        message = f"{where} names the plugin '{name}', which is not installed{did_you_mean(name, known)}"
+        remedy = f"correct or remove the name, or install the plugin; installed: {', '.join(known) or 'none'}"
+    elif len(found) == 1 or not must_be_one:
+        return None
+    else:
+        what, remedy = ambiguous(name, found)
+        message = f"{where} names {what}"
+    return PluginProblem("plugin-unknown", message, remedy, path=path, required=bool(path))
 
 
 def _listed(environ: Mapping[str, str], variable: str) -> tuple[str, ...] | None:

@@ -37,7 +37,7 @@ class Contribution(NamedTuple):
     """What one plugin registers."""
 
     components: tuple[Registered, ...] = ()
-    homes: tuple[Path, ...] = ()
+    homes: tuple[tuple[Plugin, Path], ...] = ()
     observers: tuple[HookFunction, ...] = ()
     commands: tuple[HookFunction, ...] = ()
 
@@ -66,7 +66,7 @@ def contribution(manager: PluginManager, plugin: Plugin, module: object) -> Cont
         raise HookError("on_event is async; write a plain function and hand slow work to a thread")
     return Contribution(
         components=tuple(components),
-        homes=tuple(homes),
+        homes=tuple((plugin, home) for home in homes),
         observers=tuple((plugin, function) for function in observers),
         commands=tuple((plugin, function) for function in _functions(hooks, "register_commands")),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +13,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config.model import Plugins
+from zeus_runtime.config.plugin_home import PluginHome
 from zeus_runtime.errors import MissingError, UsageError
-from zeus_runtime.plugins.choice import unknown_names, why_blocked
+from zeus_runtime.plugins.choice import rule_problems, why_blocked
 from zeus_runtime.plugins.component import Kind
 from zeus_runtime.plugins.contribution import Contribution, HookError, contribution
 from zeus_runtime.plugins.home import find
@@ -21,6 +23,7 @@ from zeus_runtime.plugins.importing import import_file, import_reference
 from zeus_runtime.plugins.installed import installed_plugins
 from zeus_runtime.plugins.plugin import Plugin, PluginProblem, ProblemCode
 from zeus_runtime.plugins.registry import Registered, Registry, collision_problem
+from zeus_runtime.version import __version__
 
 if TYPE_CHECKING:
     from pluggy import HookimplOpts, PluginManager
@@ -49,8 +52,9 @@ def discover(
     declared = tuple(dict.fromkeys(installed_plugins() if installed is None else installed))
     places, problems = _files(chosen, directory, homes)
     files = tuple(places)
-    problems += unknown_names({plugin.name for plugin in (*declared, *files)}, chosen, environ)
-    blocked, candidates = _split(declared + files, chosen, environ)
+    named, renamed = _told_apart(declared + files)
+    problems += [*renamed, *rule_problems(named, chosen, environ)]
+    blocked, candidates = _split(named, chosen, environ)
     clashing, candidates = _without_duplicates(candidates)
     problems += clashing
     failed = [problem.plugin for problem in clashing if problem.plugin is not None]
@@ -79,6 +83,36 @@ def discover(
     )
 
 
+def installed_homes(rules: object, environ: Mapping[str, str]) -> tuple[PluginHome, ...]:
+    """The Homes of the installed plugins, for finding presets before a config is whole.
+
+    Args:
+        rules: the config's `plugins` as far as it is read, not validated yet.
+        environ: fills variables in, and holds the two variables that forbid plugins.
+    """
+    said = rules if isinstance(rules, Mapping) else {}
+    only = said.get("only")
+    chosen = Plugins(
+        disable=_texts(said.get("disable"), environ), only=None if only is None else _texts(only, environ)
+    )
+    registry = discover(chosen, environ=environ)
+    return tuple(PluginHome((plugin.name, plugin.full_name), home) for plugin, home in registry.homes)
+
+
+def _texts(listed: object, environ: Mapping[str, str]) -> tuple[str, ...]:
+    from zeus_runtime.config.interpolation import InterpolationError, interpolate
+
+    # `--set plugins.disable.0=NAME` stands alone here, as a mapping of the index.
+    values = listed.values() if isinstance(listed, Mapping) else listed if isinstance(listed, list) else ()
+    found: list[str] = []
+    for value in values:
+        try:
+            found.append(interpolate(str(value), environ)[0])
+        except InterpolationError:
+            found.append(str(value))
+    return tuple(found)
+
+
 class _LoadError(Exception):
     def __init__(self, problem: PluginProblem) -> None:
         super().__init__(problem.message)
@@ -103,6 +137,13 @@ def _manager() -> PluginManager:
 
 def _load(manager: PluginManager, plugin: Plugin) -> Contribution:
     by_import = plugin.distribution is not None
+    if "/" in plugin.name.removeprefix(f"{plugin.owner}/"):
+        message = f"plugin {plugin}: the name of its entry point has a '/', which is how other distributions are named"
+        raise _LoadError(_failure("plugin-hook", plugin, message, plugin.remedy))
+    if plugin.needs and not _is_within(__version__, plugin.needs):
+        message = f"plugin {plugin} needs zeus-runtime{plugin.needs}, and this is {__version__}"
+        remedy = f"install a version of {plugin.distribution} for Zeus {__version__}, or a Zeus that it takes"
+        raise _LoadError(_failure("plugin-version", plugin, message, remedy))
     try:
         # Standard output is the command's answer; what a plugin prints while it loads must not be in it.
         with redirect_stdout(sys.stderr):
@@ -115,6 +156,21 @@ def _load(manager: PluginManager, plugin: Plugin) -> Contribution:
         raise _LoadError(_failure("plugin-hook", plugin, message, plugin.remedy)) from error
 
 
+def _is_within(version: str, needs: str) -> bool:
+    """Whether a version fits a specifier; ``>=1.2`` is told without importing ``packaging`` (15 ms)."""
+    least = re.fullmatch(r">=(\d+(?:\.\d+)*)", needs)
+    if least and re.fullmatch(r"\d+(?:\.\d+)*", version):
+        own, other = ([int(part) for part in text.split(".")] for text in (version, least[1]))
+        length = max(len(own), len(other))
+        return own + [0] * (length - len(own)) >= other + [0] * (length - len(other))
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        return SpecifierSet(needs).contains(version, prereleases=True)
+    except InvalidSpecifier:
+        return True
+
+
 def _failure(code: ProblemCode, plugin: Plugin, message: str, remedy: str) -> PluginProblem:
     """A local file is asked for by name, so a run needs it; an installed plugin may not be needed at all."""
     return PluginProblem(code, message, remedy, plugin, required=plugin.distribution is None)
@@ -122,10 +178,10 @@ def _failure(code: ProblemCode, plugin: Plugin, message: str, remedy: str) -> Pl
 
 def _placed(problem: PluginProblem, places: Mapping[Plugin, tuple[str | int, ...]]) -> PluginProblem:
     """The problem with the YAML key that names its plugin file."""
-    if problem.plugin is None:
+    if problem.plugin is None or problem.plugin.distribution is not None:
         return problem
-    as_found = replace(problem.plugin, status="found", reason="")
-    return replace(problem, path=places.get(as_found, problem.path))
+    by_source = {plugin.source: path for plugin, path in places.items()}
+    return replace(problem, path=by_source.get(problem.plugin.source, problem.path))
 
 
 def _files(
@@ -166,13 +222,37 @@ def _file(name: str, directory: Path, homes: Sequence[Path]) -> Path | None:
     return found if found is not None and found.is_file() else None
 
 
+def _told_apart(plugins: Sequence[Plugin]) -> tuple[tuple[Plugin, ...], list[PluginProblem]]:
+    """The plugins with names of their own: who has no right to a shared name is called ``DISTRIBUTION/NAME``."""
+    by_name: defaultdict[str, list[Plugin]] = defaultdict(list)
+    for plugin in plugins:
+        by_name[plugin.name].append(plugin)
+    named: list[Plugin] = []
+    problems: list[PluginProblem] = []
+    for plugin in plugins:
+        best, *others = sorted(by_name[plugin.name], key=_precedence)
+        rivals = [other for other in others if _precedence(other) == _precedence(best)]
+        keeps = plugin == best and not rivals
+        # Two files are told apart by nothing, and neither are two plugins of one distribution.
+        if keeps or (plugin.distribution is None and rivals) or not others:
+            named.append(plugin)
+            continue
+        renamed = replace(plugin, name=plugin.full_name)
+        named.append(renamed)
+        same = " and ".join(str(other) for other in by_name[plugin.name] if other != plugin)
+        message = f"plugin {plugin} has the same name as {same}; it is called '{renamed.name}'"
+        remedy = f"write '{renamed.name}' in plugins and homes"
+        problems.append(PluginProblem("plugin-renamed", message, remedy, renamed, is_harmless=True))
+    return tuple(named), problems
+
+
 def _split(
-    plugins: Iterable[Plugin], chosen: Plugins, environ: Mapping[str, str]
+    plugins: Sequence[Plugin], chosen: Plugins, environ: Mapping[str, str]
 ) -> tuple[list[Plugin], list[Plugin]]:
     blocked: list[Plugin] = []
     free: list[Plugin] = []
     for plugin in plugins:
-        reason = why_blocked(plugin, chosen, environ)
+        reason = why_blocked(plugin, plugins, chosen, environ)
         if reason:
             blocked.append(replace(plugin, status="blocked", reason=reason))
         else:
@@ -206,7 +286,19 @@ def _by_name(contributions: Iterable[Contribution]) -> dict[tuple[Kind, str], tu
     for part in contributions:
         for registered in part.components:
             found[registered.kind, registered.name].append(registered)
-    return {key: tuple(items) for key, items in found.items()}
+    return {key: tuple(_with_meant(items)) for key, items in found.items()}
+
+
+def _with_meant(items: list[Registered]) -> list[Registered]:
+    """Components of one name, the one that the bare name means first, if there is one."""
+    items = sorted(items, key=lambda each: _precedence(each.plugin))
+    meant = len(items) == 1 or _precedence(items[0].plugin) < _precedence(items[1].plugin)
+    return [each._replace(is_meant=meant and place == 0) for place, each in enumerate(items)]
+
+
+def _precedence(plugin: Plugin) -> int:
+    """Who keeps a bare name: the bundled plugin, else a file that the YAML names, else an installed plugin."""
+    return 0 if plugin.is_bundled else 1 if plugin.distribution is None else 2
 
 
 def _order(plugin: Plugin) -> tuple[bool, str, str]:

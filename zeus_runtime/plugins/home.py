@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from zeus_runtime.config.plugin_home import plugin_named
 from zeus_runtime.errors import MissingError, UsageError
 
 Position: TypeAlias = Callable[[tuple[str | int, ...]], object]
@@ -16,32 +17,34 @@ def search_path(
     *,
     directory: Path,
     environ: Mapping[str, str],
-    homes: Iterable[Path] = (),
-    plugin_homes: Iterable[Path] = (),
+    homes: Iterable[str] = (),
+    homes_of: Callable[[str, object], Iterable[Path]] = lambda plugin, place: (),
     position: Position = lambda path: None,
 ) -> tuple[Path, ...]:
-    """The Homes, nearest first: the project's ``.zeus``, the YAML's, ``ZEUS_HOME``, the user's, the plugins',
-    the bundled.
+    """The Homes, nearest first: the project's ``.zeus``, the YAML's, ``ZEUS_HOME``, the user's, the bundled.
 
     Args:
         directory: the project's folder, which may hold ``.zeus``; relative paths start here.
         environ: ``ZEUS_HOME`` adds one Home; ``XDG_CONFIG_HOME`` or ``HOME`` say where the user's is.
-        homes: the YAML's ``homes``, in their order.
-        plugin_homes: what ``register_homes`` returned.
+        homes: the YAML's ``homes``, in their order: paths, or ``plugin:NAME``.
+        homes_of: the Homes of a plugin that ``homes`` names (``Registry.homes_of``).
         position: where in the YAML a path of keys is written, for errors.
 
     Raises:
         MissingError: a Home that the YAML or ``ZEUS_HOME`` names is not a folder. ``.zeus`` and the user's
             may be absent.
     """
-    named = [
-        _existing(directory / home.expanduser(), "the YAML's 'homes' names", position(("homes", index)))
-        for index, home in enumerate(homes)
-    ]
+    named: list[Path] = []
+    for index, home in enumerate(homes):
+        place, plugin = position(("homes", index)), plugin_named(home)
+        if plugin is not None:
+            named += homes_of(plugin, place)
+        else:
+            named.append(_existing(directory / Path(home).expanduser(), "the YAML's 'homes' names", place))
     added = environ.get("ZEUS_HOME")
     if added:
         named.append(_existing(directory / Path(added).expanduser(), "ZEUS_HOME names"))
-    candidates = [directory / ".zeus", *named, *user_home(environ), *plugin_homes, bundled_home()]
+    candidates = [directory / ".zeus", *named, *user_home(environ), bundled_home()]
     return tuple(dict.fromkeys(home for home in candidates if home.is_dir()))
 
 

@@ -51,9 +51,9 @@ def register_homes() -> Iterable[Path]:
     """Return the Home folders the plugin brings: any of ``configs/ prompts/ plugins/ skills/``.
 
     When: while a config is read, after the plugin's module was imported. How often: once per command.
-    Returns: absolute paths of folders that exist. They are searched after the project's and the user's Homes and
-    before the bundled one; among plugins, in the order of their names. ``configs/profiles.yaml`` holds model
-    profiles; ``prompts/`` replaces bundled prompt files by file name.
+    Returns: absolute paths of folders that exist. A Home is searched only for configs that name it in their ``homes``
+    (``plugin:NAME``), in that place. ``configs/profiles.yaml`` holds model profiles; ``prompts/`` replaces bundled
+    prompt files by file name. Its presets are found by ``extends`` without that, after those of every other Home.
     An exception, or a path that is no folder: the plugin contributes nothing and is reported.
 
     Example::
@@ -79,9 +79,8 @@ def register_models() -> Iterable[Component]:
 
     When: while a config is read. How often: once per command.
     Returns: Components whose ``create(options, build)`` gives a ``Model``.
-    An exception, or anything that is not a Component: the plugin contributes nothing and is reported. Two
-    plugins that register one name: neither is used; a config that names it ends with exit code 4 and the
-    remedy.
+    An exception, or anything that is not a Component: the plugin contributes nothing and is reported. If two
+    plugins register one name, the bundled component keeps it; every other one is named ``DISTRIBUTION/NAME``.
 
     Example::
 

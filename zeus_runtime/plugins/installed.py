@@ -10,8 +10,9 @@ of folders costs more than reading them.
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from zeus_runtime.plugins.plugin import Plugin
 
@@ -56,7 +57,10 @@ def _by_importlib(folders: Sequence[str]) -> Iterator[Plugin]:
             continue
         seen.add(key)
         for point in distribution.entry_points.select(group=GROUP):
-            yield Plugin(point.name, _target(point.value), distribution.name, distribution.version)
+            needs = _needs(distribution.requires or ())
+            yield Plugin(
+                point.name, _target(point.value), distribution.name, distribution.version, needs=needs
+            )
 
 
 def _by_files(folders: Sequence[str]) -> Iterator[Plugin]:
@@ -68,9 +72,9 @@ def _by_files(folders: Sequence[str]) -> Iterator[Plugin]:
             seen.add(key)
             points = _declared(_read(os.path.join(path, "entry_points.txt")))
             if points:
-                name, version = _identity(path)
+                name, version, needs = _identity(path)
                 for point, value in points:
-                    yield Plugin(point, value, name, version)
+                    yield Plugin(point, value, name, version, needs=needs)
 
 
 def _metadata_folders(folder: str) -> list[tuple[str, str]]:
@@ -108,9 +112,10 @@ def _target(value: str) -> str:
     return "".join(value.partition("[")[0].split())
 
 
-def _identity(path: str) -> tuple[str, str | None]:
-    """Name and version of a distribution: the first fields of its METADATA (of PKG-INFO in an ``.egg-info``)."""
+def _identity(path: str) -> tuple[str, str | None, str]:
+    """Name, version and the Zeus it needs: fields of its METADATA (of PKG-INFO in an ``.egg-info``)."""
     fields: dict[str, str] = {}
+    requires: list[str] = []
     text = _read(os.path.join(path, "METADATA")) or _read(os.path.join(path, "PKG-INFO"))
     for line in text.splitlines():
         if not line:
@@ -118,8 +123,19 @@ def _identity(path: str) -> tuple[str, str | None]:
         key, separator, value = line.partition(":")
         if separator:
             fields.setdefault(key.lower(), value.strip())
+            if key.lower() == "requires-dist":
+                requires.append(value.strip())
     stem = os.path.basename(path).rpartition(".")[0].partition("-")
-    return fields.get("name", stem[0]), fields.get("version", stem[2] or None)
+    return fields.get("name", stem[0]), fields.get("version", stem[2] or None), _needs(requires)
+
+
+def _needs(requires: Iterable[str]) -> str:
+    """The versions of Zeus that requirements allow, without spaces; those of an extra or a platform do not count."""
+    for line in requires:
+        match = re.fullmatch(r"([\w.-]+)\s*(?:\[[^\]]*\])?\s*\(?([^()]*)\)?", line.strip())
+        if match and _normal(match[1]) == "zeus_runtime" and ";" not in line:
+            return "".join(match[2].split())
+    return ""
 
 
 def _read(path: str) -> str:

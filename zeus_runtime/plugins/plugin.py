@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from zeus_runtime.frozen import dataclass
 
@@ -15,6 +16,8 @@ ProblemCode: TypeAlias = Literal[
     "plugin-unknown",
     "plugin-file",
     "plugin-duplicate",
+    "plugin-renamed",
+    "plugin-version",
     "plugin-import",
     "plugin-hook",
     "plugin-command",
@@ -23,18 +26,23 @@ ProblemCode: TypeAlias = Literal[
 ]
 
 
+OWN_DISTRIBUTION: Final = "zeus-runtime"
+
+
 @dataclass(frozen=True)
 class Plugin:
     """One plugin: an installed distribution's entry point, or a local file the YAML names.
 
     Args:
-        name: the entry point's name, or the file's stem; what `plugins.disable` and `plugins.only` list.
+        name: the entry point's name, or the file's stem; what `plugins.disable` and `plugins.only` list. If another
+            plugin has that name already, it is ``DISTRIBUTION/NAME``.
         source: ``package.module`` or ``package.module:attribute`` of the entry point, or the file's path.
         distribution: the installed distribution it comes from; None for a local file.
         version: the distribution's version.
         status: ``found`` before loading; ``blocked`` plugins were never imported; ``failed`` ones contribute
             nothing.
         reason: why it is blocked or failed, for lists.
+        needs: the versions of Zeus that its distribution requires, such as ``>=0.1``; empty for any.
     """
 
     name: str
@@ -43,6 +51,22 @@ class Plugin:
     version: str | None = None
     status: Status = "found"
     reason: str = ""
+    needs: str = ""
+
+    @property
+    def owner(self) -> str:
+        """What stands before the slash in ``OWNER/NAME``: the distribution, or the file's name."""
+        return self.distribution or Path(self.source).name
+
+    @property
+    def full_name(self) -> str:
+        """A name that no other distribution can take."""
+        return f"{self.owner}/{self.name}" if "/" not in self.name else self.name
+
+    @property
+    def is_bundled(self) -> bool:
+        """Whether it comes with Zeus."""
+        return self.distribution == OWN_DISTRIBUTION
 
     def __str__(self) -> str:
         if self.distribution is None:
@@ -68,6 +92,7 @@ class PluginProblem:
         plugin: the plugin, where one is known.
         path: the YAML key that asks for it (``("plugins", "only", 0)``), for the position in a message.
         required: the YAML asks for this plugin by name, so a run must not start without it.
+        is_harmless: everything loads and can be named; `zeus plugins` reports it, and a run does not.
     """
 
     code: ProblemCode
@@ -76,6 +101,7 @@ class PluginProblem:
     plugin: Plugin | None = None
     path: tuple[str | int, ...] = ()
     required: bool = False
+    is_harmless: bool = False
 
     def __str__(self) -> str:
         return f"{self.message}\n  {self.remedy}"

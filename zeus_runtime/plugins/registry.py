@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 from zeus_runtime.errors import MissingError
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.plugins.choice import ambiguous, named_plugins
 from zeus_runtime.plugins.component import Component, Kind
 from zeus_runtime.plugins.home import Position
 from zeus_runtime.plugins.plugin import HookFunction, Plugin, PluginProblem
@@ -16,15 +18,26 @@ from zeus_runtime.plugins.suggestion import did_you_mean
 
 
 class Registered(NamedTuple):
-    """A component and the plugin that registered it."""
+    """A component and the plugin that registered it.
+
+    Args:
+        is_meant: the component's bare name means this one; otherwise only ``full_name`` does.
+    """
 
     kind: Kind
     component: Component
     plugin: Plugin
+    is_meant: bool = True
 
     @property
     def name(self) -> str:
-        return self.component.name
+        """The shortest name by which a YAML chooses it."""
+        return self.component.name if self.is_meant else self.full_name
+
+    @property
+    def full_name(self) -> str:
+        """``DISTRIBUTION/NAME``, or ``FILE/NAME``: means this component, whatever else is installed."""
+        return f"{self.plugin.owner}/{self.component.name}"
 
     @property
     def summary(self) -> str:
@@ -37,8 +50,8 @@ class Registry:
 
     Args:
         plugins: every plugin there is, with its status, sorted by name; local files last.
-        components: by kind and name; more than one where plugins collide.
-        homes: the plugins' Home folders, in the order of the plugins' names.
+        components: by kind and bare name; where plugins share a name, the one it means comes first.
+        homes: the plugins' Home folders, in the order of the plugins' names; a config uses those that it names.
         observers: the ``on_event`` functions.
         commands: the ``register_commands`` functions, not yet called.
         problems: what is wrong with plugins, in the order in which it was found.
@@ -46,30 +59,68 @@ class Registry:
 
     plugins: tuple[Plugin, ...] = ()
     components: Mapping[tuple[Kind, str], tuple[Registered, ...]] = field(default_factory=dict)
-    homes: tuple[Path, ...] = ()
+    homes: tuple[tuple[Plugin, Path], ...] = ()
     observers: tuple[HookFunction, ...] = ()
     commands: tuple[HookFunction, ...] = ()
     problems: tuple[PluginProblem, ...] = ()
 
     def all(self) -> tuple[Registered, ...]:
-        """The components that can be used, sorted by kind and name; colliding ones are not among them."""
-        return tuple(found[0] for _, found in sorted(self.components.items()) if len(found) == 1)
+        """The components that a YAML can name, sorted by kind and name."""
+        every = [each for found in self.components.values() for each in found]
+        count = Counter((each.kind, each.name) for each in every)
+        usable = (each for each in every if count[each.kind, each.name] == 1)
+        return tuple(sorted(usable, key=lambda each: (each.kind, each.name)))
 
     def names(self, kind: Kind) -> tuple[str, ...]:
         """The usable names of one kind, sorted."""
         return tuple(registered.name for registered in self.all() if registered.kind == kind)
 
     def get(self, kind: Kind, name: str) -> Registered:
-        """The component a YAML names.
+        """The component a YAML names, by its bare name or as ``DISTRIBUTION/NAME``.
 
         Raises:
             MissingError: no plugin registers it (with the closest name, and the blocked and failed plugins
-                that may have), or two do.
+                that may have), or the bare name means none of several.
         """
-        found = self.components.get((kind, name), ())
-        if len(found) == 1:
-            return found[0]
-        raise _collision(found) if found else self._absent(kind, name)
+        owner, _, bare = name.rpartition("/")
+        found = self.components.get((kind, bare), ())
+        matching = [each for each in found if (each.full_name == name if owner else each.is_meant)]
+        if len(matching) == 1:
+            return matching[0]
+        raise _collision(found) if found and not owner else self._absent(kind, name)
+
+    def homes_of(self, name: str, place: object = None) -> tuple[Path, ...]:
+        """The Homes that ``plugin:NAME`` means.
+
+        Args:
+            name: the plugin's name, bare or as ``DISTRIBUTION/NAME``.
+            place: where the config says so.
+
+        Raises:
+            MissingError: no plugin has the name, several share it, or the plugin does not load or brings no Home.
+        """
+        message, remedy = self._why_no_home(name)
+        if message:
+            raise MissingError(f"'homes' names {message}", remedy=remedy, where=_shown(place))
+        return tuple(home for plugin, home in self.homes if name in (plugin.name, plugin.full_name))
+
+    def _why_no_home(self, name: str) -> tuple[str, str]:
+        with_homes = list(dict.fromkeys(plugin.name for plugin, _ in self.homes))
+        known = f"plugins with a Home: {', '.join(with_homes) or 'none'}"
+        found = named_plugins(name, self.plugins)
+        if not found:
+            every = [plugin.name for plugin in self.plugins]
+            close = did_you_mean(name, with_homes) or did_you_mean(name, every)
+            return f"the plugin '{name}', which is not installed{close}", f"correct the name; {known}"
+        if len(found) > 1:
+            return ambiguous(name, found)
+        (plugin,) = found
+        if plugin.status != "loaded":
+            said = f"the plugin '{name}', which is {plugin.status}: {plugin.reason}"
+            return said, f"let the plugin load, or take it out of homes; {known}"
+        if not any(each == plugin for each, _ in self.homes):
+            return f"the plugin '{name}', which brings no Home", f"take it out of homes; {known}"
+        return "", ""
 
     def require_plugins(self, position: Position = lambda path: None) -> None:
         """Refuse to go on when the YAML asks by name for a plugin that is not there or does not load.
@@ -91,11 +142,11 @@ class Registry:
             raise MissingError("\n".join(map(str, errors)))
 
     def collisions(self, name: str) -> tuple[PluginProblem, ...]:
-        """What to say of the components of this name that are not used because several plugins register them."""
+        """The problems of a bare name that means no component because several plugins register it."""
         return tuple(
             collision_problem(found)
             for (_, each), found in sorted(self.components.items())
-            if each == name and len(found) > 1
+            if each == name and not found[0].is_meant
         )
 
     def suspects(self, name: str) -> tuple[Plugin, ...]:
@@ -129,10 +180,19 @@ def _collision(found: tuple[Registered, ...]) -> MissingError:
 def collision_problem(found: tuple[Registered, ...]) -> PluginProblem:
     """What to say of components that share kind and name."""
     first = found[0]
+    kind, name = first.kind.replace("_", " "), first.component.name
     plugins = " and ".join(str(registered.plugin) for registered in found)
-    names = " or ".join(f"'{registered.plugin.name}'" for registered in found)
+    message = f"the {kind} '{name}' is registered by plugins {plugins}"
+    others = " or ".join(f"'{each.full_name}'" for each in found if not each.is_meant)
+    if first.is_meant:
+        meaning = f"'{name}' means that of plugin {first.plugin.name}"
+        return PluginProblem(
+            "component-collision",
+            f"{message}; {meaning}",
+            f"for the other one write {others}",
+            # A file that the config names was meant to be used; an installed plugin may not even be known of.
+            is_harmless=all(each.plugin.distribution is not None for each in found if not each.is_meant),
+        )
     return PluginProblem(
-        "component-collision",
-        f"the {first.kind.replace('_', ' ')} '{first.name}' is registered by plugins {plugins}; neither is used",
-        f"add {names} to plugins.disable in the YAML, or to ZEUS_DISABLE_PLUGINS",
+        "component-collision", f"{message}; '{name}' alone means neither", f"write {others}", is_harmless=True
     )

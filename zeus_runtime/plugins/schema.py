@@ -18,7 +18,6 @@ from zeus_runtime.plugins.plugin import PluginProblem
 from zeus_runtime.plugins.reference import options_schema
 from zeus_runtime.plugins.registry import Registered, Registry
 
-OWN_DISTRIBUTION = "zeus-runtime"
 _RESTORE = "reinstall zeus-runtime; in a checkout: zeus schema --write"
 
 
@@ -36,6 +35,7 @@ class SchemaEntry(NamedTuple):
     name: str
     summary: str
     options_schema: Mapping[str, Any] | None
+    aliases: tuple[str, ...] = ()
 
 
 def schema_file() -> Path:
@@ -51,15 +51,13 @@ def bundled_schema(registry: Registry) -> dict[str, Any]:
     """
     from zeus_runtime.config.schema import compose, core_schema
 
-    missing = [
-        plugin for plugin in registry.plugins if _is_own(plugin.distribution) and plugin.status != "loaded"
-    ]
+    missing = [plugin for plugin in registry.plugins if plugin.is_bundled and plugin.status != "loaded"]
     if missing:
         raise MissingError(
             f"the schema needs every bundled plugin; {missing[0]} is {missing[0].status}: {missing[0].reason}",
             remedy="unset ZEUS_LOAD_PLUGINS and ZEUS_DISABLE_PLUGINS",
         )
-    own = [registered for registered in registry.all() if _is_own(registered.plugin.distribution)]
+    own = [registered for registered in registry.all() if registered.plugin.is_bundled]
     return compose(core_schema(), [_entry(registered, options_schema(registered)) for registered in own])
 
 
@@ -165,12 +163,10 @@ def _described(shipped: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _is_shipped(registered: Registered, described: frozenset[str]) -> bool:
-    return _is_own(registered.plugin.distribution) and f"{registered.kind}.{registered.name}" in described
-
-
-def _is_own(distribution: str | None) -> bool:
-    return distribution == OWN_DISTRIBUTION
+    return registered.plugin.is_bundled and f"{registered.kind}.{registered.name}" in described
 
 
 def _entry(registered: Registered, options: Mapping[str, Any] | None) -> SchemaEntry:
-    return SchemaEntry(registered.kind, registered.name, registered.summary, options)
+    """The full name is accepted beside the bare one, so that a config may say it before names collide."""
+    aliases = () if registered.plugin.is_bundled or not registered.is_meant else (registered.full_name,)
+    return SchemaEntry(registered.kind, registered.name, registered.summary, options, aliases)

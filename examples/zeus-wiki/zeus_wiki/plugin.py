@@ -35,5 +35,5 @@ def register_middlewares() -> list[Component]:
 
 @hookimpl
 def register_homes() -> list[Path]:
-    """The Home with the profile of `openai/harbour-scholar-8k`."""
+    """The Home with the profile of `openai/harbour-scholar-8k`, SOUL.md and the preset `harbour`."""
     return [Path(__file__).parent / "home"]
