@@ -151,19 +151,14 @@ def _unused(name: str, own: Checked, above: Above) -> Iterator[Notice]:
 
 def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
     """The config of an agent, checked."""
-    from zeus_runtime.config.merge import merge, ref_places
-    from zeus_runtime.config.model import Config
-    from zeus_runtime.config.nodes import find
-
     try:
-        document = checked.document if spec.config is None else _loaded(checked, spec.config)
+        document = own_document(checked, name, spec)
         if spec.config is not None and (file := _file(document)) in above.files:
             again = (*above.files[above.files.index(file) :], file)
             circle = " → ".join(path.name for path in again if path is not None)
             raise _refused(
                 checked, "agents-circle", f"agents go round in a circle: {circle}", (name, "config")
             )
-        overrides = find(checked.document.root, ("agents", name, "overrides"))
         for key in _OUTERMOST:
             if spec.overrides and key in spec.overrides:
                 raise _refused(
@@ -173,9 +168,9 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
                     (name, "overrides", key),
                     "remove it here, or write it at the top level",
                 )
-        if overrides is not None and spec.overrides:
-            document = replace(document, root=merge(document.root, overrides, ref_places(Config)))
-        own = check_loaded(document, directory=checked.directory, environ=checked.environ)
+        own = check_loaded(
+            document, directory=checked.directory, environ=checked.environ, trust=checked.trust
+        )
     except ConfigError as error:
         if any(each.code.startswith("agents-") for each in error.diagnostics):
             raise
@@ -187,6 +182,23 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
         # A fork keeps the tool that lists the agents: it is part of the prefix that the provider has cached.
         own = replace(own, config=replace(own.config, agents={}))
     return own
+
+
+def own_document(checked: Checked, name: str, spec: SubAgent) -> Document:
+    """The config of an agent under ``agents``, as it was read, with what the YAML lays over it."""
+    from zeus_runtime.config.merge import merge, ref_places
+    from zeus_runtime.config.model import Config
+    from zeus_runtime.config.nodes import find
+
+    document = checked.document if spec.config is None else _loaded(checked, spec.config)
+    overrides = find(checked.document.root, ("agents", name, "overrides"))
+    if overrides is None or not spec.overrides:
+        return document
+    return replace(
+        document,
+        root=merge(document.root, overrides, ref_places(Config)),
+        folders={**checked.document.folders, **document.folders},
+    )
 
 
 def _loaded(checked: Checked, config: str) -> Document:

@@ -17,7 +17,6 @@ from zeus_runtime.cli.options import (
     env_option,
     gather_config,
     mode_option,
-    read_config,
     set_option,
 )
 from zeus_runtime.cli.streams import complain, is_terminal, printable
@@ -113,8 +112,9 @@ def converse(
 
     from zeus_runtime.cli.lines import Lines
     from zeus_runtime.cli.start import prepared
+    from zeus_runtime.cli.trusting import read_trusted
 
-    checked = read_config(process, which)
+    checked = read_trusted(process, which)
     with prepared(process), asyncio.Runner() as runner:
         chat = Chat(checked, runner, mode=mode, quiet=quiet, attach=attach)
         try:

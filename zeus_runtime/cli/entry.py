@@ -17,7 +17,7 @@ EXIT_CODES: Final = {
     1: "the run failed",
     2: "the command line does not fit",
     3: "the config is invalid",
-    4: "a credential, dependency or plugin is missing",
+    4: "a credential, dependency or plugin is missing, or what would be executed is not trusted",
     6: "a limit was reached: steps, seconds or money",
     7: "an approval is needed and nobody is there to ask: `zeus resume` decides",
     130: "interrupted",

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 
 from zeus_runtime.config import docstrings
 from zeus_runtime.config.markers import (
+    Executes,
     FileRelative,
     Maximum,
     MaxLength,
@@ -38,6 +39,8 @@ PLAIN: Final = "x-zeus-plain"
 """Schema keyword beside ``x-zeus-ref``: ``[component, option]`` that a plain string stands for."""
 FILE_RELATIVE: Final = "x-zeus-file-relative"
 """Schema keyword: the string is a path relative to the file it is written in."""
+EXECUTES: Final = "x-zeus-executes"
+"""Schema keyword of a string that names what is executed: ``value``, or ``servers`` for a file of MCP servers."""
 HOLDS_SECRETS: Final = "x-zeus-holds-secrets"
 """Schema keyword: the path is a JSON file with secrets in it."""
 
@@ -251,7 +254,7 @@ def _array(
     definitions: dict[str, Any],
     around: tuple[type, ...],
 ) -> dict[str, Any]:
-    inherited = tuple(entry for entry in markers if isinstance(entry, RefTo | FileRelative))
+    inherited = tuple(entry for entry in markers if isinstance(entry, RefTo | FileRelative | Executes))
     parts = [_item(arg, inherited, definitions, around) for arg in args if arg is not Ellipsis]
     if kind is tuple and args and Ellipsis not in args:
         return {
@@ -273,7 +276,7 @@ def _map(
     key, _ = split(args[0])
     if key is not str and get_origin(key) is not Literal:
         raise TypeError(f"a mapping's keys are str in JSON, not {key!r}")
-    inherited = tuple(entry for entry in markers if isinstance(entry, RefTo | FileRelative))
+    inherited = tuple(entry for entry in markers if isinstance(entry, RefTo | FileRelative | Executes))
     names = {"propertyNames": {"enum": list(get_args(key))}} if get_origin(key) is Literal else {}
     value = _item(args[1], inherited, definitions, around)
     return {"type": "object", **names, **({"additionalProperties": value} if value else {})}
@@ -322,6 +325,8 @@ def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, An
             limits[FILE_RELATIVE] = True
             if entry.holds_secrets:
                 limits[HOLDS_SECRETS] = True
+        elif isinstance(entry, Executes) and ("string" in _types(schema) or "enum" in schema):
+            limits[EXECUTES] = "servers" if entry.servers else "value"
     return {**schema, **limits}
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zeus_runtime import ZeusError
+from zeus_runtime import UntrustedError, ZeusError
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -64,6 +64,8 @@ def explained(error: BaseException) -> Failure:
     for cause in causes:
         if isinstance(cause, TalkError):
             return Failure(str(cause), connection_lost=True)
+        if isinstance(cause, UntrustedError):
+            return Failure(f"{cause.message}. To allow it, {cause.remedy}", connection_lost=True)
         if isinstance(cause, ZeusError):
             return Failure(cause.message)
         if isinstance(cause, OAuthFlowError):
@@ -109,8 +111,11 @@ def why_unreadable(words: str) -> str:
 def is_final(error: BaseException) -> bool:
     """Whether trying again can bring nothing: there is no such command, or it may not be run."""
     return any(
-        isinstance(cause, OSError)
-        and cause.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
+        isinstance(cause, UntrustedError)
+        or (
+            isinstance(cause, OSError)
+            and cause.errno in (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
+        )
         for cause in _causes(error)
     )
 
