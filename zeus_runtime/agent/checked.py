@@ -56,6 +56,12 @@ class Checked:
     notices: tuple[Notice, ...] = ()
     model_table: Callable[[], Table] = field(default=litellm_table, repr=False, compare=False)
 
+    @property
+    def process_environ(self) -> Mapping[str, str]:
+        """The process environment without ``.env``."""
+        own = self.trust.variables
+        return {name: value for name, value in self.environ.items() if name in own}
+
     def diagnostic(self, code: str, message: str, path: ConfigPath, *, hint: str | None = None) -> Diagnostic:
         """A problem with the value at ``path``, with its place."""
         return self.document.diagnostic(path, code, message, hint=hint)

@@ -92,7 +92,7 @@ def permit(checked: Checked, command: Command) -> None:
 
 
 def _below(checked: Checked, above: tuple[Path, ...], depth: int) -> Iterator[Part]:
-    """The parts of the agents under ``agents``; an agent whose config is not valid is left to the planner, which says so."""
+    """The parts of the agents under ``agents``. An agent whose config is not valid is skipped: the planner reports it."""
     if depth <= 0 or not checked.config.agents:
         return
     from zeus_runtime.agent.checked import examine
@@ -202,7 +202,7 @@ _SPACE: Final = re.compile(r"\s")
 
 
 def _mask(document: Document) -> Mask:
-    """Masks secrets in what a person reads before they allow it, except those with white space: they may be programs."""
+    """Masks secrets in what a person reads, except those with white space: they may be programs."""
     from zeus_runtime.config.secrets import Redactor
 
     known = document.redactor.secrets

@@ -51,6 +51,7 @@ def equipped(checked: Checked, config: Config, profile: ModelProfile, memory: Pl
         directory=checked.directory,
         homes=checked.homes,
         environ=checked.environ,
+        process_environ=checked.process_environ,
         profile=profile,
         workspace=planned_workspace(checked),
         profile_of=lambda name: lookup(

@@ -110,12 +110,14 @@ def shown(parts: Sequence[Part], known: Sequence[Record] = (), *, whole: bool = 
         known: what was allowed before.
         whole: values are not cut.
     """
+    from zeus_runtime.trust.parts import one_line
+
     for part in parts:
         former = next(
             (each for each in reversed(known) if (each.kind, each.name) == (part.kind, part.name)), None
         )
         changed = former is not None and former.digest != part.digest
-        where = f"  ({part.where})" if part.where else ""
+        where = f"  ({one_line(part.where)})" if part.where else ""
         yield f"{part}{where}{', changed since you allowed it' if changed else ''}"
         before = set(former.lines) if former is not None and changed else None
         for line in part.lines:

@@ -124,7 +124,7 @@ def command_part(command: Command, project: Project, *, mask: Mask = str, where:
         mask: hides the secrets in what is shown; the digest is made from the values themselves.
     """
     cwd = project.directory / command.cwd
-    project = Project(project.directory, (*project.folders, cwd), project.path)
+    project = Project(project.directory, (*project.folders, cwd), command.env.get("PATH", project.path))
     files = list(_named_files(command.words, cwd, project))
     program, *arguments = command.words
     lines = [
