@@ -92,7 +92,7 @@ def permit(checked: Checked, command: Command) -> None:
 
 
 def _below(checked: Checked, above: tuple[Path, ...], depth: int) -> Iterator[Part]:
-    """The parts of the agents under ``agents``. An agent whose config is not valid is skipped: the planner reports it."""
+    """The parts of the agents under ``agents``. One whose config is not valid is skipped: the planner reports it."""
     if depth <= 0 or not checked.config.agents:
         return
     from zeus_runtime.agent.checked import examine
