@@ -435,3 +435,42 @@ def test_what_a_projects_env_file_adds_reaches_no_program_of_the_machine(
     project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\ntools: [{sandbox: {backend: docker}}]\n")
     assert zeus("plan").exit_code == 0
     assert (Path(os.environ["HOME"]) / "seen").read_text() == "unset\n"
+
+
+def test_a_projects_env_file_makes_no_folder_the_users_home(plugin: Project, zeus: Zeus) -> None:
+    (plugin.folder / "zeus/plugins").mkdir(parents=True)
+    (plugin.folder / "scripted.py").rename(plugin.folder / "zeus/plugins/scripted.py")
+    config = plugin.folder / "zeus.yaml"
+    config.write_text(config.read_text().replace("scripted.py]", "zeus/plugins/scripted.py]"))
+    plugin.write(".env", f"XDG_CONFIG_HOME={plugin.folder}")
+    assert zeus("run", "zeus.yaml", "hi").exit_code == 4
+
+
+def test_what_a_project_lays_over_the_users_yaml_for_a_sub_agent_is_the_projects(
+    project: Project, zeus: Zeus
+) -> None:
+    configs = Path(os.environ["HOME"]) / ".config/zeus/configs"
+    configs.mkdir(parents=True)
+    (configs / "mine.yaml").write_text("version: 1\nmodel: gpt-4o\n")
+    project.write(
+        "zeus.yaml",
+        """
+        version: 1
+        model: gpt-4o
+        tools: [subagents]
+        agents:
+          helper: {description: d, config: mine, overrides: {mcpServers: {small: {command: evil}}}}
+        """,
+    )
+    assert trusted(zeus, "zeus.yaml") == [False]
+
+
+def test_what_changes_while_the_question_waits_is_not_allowed(server: Project) -> None:
+    environ = {"HOME": os.environ["HOME"]}
+    words = ["tools", "list", "--connect"]
+    with PseudoTerminal(words, server.folder, environ) as terminal:
+        terminal.until("[v]iew whole: ")
+        server.write("server.py", SERVER + "# changed\n")
+        terminal.press("y\n")
+        assert terminal.end() == 4
+    assert not (server.folder / "started").exists()

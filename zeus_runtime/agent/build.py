@@ -43,8 +43,6 @@ class Build:
         directory: the working directory; relative workspace and database paths start here.
         homes: the Home folders, nearest first.
         environ: the process environment with ``.env`` beneath it.
-        process_environ: the process environment alone, for programs that are started on this machine: what a project's
-            ``.env`` adds (``LD_PRELOAD``) could make them execute something else.
         profile: the model's limits and prices.
         workspace: the agent's files.
         session: the thread's id; empty while only planning.
@@ -63,6 +61,8 @@ class Build:
         archive: the handles under which originals are kept; None while only planning.
         approvals: how the run's user is asked before something is done; None while only planning. A tool asks through
             its ``ToolRun``, since tools are made once for all runs.
+        process_environ: the process environment alone, for programs that are started on this machine: a variable of a
+            project's ``.env`` (``LD_PRELOAD``) could make them execute something else.
         permit: raises ``UntrustedError`` unless the user allowed a process that is about to be started.
         tools: every tool of the agent by name, as they are whenever it is looked at; while middlewares are created,
             those of ``tools:`` and of the lines above.
@@ -72,7 +72,6 @@ class Build:
     directory: Path
     homes: tuple[Path, ...]
     environ: Mapping[str, str]
-    process_environ: Mapping[str, str]
     profile: ModelProfile
     workspace: WorkspaceFiles
     session: str = ""
@@ -87,5 +86,6 @@ class Build:
     knowledge: KnowledgeService | None = field(default=None, repr=False)
     archive: Archive | None = field(default=None, repr=False)
     approvals: Approvals | None = field(default=None, repr=False)
+    process_environ: Mapping[str, str] = field(default_factory=dict, repr=False)
     permit: Callable[[Command], None] = field(default=refuse, repr=False)
     tools: Mapping[str, Tool] = field(default_factory=dict, repr=False)

@@ -152,10 +152,8 @@ def _refusing(found: Checked) -> Checked:
     needed = [part for part in found.parts if part.is_needed_to_check and not found.trust.allows(part)]
     if not needed:
         return found
-    has_plugins = any(part.kind == "plugin" for part in needed)
-    what = "components were" if has_plugins else "component was"
     whose = "its" if len(needed) == 1 else "their"
-    raise found.trust.refusal(needed, f"so {whose} {what} not checked")
+    raise found.trust.refusal(needed, f"so {whose} components were not checked")
 
 
 def examine(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:

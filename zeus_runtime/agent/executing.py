@@ -103,8 +103,7 @@ def _below(checked: Checked, above: tuple[Path, ...], depth: int) -> Iterator[Pa
     for name, spec in checked.config.agents.items():
         try:
             document = own_document(checked, name, spec)
-            own_file = document.path is not None and spec.config is not None
-            if own_file and document.path is not None and document.path.resolve() in above:
+            if spec.config is not None and document.path is not None and document.path.resolve() in above:
                 continue
             below = examine(
                 document, directory=checked.directory, environ=checked.environ, trust=checked.trust
