@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +18,9 @@ settings.register_profile("zeus", deadline=None, suppress_health_check=[HealthCh
 settings.load_profile("zeus")
 
 ask_once()
+
+# The configs of tests are their own. What is about trust takes this away (``tests/trust``).
+os.environ["ZEUS_TRUST"] = "all"
 
 
 @pytest.hookimpl(trylast=True)

@@ -37,13 +37,12 @@ if TYPE_CHECKING:
     from zeus_runtime.config.annotations import RefTo as RefTo
     from zeus_runtime.config.diagnostics import ConfigError as ConfigError
     from zeus_runtime.config.diagnostics import Diagnostic as Diagnostic
-    from zeus_runtime.config.interpolation import interpolate as interpolate
+    from zeus_runtime.config.markers import Executes as Executes
     from zeus_runtime.config.markers import FileRelative as FileRelative
     from zeus_runtime.config.mcp import BROWSER_SERVER as BROWSER_SERVER
     from zeus_runtime.config.mcp import Connector as Connector
     from zeus_runtime.config.mcp import McpServer as McpServer
-    from zeus_runtime.config.mcp import mcp_server as mcp_server
-    from zeus_runtime.config.mcp import server_problems as server_problems
+    from zeus_runtime.config.mcp_files import servers_in_file as servers_in_file
     from zeus_runtime.config.model import Config as Config
     from zeus_runtime.config.model import SubAgent as SubAgent
     from zeus_runtime.config.ref import Ref as Ref
@@ -228,6 +227,8 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.toolset import Tell as Tell
     from zeus_runtime.tools.toolset import Toolset as Toolset
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
+    from zeus_runtime.trust.decision import UntrustedError as UntrustedError
+    from zeus_runtime.trust.parts import Command as Command
 
 
 _ROOMS = {
@@ -270,6 +271,7 @@ _ROOMS = {
     "Cassette": "models.cassette",
     "Category": "tools.tool",
     "Change": "tools.preview",
+    "Command": "trust.parts",
     "Component": "plugins.component",
     "Config": "config.model",
     "ConfigError": "config.diagnostics",
@@ -287,6 +289,7 @@ _ROOMS = {
     "EmbeddingUnavailableError": "memory.embedding",
     "Entry": "memory.vectors",
     "Evict": "context.edits",
+    "Executes": "config.markers",
     "FailedRunError": "agent.outcome",
     "FileEntry": "tools.entries",
     "FileRelative": "config.markers",
@@ -373,6 +376,7 @@ _ROOMS = {
     "Turn": "agent.middleware",
     "UnavailableError": "errors",
     "UnknownMemoryError": "memory.outcomes",
+    "UntrustedError": "trust.decision",
     "Usage": "models.interface",
     "VectorQuery": "memory.vectors",
     "VectorStore": "memory.vectors",
@@ -409,12 +413,10 @@ _ROOMS = {
     "has_connectors": "tools.modes",
     "has_skills": "skills.discovery",
     "hookimpl": "plugins.hookspecs",
-    "interpolate": "config.interpolation",
     "keep_picture": "models.pictures",
     "kept_from": "context.keeping",
     "make_private": "store.database",
     "matching_skills": "skills.listing",
-    "mcp_server": "config.mcp",
     "model_error": "models.classify",
     "masked_bytes": "tools.masked_text",
     "most_picture_bytes": "models.pictures",
@@ -433,7 +435,7 @@ _ROOMS = {
     "retry_while_locked": "store.transactions",
     "rules_for": "context.cache_model",
     "secure_rows": "store.row_security",
-    "server_problems": "config.mcp",
+    "servers_in_file": "config.mcp_files",
     "skill_listing": "skills.listing",
     "skill_resources": "skills.resources",
     "skill_roots": "skills.discovery",

@@ -94,7 +94,11 @@ middlewares:
 
 
 def zeus(folder: Path, *words: str) -> subprocess.Popen[str]:
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("ZEUS_")}
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "ZEUS_TRUST" or not name.startswith("ZEUS_")
+    }
     return subprocess.Popen(
         [sys.executable, "-m", "zeus_runtime", *words],
         cwd=folder,

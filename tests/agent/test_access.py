@@ -601,3 +601,14 @@ def test_a_workspace_that_cannot_be_is_refused_with_its_place(
         make_plan(check(config, directory=folder, environ={}))
     assert message in str(raised.value)
     assert f"zeus.yaml:{place}: " in str(raised.value)
+
+
+async def test_what_the_user_trusts_is_recorded_out_of_reach_of_the_file_tools(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "state"))
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    record = ("write_file", {"path": "/state/zeus/trust/forged", "content": "x"})
+    (told,) = results(await played(folder, "", record))
+    assert OUT_OF_REACH in told
+    assert not (folder / "state").exists()

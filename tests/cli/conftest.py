@@ -130,7 +130,7 @@ class Project:
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in list(os.environ):
-        if name == "ZEUS_GOLDEN":
+        if name in ("ZEUS_GOLDEN", "ZEUS_TRUST"):
             continue
         if name.startswith("ZEUS_") or name.endswith(("_API_KEY", "_TOKEN")):
             monkeypatch.delenv(name)

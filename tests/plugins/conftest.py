@@ -11,6 +11,7 @@ import pytest
 
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.plugins import Plugin, Registry, discover
+from zeus_runtime.trust.decision import recorded_trust
 
 Install = Callable[..., Plugin]
 Discover = Callable[..., Registry]
@@ -61,6 +62,13 @@ def find_plugins(installed: list[Plugin], tmp_path: Path) -> Discover:
         environ: Mapping[str, str] | None = None,
         homes: tuple[Path, ...] = (),
     ) -> Registry:
-        return discover(plugins, environ=environ or {}, directory=tmp_path, homes=homes, installed=installed)
+        return discover(
+            plugins,
+            environ=environ or {},
+            directory=tmp_path,
+            homes=homes,
+            installed=installed,
+            trust=recorded_trust({"ZEUS_TRUST": "all"}),
+        )
 
     return find_plugins

@@ -12,6 +12,7 @@ from zeus_runtime.config import ConfigError, check, load
 from zeus_runtime.config.model import Plugins
 from zeus_runtime.plugins import discover, load_create, load_options, options_schema
 from zeus_runtime.plugins.schema import installed_schema
+from zeus_runtime.trust.decision import recorded_trust
 
 DOCS = Path(__file__).parents[2] / "docs" / "plugins.md"
 
@@ -56,7 +57,8 @@ def test_the_yaml_beside_it_is_valid_and_its_mistakes_have_a_place(
     assert "sides: 20" in yaml
     (tmp_path / "zeus.yaml").write_text(yaml.replace("sides: 20", line), encoding="utf-8")
     document = load(tmp_path / "zeus.yaml", environ={}, directory=tmp_path)
-    registry = discover(document.early().plugins, environ={}, directory=tmp_path)
+    trust = recorded_trust({"ZEUS_TRUST": "all"})
+    registry = discover(document.early().plugins, environ={}, directory=tmp_path, trust=trust)
     registry.require_plugins()
     schema = installed_schema(registry).schema
     if says is None:

@@ -19,6 +19,7 @@ from zeus_runtime.agent.runner import Runner
 from zeus_runtime.agent.session import Compaction, new_session_id
 from zeus_runtime.agent.stored_thread import history_of, mode_of
 from zeus_runtime.events import Event
+from zeus_runtime.trust.decision import recorded_trust
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -53,6 +54,7 @@ class Agent:
         environ: Mapping[str, str] | None = None,
         mode: Mode | None = None,
         model: Model | None = None,
+        trust: str | None = None,
     ) -> Self:
         """Read and check a config; nothing is opened yet.
 
@@ -64,10 +66,14 @@ class Agent:
             environ: the environment variables; the process's own by default.
             mode: instead of the config's.
             model: instead of the config's; for tests.
+            trust: what the config may execute besides what this process's user has allowed, as ``ZEUS_TRUST`` writes
+                it; ``all`` where the program itself vouches for the config (docs/trust.md).
 
         Raises:
             ConfigError: with every problem and its position.
             MissingError: a plugin, dependency or file is not there.
+            UntrustedError: a plugin file or an option would be executed, and nobody allowed it. What only a run
+                executes (MCP servers) is refused when the run begins.
         """
         checked = check(
             config,
@@ -75,6 +81,7 @@ class Agent:
             sets=sets,
             directory=Path(directory) if directory is not None else Path.cwd(),
             environ=os.environ if environ is None else environ,
+            trust=recorded_trust(os.environ, trust),
         )
         return cls(checked, make_plan(checked, mode=mode), model=model)
 

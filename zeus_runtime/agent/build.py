@@ -21,6 +21,18 @@ if TYPE_CHECKING:
     from zeus_runtime.plugins import Kind
     from zeus_runtime.tools import Tool, WorkspaceFiles
     from zeus_runtime.tools.approval import Approvals
+    from zeus_runtime.trust.parts import Command
+
+
+def refuse(command: Command) -> None:
+    """Refuse every process: the ``permit`` of a Build that no checked config made.
+
+    Raises:
+        UntrustedError: always.
+    """
+    from zeus_runtime.trust.decision import UntrustedError
+
+    raise UntrustedError(f"no config allows the process {command.name!r}", (), remedy="run it by a config")
 
 
 @dataclass(frozen=True)
@@ -50,6 +62,9 @@ class Build:
         archive: the handles under which originals are kept; None while only planning.
         approvals: how the run's user is asked before something is done; None while only planning. A tool asks through
             its ``ToolRun``, since tools are made once for all runs.
+        process_environ: the process environment alone, for programs that are started on this machine: a variable of a
+            project's ``.env`` (``LD_PRELOAD``) could make them execute something else.
+        permit: raises ``UntrustedError`` unless the user allowed a process that is about to be started.
         tools: every tool of the agent by name, as they are whenever it is looked at; while middlewares are created,
             those of ``tools:`` and of the lines above.
         secrets: what the run's model sees masked; nothing while only planning.
@@ -73,5 +88,7 @@ class Build:
     knowledge: KnowledgeService | None = field(default=None, repr=False)
     archive: Archive | None = field(default=None, repr=False)
     approvals: Approvals | None = field(default=None, repr=False)
+    process_environ: Mapping[str, str] = field(default_factory=dict, repr=False)
+    permit: Callable[[Command], None] = field(default=refuse, repr=False)
     tools: Mapping[str, Tool] = field(default_factory=dict, repr=False)
     secrets: Redactor = field(default_factory=Redactor, repr=False)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from zeus_runtime.agent.executing import Ground, executing
 from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
 from zeus_runtime.errors import MissingError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
-from zeus_runtime.plugins import discover, installed_homes, installed_schema, search_path
+from zeus_runtime.plugins import discover, installed_homes, installed_schema, own_homes, search_path
+from zeus_runtime.trust.decision import recorded_trust
 
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Diagnostic, Document
@@ -21,6 +24,8 @@ if TYPE_CHECKING:
     from zeus_runtime.models.profile_tables import Table
     from zeus_runtime.notice import Notice
     from zeus_runtime.plugins import PluginProblem, Registry
+    from zeus_runtime.trust.decision import Trust
+    from zeus_runtime.trust.parts import Part
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,8 @@ class Checked:
         config: the typed Config.
         directory: the working directory.
         environ: the process environment with ``.env`` beneath it.
+        trust: what of it may be executed.
+        parts: what it would execute, without what its sub-agents would.
         notices: what the user should know before a run.
         model_table: what is known of models; 3 MB that are read once.
     """
@@ -44,8 +51,16 @@ class Checked:
     config: Config
     directory: Path
     environ: Mapping[str, str]
+    trust: Trust
+    parts: tuple[Part, ...] = ()
     notices: tuple[Notice, ...] = ()
     model_table: Callable[[], Table] = field(default=litellm_table, repr=False, compare=False)
+
+    @property
+    def process_environ(self) -> Mapping[str, str]:
+        """The process environment without ``.env``."""
+        own = self.trust.variables
+        return {name: value for name, value in self.environ.items() if name in own}
 
     def diagnostic(self, code: str, message: str, path: ConfigPath, *, hint: str | None = None) -> Diagnostic:
         """A problem with the value at ``path``, with its place."""
@@ -60,8 +75,11 @@ def check(
     directory: Path,
     environ: Mapping[str, str],
     stdin: BinaryIO | None = None,
+    trust: Trust | None = None,
 ) -> Checked:
     """Read a config and check everything that can be checked without running it.
+
+    Nothing that is not trusted is executed (docs/trust.md).
 
     Args:
         config: a file, a preset's name, ``-`` for standard input, or None for ``zeus.yaml`` in ``directory``.
@@ -70,10 +88,32 @@ def check(
         directory: the working directory.
         environ: the process environment.
         stdin: where ``-`` reads.
+        trust: what may be executed; None for what this process's user has allowed.
 
     Raises:
         ConfigError: every problem, with positions.
         MissingError: a plugin the config asks for is not there, or two register what it names.
+        UntrustedError: a plugin file or an option would be executed, and the user has not allowed it.
+    """
+    found = examine_config(
+        config, env=env, sets=sets, directory=directory, environ=environ, stdin=stdin, trust=trust
+    )
+    return _refusing(found)
+
+
+def examine_config(
+    config: str | Path | None,
+    *,
+    env: str | None = None,
+    sets: Sequence[str] = (),
+    directory: Path,
+    environ: Mapping[str, str],
+    stdin: BinaryIO | None = None,
+    trust: Trust | None = None,
+) -> Checked:
+    """What ``check`` does, also where the config would execute what is not trusted.
+
+    The components of an untrusted plugin file are unknown, so this may be looked at and not be planned.
     """
     near = search_path(directory=directory, environ=environ)
     document = load(
@@ -86,15 +126,51 @@ def check(
         stdin=stdin,
         directory=directory,
     )
-    return check_loaded(document, directory=directory, environ=environ)
+    words = [document.source if config is None else str(config)]
+    words += ["--env", env] if env else []
+    words += [word for each in sets for word in ("--set", each)]
+    trust = trust_of(document, words, environ=environ, trust=trust)
+    return examine(document, directory=directory, environ=environ, trust=trust)
 
 
-def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, str]) -> Checked:
+def trust_of(
+    document: Document, words: Sequence[str], *, environ: Mapping[str, str], trust: Trust | None = None
+) -> Trust:
+    """What a config may execute.
+
+    Args:
+        words: the config as a command line names it.
+        environ: the environment without the config's ``.env``.
+        trust: None for what this process's user has allowed.
+    """
+    if trust is None:
+        # The process's own environment: the one that is given may be a project's.
+        trust = recorded_trust(os.environ)
+    path = document.directory / document.source if document.path is None else document.path.resolve()
+    homes = tuple(home.resolve() for home in own_homes(environ))
+    return replace(trust, file=str(path), words=tuple(words), homes=homes, variables=frozenset(environ))
+
+
+def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
     """What ``check`` does with a config once it is read."""
+    return _refusing(examine(document, directory=directory, environ=environ, trust=trust))
+
+
+def _refusing(found: Checked) -> Checked:
+    """``found``, if nothing that its check needs would execute what is not trusted."""
+    needed = [part for part in found.parts if part.is_needed_to_check and not found.trust.allows(part)]
+    if not needed:
+        return found
+    whose = "its" if len(needed) == 1 else "their"
+    raise found.trust.refusal(needed, f"so {whose} components were not checked")
+
+
+def examine(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
+    """What ``examine_config`` does with a config once it is read."""
     near = search_path(directory=directory, environ=environ)
     early = document.early()
     folder = document.path.parent if document.path is not None else directory
-    registry = discover(early.plugins, environ=document.environ, directory=folder, homes=near)
+    registry = discover(early.plugins, environ=document.environ, directory=folder, homes=near, trust=trust)
     registry.require_plugins(document.position)
     homes = search_path(
         directory=directory,
@@ -110,14 +186,18 @@ def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, s
             document,
             installed.schema,
             known_model=lambda name: _suggestions(name, homes, registry, model_table()),
+            unknown_components=any(plugin.status == "untrusted" for plugin in registry.plugins),
         )
     except ConfigError as error:
         raise _with_plugins(error, document, registry) from None
+    config = document.config()
     return Checked(
         document=document,
         registry=registry,
         homes=homes,
-        config=document.config(),
+        config=config,
+        trust=trust,
+        parts=executing(Ground(document, config, registry, trust)),
         directory=directory,
         environ=document.environ,
         notices=tuple(_notices(document, (*registry.problems, *installed.problems))),
@@ -144,6 +224,13 @@ def _with_plugins(error: ConfigError, document: Document, registry: Registry) ->
             why = tuple((f"plugin {plugin} is {plugin.status}: {plugin.reason}", None) for plugin in suspects)
             each = replace(each, related=(*each.related, *why))
         told.append(each)
+    told += [
+        document.diagnostic(
+            problem.path, problem.code, problem.message, hint=problem.remedy, severity="warning"
+        )
+        for problem in registry.problems
+        if problem.code == "plugin-untrusted"
+    ]
     if len(collided) == sum(each.severity == "error" for each in told):
         return MissingError("\n".join(map(str, collided))) if len(collided) > 1 else collided[0]
     return ConfigError(told)

@@ -44,6 +44,8 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
             _add(deciding, home / each)
     for home in user_home(checked.environ):
         _add(deciding, home)
+    if checked.trust.records is not None:
+        _add(deciding, checked.trust.records)
     root = checked.directory / checked.config.workspace.root
     for base in (checked.directory, root):
         for skills in PROJECT_FOLDERS:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.agent.delegating import Delegating, Ground
+from zeus_runtime.agent.executing import all_parts
 from zeus_runtime.agent.keeping import Keeper
 from zeus_runtime.agent.live import HeldOpen, Live, sandboxes_of
 from zeus_runtime.agent.outfitting import fresh_outfit
@@ -53,6 +54,7 @@ class Runner:
         self._redactor = family_redactor(checked, plan)
         self._held = HeldOpen(plan, model)
         self.running = Running()
+        self._is_trusted = False
         self.cassette: Path | None = None
 
     @property
@@ -77,9 +79,11 @@ class Runner:
 
         Raises:
             UsageError: there is no such session, it is running or another's, or the prompt is empty or no text.
+            UntrustedError: the config would execute what its user has not allowed.
         """
         if prompt is not None:
             _refuse_bad_text(prompt, is_all=not attachments)
+        self._require_trust()
         references = await brought_along(self._plan, prompt, attachments, self.secrets)
         live = await self.live()
         name = session or new_session_id()
@@ -120,7 +124,9 @@ class Runner:
 
         Raises:
             UsageError: there is no such session, it has no messages, or it is running.
+            UntrustedError: the config would execute what its user has not allowed.
         """
+        self._require_trust()
         live = await self.live()
         thread = await live.log.find(session)
         self.running.refuse(session)
@@ -144,6 +150,13 @@ class Runner:
         """Cancel what runs and close the stores."""
         await self.running.aclose()
         await self._held.aclose()
+
+    def _require_trust(self) -> None:
+        """Raise unless all that the agent and its sub-agents execute is allowed; asked before the first run."""
+        if self._is_trusted:
+            return
+        self._checked.trust.require(all_parts(self._checked))
+        self._is_trusted = True
 
     def _session(self, live: Live, thread: Thread) -> Session:
         config = self._plan.config

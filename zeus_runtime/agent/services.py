@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.components import PlannedComponent, inner_component, planned_component
+from zeus_runtime.agent.executing import permit
 from zeus_runtime.agent.redaction import masked_by
 from zeus_runtime.agent.sandboxes import Sandboxes
 from zeus_runtime.config import ConfigError
@@ -58,11 +59,13 @@ def equipped(
         directory=checked.directory,
         homes=checked.homes,
         environ=checked.environ,
+        process_environ=checked.process_environ,
         profile=profile,
         workspace=workspace,
         profile_of=lambda name: lookup(
             name, overrides=config.profiles, homes=checked.homes, table=checked.model_table()
         ),
+        permit=lambda command: permit(checked, command),
     )
     return replace(
         bare,

@@ -163,20 +163,16 @@ def _unused(name: str, own: Checked, above: Above) -> Iterator[Notice]:
 
 def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
     """The config of an agent, checked."""
-    from zeus_runtime.config.merge import merge, ref_places
-    from zeus_runtime.config.model import Config
-
     if spec.config is None and not spec.overrides and spec.instructions is None:
         return _leaf(checked, spec)
     try:
-        document = checked.document if spec.config is None else _loaded(checked, spec.config)
+        document = own_document(checked, name, spec)
         if spec.config is not None and (file := _file(document)) in above.files:
             again = (*above.files[above.files.index(file) :], file)
             circle = " → ".join(path.name for path in again if path is not None)
             raise _refused(
                 checked, "agents-circle", f"agents go round in a circle: {circle}", (name, "config")
             )
-        overrides = find(checked.document.root, ("agents", name, "overrides"))
         for key in _OUTERMOST:
             if spec.overrides and key in spec.overrides:
                 raise _refused(
@@ -186,10 +182,10 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
                     (name, "overrides", key),
                     "remove it here, or write it at the top level",
                 )
-        if overrides is not None and spec.overrides:
-            document = replace(document, root=merge(document.root, overrides, ref_places(Config)))
         document = _instructed(checked, name, spec, document)
-        own = check_loaded(document, directory=checked.directory, environ=checked.environ)
+        own = check_loaded(
+            document, directory=checked.directory, environ=checked.environ, trust=checked.trust
+        )
     except ConfigError as error:
         raise _blamed(checked, name, error) from None
     return own if spec.config is not None else _leaf(own, spec)
@@ -231,6 +227,23 @@ def _blamed(checked: Checked, name: str, error: ConfigError) -> ConfigError:
         "agents-invalid", f"the config of the agent {name!r} is not valid", ("agents", name)
     )
     return ConfigError([told, *error.diagnostics])
+
+
+def own_document(checked: Checked, name: str, spec: SubAgent) -> Document:
+    """The config of an agent under ``agents``, as it was read, with what the YAML lays over it."""
+    from zeus_runtime.config.merge import merge, ref_places
+    from zeus_runtime.config.model import Config
+    from zeus_runtime.config.nodes import find
+
+    document = checked.document if spec.config is None else _loaded(checked, spec.config)
+    overrides = find(checked.document.root, ("agents", name, "overrides"))
+    if overrides is None or not spec.overrides:
+        return document
+    return replace(
+        document,
+        root=merge(document.root, overrides, ref_places(Config)),
+        folders={**checked.document.folders, **document.folders},
+    )
 
 
 def _loaded(checked: Checked, config: str) -> Document:

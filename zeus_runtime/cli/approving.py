@@ -253,7 +253,7 @@ def changed_arguments(text: str, pending: PendingApproval) -> Mapping[str, Any] 
 
 async def read_line(prompt: str) -> str | None:
     """A line from the terminal; what was typed before the prompt came does not count. Can be cancelled."""
-    _forget_typed()
+    forget_typed()
     sys.stderr.write(prompt)
     sys.stderr.flush()
     loop = asyncio.get_running_loop()
@@ -285,7 +285,7 @@ def asking_for(*, yes: bool, at_terminal: bool = True) -> Asking | None:
     return YesApprovals(terminal) if yes else terminal
 
 
-def _forget_typed() -> None:
+def forget_typed() -> None:
     """A key that was pressed for something else must not approve."""
     with suppress(ImportError, OSError):
         import termios

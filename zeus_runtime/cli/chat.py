@@ -20,7 +20,6 @@ from zeus_runtime.cli.options import (
     gather_config,
     mode_option,
     model_option,
-    read_config,
     set_option,
     with_model,
 )
@@ -136,8 +135,9 @@ def converse(
 
     from zeus_runtime.cli.lines import Lines
     from zeus_runtime.cli.start import prepared
+    from zeus_runtime.cli.trusting import read_trusted
 
-    checked = read_config(process, which)
+    checked = read_trusted(process, which)
     with prepared(process), asyncio.Runner() as runner:
         chat = Chat(checked, runner, mode=mode, quiet=quiet, attach=attach, yes=yes)
         try:

@@ -17,7 +17,6 @@ from zeus_runtime.cli.options import (
     env_option,
     gather_config,
     mode_option,
-    read_config,
     set_option,
 )
 from zeus_runtime.cli.streams import complain
@@ -55,9 +54,11 @@ def command(process: Process, mode: Mode | None, which: ConfigArgs) -> None:
 
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.start import prepared
+    from zeus_runtime.cli.trusting import read_trusted
     from zeus_runtime.errors import MissingError
 
-    checked = read_config(process, which)
+    # Standard input and output are the client's, so nobody can be asked.
+    checked = read_trusted(process, which, may_ask=False)
     plan = make_plan(checked, mode=mode)
     if find_spec("mcp") is None:
         raise MissingError(

@@ -147,6 +147,7 @@ def _lines(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str]:
     if servers:
         yield "\nservers, started when the agent runs; `zeus tools list --connect` lists their tools"
         yield table([(each.name, each.category, each.why) for each in servers], indent="  ")
+    yield from _executed_lines(checked)
     yield "\nsystem prompt, sections 1 to 6"
     yield table(_section_rows(checked, plan), indent="  ")
     if not whole:
@@ -181,6 +182,23 @@ def _section_rows(checked: Checked, plan: Plan) -> list[tuple[str, str, str]]:
         (name, f"{len(text):,} characters", sources[name].shown if name in sources else "")
         for name, text in plan.stable.items()
     ]
+
+
+def _executed_lines(checked: Checked) -> Iterator[str]:
+    from zeus_runtime.agent.executing import all_parts
+    from zeus_runtime.cli.table import table
+
+    parts = all_parts(checked)
+    if parts:
+        from zeus_runtime.trust.parts import one_line
+
+        said = {True: "trusted", False: "not trusted: zeus trust"}
+        yield "\nexecutes, with its sub-agents; `zeus trust --print` shows each part in full"
+        rows = [
+            (each.kind, one_line(each.name), each.digest[:19], said[checked.trust.allows(each)])
+            for each in parts
+        ]
+        yield table(rows, indent="  ")
 
 
 def _agent_lines(plan: Plan, indent: str) -> Iterator[str]:
@@ -302,6 +320,7 @@ def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
 def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
     from dataclasses import asdict
 
+    from zeus_runtime.agent.executing import all_parts
     from zeus_runtime.cli.prompt_sources import prompt_sources
     from zeus_runtime.cli.reach import reach_object
     from zeus_runtime.cli.values import effective_values
@@ -333,6 +352,16 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
         ],
         "files": reach_object(checked, plan),
         "agents": _agents_object(plan),
+        "executes": [
+            {
+                "kind": each.kind,
+                "name": each.name,
+                "digest": each.digest,
+                "where": each.where,
+                "trusted": checked.trust.allows(each),
+            }
+            for each in all_parts(checked)
+        ],
         "servers": [{"name": each.name, "category": each.category} for each in _connections(plan)],
         "prompt": {str(name): text for name, text in plan.stable.items()},
         "prompt_sources": {

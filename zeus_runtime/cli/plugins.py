@@ -67,6 +67,7 @@ def _registry(process: Process, config: str | None) -> Registry:
 
     if config is None:
         return discover(environ=process.environ)
+    from zeus_runtime.agent.checked import trust_of
     from zeus_runtime.config import load
     from zeus_runtime.plugins import installed_homes, search_path
 
@@ -81,7 +82,13 @@ def _registry(process: Process, config: str | None) -> Registry:
     )
     process.learn(document.redactor)
     folder = document.path.parent if document.path is not None else process.directory
-    return discover(document.early().plugins, environ=document.environ, directory=folder, homes=homes)
+    return discover(
+        document.early().plugins,
+        environ=document.environ,
+        directory=folder,
+        homes=homes,
+        trust=trust_of(document, [config], environ=process.environ),
+    )
 
 
 def _object(plugin: Plugin, registry: Registry, commands: list[str]) -> dict[str, Any]:

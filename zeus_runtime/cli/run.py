@@ -30,6 +30,7 @@ from zeus_runtime.cli.words import config_and_prompt
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.agent import Agent
+    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.views import View
     from zeus_runtime.errors import ZeusError
@@ -252,6 +253,7 @@ def carry_out(process: Process, request: Request) -> int:
     import asyncio
 
     from zeus_runtime.cli.start import prepared
+    from zeus_runtime.cli.trusting import read_trusted
     from zeus_runtime.cli.views import view_for
     from zeus_runtime.errors import ZeusError
     from zeus_runtime.events import RunFailed
@@ -259,7 +261,8 @@ def carry_out(process: Process, request: Request) -> int:
     view = view_for(request.output, quiet=request.quiet)
     try:
         with prepared(process):
-            ending = asyncio.run(_ending(process, request, view))
+            checked = read_trusted(process, request.which, may_ask=request.output == "text")
+            ending = asyncio.run(_ending(checked, request, view))
     except ZeusError as error:
         if request.output == "text":
             raise
@@ -279,7 +282,7 @@ def carry_out(process: Process, request: Request) -> int:
     return ending.exit_code
 
 
-async def _ending(process: Process, request: Request, view: View) -> RunCompleted | RunFailed:
+async def _ending(checked: Checked, request: Request, view: View) -> RunCompleted | RunFailed:
     from contextlib import AsyncExitStack
 
     from zeus_runtime.agent.agent import Agent
@@ -288,7 +291,6 @@ async def _ending(process: Process, request: Request, view: View) -> RunComplete
     from zeus_runtime.cli.drive import drive
     from zeus_runtime.events import Notice
 
-    checked = read_config(process, request.which)
     agent = Agent(checked, make_plan(checked, mode=request.mode))
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(agent)

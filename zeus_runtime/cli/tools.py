@@ -50,8 +50,9 @@ def list_tools(
     from zeus_runtime.agent.inventory import inventory
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.cli.table import table
+    from zeus_runtime.cli.trusting import read_trusted
 
-    checked = read_config(process, which)
+    checked = read_trusted(process, which) if connect else read_config(process, which)
     plan = make_plan(checked)
     for off in plan.off:
         complain(f"off: {off.component} ({off.plugin}): {off.reason}")

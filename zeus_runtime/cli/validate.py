@@ -50,7 +50,8 @@ def command(
     problems go to standard output. Nothing is run, no model is asked.
 
     \b
-    Exit codes: 0 all are valid, 3 one is not, 4 a plugin or dependency is missing.
+    Exit codes: 0 all are valid, 3 one is not, 4 a plugin or dependency is missing, or a plugin
+    file is not trusted and was not checked.
     """
     names: Sequence[str | None] = files or (None,)
     if names.count("-") > 1:

@@ -57,6 +57,17 @@ class WorkRelative(NamedTuple):
     """The string is a path, resolved against the working directory by whoever uses it."""
 
 
+class Executes(NamedTuple):
+    """The string names something that is executed: here, or elsewhere with this user's keys. It is executed only after
+    the user has allowed it (docs/trust.md). A value that equals the default needs no permission.
+
+    Args:
+        servers: it is a JSON file of MCP servers; the user allows each of them.
+    """
+
+    servers: bool = False
+
+
 class Alias(NamedTuple):
     """The key in YAML and JSON, where it cannot be the field's own name."""
 

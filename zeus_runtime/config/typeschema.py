@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 from zeus_runtime.config import docstrings
 from zeus_runtime.config.markers import (
     AlsoCalled,
+    Executes,
     FileRelative,
     Maximum,
     MaxLength,
@@ -46,6 +47,8 @@ ALSO_CALLED: Final = "x-zeus-also-called"
 """Schema keyword: words by which other products call the same key."""
 NOT_A_PATH: Final = "x-zeus-not-a-path"
 """Schema keyword beside ``x-zeus-file-relative``: strings that begin so are no paths."""
+EXECUTES: Final = "x-zeus-executes"
+"""Schema keyword of a string that names what is executed: ``value``, or ``servers`` for a file of MCP servers."""
 HOLDS_SECRETS: Final = "x-zeus-holds-secrets"
 """Schema keyword: the path is a JSON file with secrets in it."""
 
@@ -259,7 +262,9 @@ def _array(
     definitions: dict[str, Any],
     around: tuple[type, ...],
 ) -> dict[str, Any]:
-    inherited = tuple(entry for entry in markers if isinstance(entry, RefTo | FileRelative | WorkRelative))
+    inherited = tuple(
+        entry for entry in markers if isinstance(entry, RefTo | FileRelative | WorkRelative | Executes)
+    )
     parts = [_item(arg, inherited, definitions, around) for arg in args if arg is not Ellipsis]
     if kind is tuple and args and Ellipsis not in args:
         return {
@@ -281,7 +286,9 @@ def _map(
     key, _ = split(args[0])
     if key is not str and get_origin(key) is not Literal:
         raise TypeError(f"a mapping's keys are str in JSON, not {key!r}")
-    inherited = tuple(entry for entry in markers if isinstance(entry, RefTo | FileRelative | WorkRelative))
+    inherited = tuple(
+        entry for entry in markers if isinstance(entry, RefTo | FileRelative | WorkRelative | Executes)
+    )
     names = {"propertyNames": {"enum": list(get_args(key))}} if get_origin(key) is Literal else {}
     value = _item(args[1], inherited, definitions, around)
     return {"type": "object", **names, **({"additionalProperties": value} if value else {})}
@@ -336,6 +343,8 @@ def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, An
             limits[ALSO_CALLED] = list(entry.words)
         elif isinstance(entry, WorkRelative) and "string" in _types(schema):
             limits[WORK_RELATIVE] = True
+        elif isinstance(entry, Executes) and ("string" in _types(schema) or "enum" in schema):
+            limits[EXECUTES] = "servers" if entry.servers else "value"
     return {**schema, **limits}
 
 

@@ -35,7 +35,11 @@ _EARLY = ("plugins", "homes")
 
 
 def check(
-    document: Document, schema: Mapping[str, Any], *, known_model: KnownModel | None = None
+    document: Document,
+    schema: Mapping[str, Any],
+    *,
+    known_model: KnownModel | None = None,
+    unknown_components: bool = False,
 ) -> Document:
     """Validate a document and finish it: numbers from variables converted, paths made absolute, secrets known.
 
@@ -48,6 +52,7 @@ def check(
         schema: as ``compose`` made it, or the same read from a file.
         known_model: asked about every plain model name that ``profiles.models`` does not name; a name it does not know
             is a warning, under ``profiles.strict`` an error.
+        unknown_components: components that the schema does not have are no problem: not every plugin was looked at.
 
     Raises:
         ConfigError: with all problems, those of loading too, in order of position.
@@ -57,6 +62,8 @@ def check(
     diagnostics += _impossible_paths(document, schema)
     if known_model is not None:
         diagnostics += _unknown_models(document, schema, known_model)
+    if unknown_components:
+        diagnostics = [each for each in diagnostics if each.code != "unknown-component"]
     if any(diagnostic.severity == "error" for diagnostic in diagnostics):
         raise document.error([*diagnostics, *document.notices])
     notices = in_order([*document.notices, *diagnostics], document.sources.texts)

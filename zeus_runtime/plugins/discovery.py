@@ -18,6 +18,7 @@ from zeus_runtime.errors import MissingError, UsageError
 from zeus_runtime.plugins.choice import rule_problems, why_blocked
 from zeus_runtime.plugins.component import Kind
 from zeus_runtime.plugins.contribution import Contribution, HookError, contribution
+from zeus_runtime.plugins.files import read_files
 from zeus_runtime.plugins.home import find
 from zeus_runtime.plugins.importing import import_file, import_reference
 from zeus_runtime.plugins.installed import installed_plugins
@@ -28,6 +29,8 @@ from zeus_runtime.version import __version__
 if TYPE_CHECKING:
     from pluggy import HookimplOpts, PluginManager
 
+    from zeus_runtime.trust.decision import Trust
+
 
 def discover(
     plugins: Plugins | None = None,
@@ -36,10 +39,11 @@ def discover(
     directory: Path = Path(),
     homes: Sequence[Path] = (),
     installed: Iterable[Plugin] | None = None,
+    trust: Trust | None = None,
 ) -> Registry:
     """Every plugin and what it registers; what is wrong with one is in ``problems`` and takes no other down.
 
-    A blocked plugin's module is not imported.
+    Neither a blocked plugin's module nor a plugin file that is not trusted is imported.
 
     Args:
         plugins: the YAML's `plugins`; None for a command that has no YAML.
@@ -47,6 +51,7 @@ def discover(
         directory: the YAML file's folder, where relative `plugins.files` start.
         homes: Homes whose ``plugins/`` are searched for a file that is not there, nearest first.
         installed: the installed plugins; None to look.
+        trust: which plugin files may be executed; None for none.
     """
     chosen = plugins or Plugins()
     declared = tuple(dict.fromkeys(installed_plugins() if installed is None else installed))
@@ -58,13 +63,16 @@ def discover(
     clashing, candidates = _without_duplicates(candidates)
     problems += clashing
     failed = [problem.plugin for problem in clashing if problem.plugin is not None]
+    local = read_files(candidates, trust)
+    problems += local.problems
+    candidates = [each for each in candidates if each.distribution is not None or each.source in local.codes]
 
     manager = _manager()
     loaded: list[Plugin] = []
     contributions: list[Contribution] = []
     for plugin in (replace(candidate, status="loaded") for candidate in candidates):
         try:
-            contributions.append(_load(manager, plugin))
+            contributions.append(_load(manager, plugin, local.codes))
         except _LoadError as error:
             failed.append(replace(plugin, status="failed", reason=error.problem.message))
             problems.append(error.problem)
@@ -74,12 +82,13 @@ def discover(
     components = _by_name(contributions)
     problems += [collision_problem(found) for found in components.values() if len(found) > 1]
     return Registry(
-        plugins=tuple(sorted([*loaded, *blocked, *failed], key=_order)),
+        plugins=tuple(sorted([*loaded, *blocked, *local.withheld, *failed], key=_order)),
         components=MappingProxyType(components),
         homes=tuple(home for part in contributions for home in part.homes),
         observers=tuple(observer for part in contributions for observer in part.observers),
         commands=tuple(command for part in contributions for command in part.commands),
         problems=tuple(_placed(problem, places) for problem in problems),
+        executes=local.parts,
     )
 
 
@@ -135,7 +144,7 @@ def _manager() -> PluginManager:
     return manager
 
 
-def _load(manager: PluginManager, plugin: Plugin) -> Contribution:
+def _load(manager: PluginManager, plugin: Plugin, codes: Mapping[str, bytes]) -> Contribution:
     by_import = plugin.distribution is not None
     if "/" in plugin.name.removeprefix(f"{plugin.owner}/"):
         message = f"plugin {plugin}: the name of its entry point has a '/', which is how other distributions are named"
@@ -147,7 +156,11 @@ def _load(manager: PluginManager, plugin: Plugin) -> Contribution:
     try:
         # Standard output is the command's answer; what a plugin prints while it loads must not be in it.
         with redirect_stdout(sys.stderr):
-            module = import_reference(plugin.source, plugin) if by_import else import_file(plugin)
+            module = (
+                import_reference(plugin.source, plugin)
+                if by_import
+                else import_file(plugin, codes[plugin.source])
+            )
             return contribution(manager, plugin, module)
     except MissingError as error:
         raise _LoadError(_failure("plugin-import", plugin, error.message, error.remedy or "")) from error

@@ -67,6 +67,15 @@ def bundled_home() -> Path:
     )
 
 
+def own_homes(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """The Homes whose files are trusted: the user's own and the bundled one.
+
+    Args:
+        environ: the environment of the process itself; a project's ``.env`` must not name them.
+    """
+    return (*user_home(environ), bundled_home())
+
+
 def find(homes: Sequence[Path], folder: Folder, name: str) -> Path | None:
     """The nearest file or folder ``name`` in the Homes' ``folder``, or None.
 

@@ -37,8 +37,11 @@ def import_reference(reference: str, plugin: Plugin) -> Any:
     return found
 
 
-def import_file(plugin: Plugin) -> Any:
+def import_file(plugin: Plugin, code: bytes) -> Any:
     """A local plugin file as a module under a private name; ``sys.path`` is neither used nor changed.
+
+    Args:
+        code: the file's content as it was looked at: neither the file nor its compiled copy is read again.
 
     Raises:
         MissingError: as for ``import_reference``.
@@ -49,13 +52,13 @@ def import_file(plugin: Plugin) -> Any:
     path = Path(plugin.source)
     name = f"_zeus_plugin_file_{plugin.name}_{crc32(str(path.resolve()).encode()):08x}"
     spec = spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    if spec is None:
         raise MissingError(f"plugin {plugin} is not a Python file", remedy="plugins.files takes .py files")
     module = module_from_spec(spec)
     # Dataclasses and pickling look a class's module up by name.
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        exec(compile(code, plugin.source, "exec", dont_inherit=True), vars(module))
     except FAILURES as error:
         del sys.modules[name]
         raise import_error(plugin.source, plugin, error) from error

@@ -11,10 +11,11 @@ from zeus_runtime.frozen import dataclass
 if TYPE_CHECKING:
     from zeus_runtime.notice import Notice
 
-Status: TypeAlias = Literal["found", "loaded", "blocked", "failed"]
+Status: TypeAlias = Literal["found", "loaded", "blocked", "untrusted", "failed"]
 ProblemCode: TypeAlias = Literal[
     "plugin-unknown",
     "plugin-file",
+    "plugin-untrusted",
     "plugin-duplicate",
     "plugin-renamed",
     "plugin-version",
@@ -39,9 +40,9 @@ class Plugin:
         source: ``package.module`` or ``package.module:attribute`` of the entry point, or the file's path.
         distribution: the installed distribution it comes from; None for a local file.
         version: the distribution's version.
-        status: ``found`` before loading; ``blocked`` plugins were never imported; ``failed`` ones contribute
-            nothing.
-        reason: why it is blocked or failed, for lists.
+        status: ``found`` before loading; ``blocked`` and ``untrusted`` plugins were never imported; ``failed`` ones
+            contribute nothing.
+        reason: why it did not load, for lists.
         needs: the versions of Zeus that its distribution requires, such as ``>=0.1``; empty for any.
     """
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from zeus_runtime.errors import MissingError
 from zeus_runtime.frozen import dataclass
@@ -15,6 +15,9 @@ from zeus_runtime.plugins.component import Component, Kind
 from zeus_runtime.plugins.home import Position
 from zeus_runtime.plugins.plugin import HookFunction, Plugin, PluginProblem
 from zeus_runtime.plugins.suggestion import did_you_mean
+
+if TYPE_CHECKING:
+    from zeus_runtime.trust.parts import Part
 
 
 class Registered(NamedTuple):
@@ -55,6 +58,7 @@ class Registry:
         observers: the ``on_event`` functions.
         commands: the ``register_commands`` functions, not yet called.
         problems: what is wrong with plugins, in the order in which it was found.
+        executes: the plugin files that the YAML names, trusted or not.
     """
 
     plugins: tuple[Plugin, ...] = ()
@@ -63,6 +67,7 @@ class Registry:
     observers: tuple[HookFunction, ...] = ()
     commands: tuple[HookFunction, ...] = ()
     problems: tuple[PluginProblem, ...] = ()
+    executes: tuple[Part, ...] = ()
 
     def all(self) -> tuple[Registered, ...]:
         """The components that a YAML can name, sorted by kind and name."""
@@ -150,9 +155,9 @@ class Registry:
         )
 
     def suspects(self, name: str) -> tuple[Plugin, ...]:
-        """The blocked and failed plugins that may have registered a component of this name."""
+        """The plugins that did not load and may have registered a component of this name."""
         suspects = sorted(
-            (plugin for plugin in self.plugins if plugin.status in ("blocked", "failed")),
+            (plugin for plugin in self.plugins if plugin.status in ("blocked", "untrusted", "failed")),
             key=lambda plugin: plugin.name != name,
         )
         # A plugin that bears the component's name is almost certainly the one; otherwise any may have been.

@@ -54,7 +54,7 @@ def repository(tmp_path: Path) -> Path:
 def looking(folder: Path, environ: Mapping[str, str] | None = None, **options: Any) -> LocalContext:
     build = SimpleNamespace(
         workspace=WorkspaceFiles(folder),
-        environ=os.environ if environ is None else environ,
+        process_environ=os.environ if environ is None else environ,
         counter=COUNTER,
     )
     return create(Options(**options), cast(Build, build))

@@ -48,7 +48,7 @@ class LocalContext(Middleware):
         git = (
             await git_state(
                 workspace.root,
-                self._build.environ,
+                self._build.process_environ,
                 commits=options.commits,
                 timeout_seconds=options.timeout_seconds,
             )

@@ -113,7 +113,7 @@ def create(options: Options, build: Build) -> SandboxSessions:
             )
     elif options.python is not None:
         _need_python(options.python)
-    return sandboxes(options, build.directory, build.environ)
+    return sandboxes(options, build.directory, build.process_environ)
 
 
 def _need_python(wanted: str) -> None:

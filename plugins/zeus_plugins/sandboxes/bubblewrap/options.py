@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from zeus_runtime import Doc, Minimum, dataclass
+from zeus_runtime import Doc, Executes, Minimum, dataclass
 
 
 @dataclass(frozen=True)
@@ -33,4 +33,4 @@ class Options:
             "(null: /usr/bin/python3)."
         ),
     ] = None
-    command: Annotated[str, Doc("The bubblewrap program.")] = "bwrap"
+    command: Annotated[str, Executes(), Doc("The bubblewrap program.")] = "bwrap"

@@ -118,4 +118,4 @@ def sandboxes(options: Options, directory: Path, environ: Mapping[str, str]) -> 
 
 def create(options: Options, build: Build) -> SandboxSessions:
     """The backend of the config."""
-    return sandboxes(options, build.directory, build.environ)
+    return sandboxes(options, build.directory, build.process_environ)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from zeus_runtime import Doc, Minimum, dataclass
+from zeus_runtime import Doc, Executes, Minimum, dataclass
 
 
 @dataclass(frozen=True)
@@ -14,9 +14,11 @@ class Options:
     image: Annotated[str, Doc("What containers are made of; it must be there or be pulled.")] = (
         "python:3.13-slim"
     )
-    command: Annotated[str, Doc("The command line client: docker, or podman.")] = "docker"
+    command: Annotated[str, Executes(), Doc("The command line client: docker, or podman.")] = "docker"
     runtime: Annotated[
-        str | None, Doc("The container runtime, such as runsc (gVisor); null: the engine's own.")
+        str | None,
+        Executes(),
+        Doc("The container runtime, such as runsc (gVisor); null: the engine's own."),
     ] = None
     cpus: Annotated[float, Doc("Processors that one program may use."), Minimum(0.01)] = 1.0
     folder: Annotated[str, Doc("Where each session's files are kept, in a folder of its own.")] = (

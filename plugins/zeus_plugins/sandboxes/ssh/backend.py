@@ -33,4 +33,4 @@ def create(options: Options, build: Build) -> SandboxSessions:
             remedy="Name the key file with `key`, or remove `passphrase`: ssh-agent asks for it by itself.",
             where="passphrase",
         )
-    return sandboxes(options, build.directory, build.environ)
+    return sandboxes(options, build.directory, build.process_environ)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from zeus_runtime import Doc, Maximum, Minimum, Secret, dataclass
+from zeus_runtime import Doc, Executes, Maximum, Minimum, Secret, dataclass
 
 
 @dataclass(frozen=True)
 class Options:
     """Options of ``ssh``. Relative paths of this machine start at the working directory, ``~`` is the home folder."""
 
-    host: Annotated[str, Doc("The machine's name or address.")]
-    user: Annotated[str | None, Doc("Who logs in there; null: the name of this user.")] = None
+    host: Annotated[str, Executes(), Doc("The machine's name or address.")]
+    user: Annotated[str | None, Executes(), Doc("Who logs in there; null: the name of this user.")] = None
     port: Annotated[int, Doc("Where its SSH server listens."), Minimum(1), Maximum(65_535)] = 22
     key: Annotated[str | None, Doc("A private key file; null: the keys of ssh-agent and of ~/.ssh.")] = None
     passphrase: Annotated[Secret | None, Doc("The key file's passphrase, such as ${SSH_PASSPHRASE}.")] = None
@@ -23,13 +23,16 @@ class Options:
     ] = "~/.ssh/known_hosts"
     wrap: Annotated[
         Literal["bubblewrap", "none"],
+        Executes(),
         Doc(
             "bubblewrap: each program has namespaces, limits and a system call filter of its own there. none: it can "
             "do what the user can do there, and needs `require_isolation: false` beside `backend`."
         ),
     ] = "bubblewrap"
-    bwrap: Annotated[str, Doc("The bubblewrap program there.")] = "bwrap"
-    python: Annotated[str, Doc("The Python there, 3.11 or newer, which watches over programs.")] = "python3"
+    bwrap: Annotated[str, Executes(), Doc("The bubblewrap program there.")] = "bwrap"
+    python: Annotated[
+        str, Executes(), Doc("The Python there, 3.11 or newer, which watches over programs.")
+    ] = "python3"
     folder: Annotated[
         str,
         Doc(

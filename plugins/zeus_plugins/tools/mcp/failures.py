@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zeus_runtime import MissingError, OptionsError, ZeusError
+from zeus_runtime import MissingError, OptionsError, UntrustedError, ZeusError
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -71,6 +71,8 @@ def explained(error: BaseException) -> Failure:
     for cause in causes:
         if isinstance(cause, TalkError):
             return Failure(str(cause), connection_lost=True)
+        if isinstance(cause, UntrustedError):
+            return Failure(f"{cause.message}. To allow it, {cause.remedy}", connection_lost=True)
         if isinstance(cause, ZeusError):
             return Failure(cause.message)
         if isinstance(cause, OAuthFlowError):
@@ -117,8 +119,8 @@ def is_permanent(error: BaseException, status: int | None = None) -> bool:
     """Whether another start of the server would fail in the same way, so that none is tried.
 
     Permanent: a command that is not there, a wrong address, setting or certificate, a refusal by HTTP or by the
-    protocol, an answer that the protocol does not know. Everything else may pass: a time limit, a lost connection, an
-    overloaded server, a process that ends.
+    protocol, an answer that the protocol does not know, a program that is not trusted. Everything else may pass: a
+    time limit, a lost connection, an overloaded server, a process that ends.
 
     Args:
         status: the HTTP status of the last refused request; the SDK's exception does not name it.
@@ -150,7 +152,7 @@ def _is_permanent(cause: BaseException) -> bool:
             return str(cause).startswith(_SDK_VERSION)
         case httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | httpx2.InvalidURL():
             return True
-    return isinstance(cause, ValidationError | OptionsError | MissingError)
+    return isinstance(cause, ValidationError | OptionsError | MissingError | UntrustedError)
 
 
 def is_too_new(error: BaseException) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from zeus_runtime import Doc, FileRelative, Maximum, Minimum, dataclass
+from zeus_runtime import Doc, Executes, FileRelative, Maximum, Minimum, dataclass
 
 
 @dataclass(frozen=True)
@@ -14,6 +14,7 @@ class Options:
     files: Annotated[
         tuple[str, ...],
         FileRelative(holds_secrets=True),
+        Executes(servers=True),
         Doc(
             "Files in other clients' form to take servers from, such as .mcp.json; relative to this YAML file."
         ),

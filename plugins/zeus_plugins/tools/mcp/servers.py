@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from zeus_plugins.tools.mcp.names import prefix_of
-from zeus_runtime import (
-    BROWSER_SERVER,
-    McpServer,
-    OptionsError,
-    interpolate,
-    mcp_server,
-    server_problems,
-)
+from zeus_runtime import BROWSER_SERVER, McpServer, OptionsError, servers_in_file
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.options import Options
@@ -62,7 +54,7 @@ def servers_of(options: Options, build: Build) -> tuple[Sequence[Server], Sequen
     specs = dict(build.config.mcp_servers)
     for index, file in enumerate(options.files):
         where = f"files.{index}"
-        for name, spec in _from_file(Path(file), where, build.environ).items():
+        for name, spec in servers_in_file(Path(file), build.environ, where=where).items():
             if name in specs:
                 raise OptionsError(
                     f"{Path(file).name} has a server {name!r}, and so has the YAML or an earlier file",
@@ -120,55 +112,3 @@ def _instructions(kind: _Kind, connector: Connector, build: Build) -> str:
         f"connectors.{kind}.prompt: there is no file {candidates[-1].name if candidates else kind.upper() + '.md'}",
         remedy=f"Write it, or remove the key to use the bundled prompts/{kind.upper()}.md.",
     )
-
-
-def _from_file(path: Path, where: str, environ: Mapping[str, str]) -> Mapping[str, McpServer]:
-    def wrong(message: str, remedy: str, place: str = "") -> OptionsError:
-        return OptionsError(f"{path}{place}: {message}", remedy=remedy, where=where)
-
-    if not path.is_file():
-        what = "is no file" if path.exists() else "is not there"
-        raise OptionsError(
-            f"{path} {what}", remedy="Write it, or remove it from the option files of mcp.", where=where
-        )
-    try:
-        content = json.loads(path.read_text(encoding="utf-8-sig"), object_pairs_hook=_once)
-    except json.JSONDecodeError as error:
-        place = f":{error.lineno}:{error.colno}"
-        raise wrong(f"it is not readable JSON: {error.msg}", "Repair it.", place) from None
-    except (OSError, ValueError) as error:
-        raise wrong(f"it is not readable JSON: {error}", "Repair it.") from None
-    entries = content.get("mcpServers", content.get("servers")) if isinstance(content, dict) else None
-    if not isinstance(entries, dict):
-        raise wrong("it has no object mcpServers", 'Write {"mcpServers": {NAME: {...}}}.')
-    found: dict[str, McpServer] = {}
-    for name, entry in entries.items():
-        try:
-            spec = mcp_server(_filled(entry, environ))
-        except ValueError as error:
-            raise wrong(f"mcpServers.{name}: {error}", "Repair the entry.") from None
-        for problem in server_problems(name, spec):
-            key = f".{problem.key}" if problem.key else ""
-            raise wrong(
-                f"mcpServers.{name}{key}: {problem.message}", f"{problem.hint[:1].upper()}{problem.hint[1:]}."
-            )
-        found[name] = spec
-    return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; of two values under one key JSON would take the last without a word."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the key {twice!r} is there twice in one object")
-    return found
-
-
-def _filled(value: Any, environ: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return interpolate(value, environ).text
-    if isinstance(value, dict):
-        return {key: _filled(item, environ) for key, item in value.items()}
-    return [_filled(item, environ) for item in value] if isinstance(value, list) else value

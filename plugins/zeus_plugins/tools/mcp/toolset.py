@@ -72,7 +72,7 @@ class McpToolset(Toolset):
         build = self._build
         ground = Ground(
             self._options,
-            Place(build.directory, build.environ, self._options.log_kilobytes * 1_000),
+            Place(build.directory, build.process_environ, self._options.log_kilobytes * 1_000, build.permit),
             build.workspace,
             lambda server: provider_of(server, build.environ),
             lambda server: written_at(server, build.environ),

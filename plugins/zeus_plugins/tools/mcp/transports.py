@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_plugins.tools.mcp.names import log_name
 from zeus_plugins.tools.mcp.sdk import MAX_MESSAGE_BYTES
 from zeus_plugins.tools.mcp.stderr import ErrorLog, error_log
+from zeus_runtime import Command
 
 if TYPE_CHECKING:
     import httpx2
@@ -32,11 +33,13 @@ class Place:
         directory: the working directory.
         environ: the environment that PATH and HOME are taken from.
         log_bytes: how long a server's log may get.
+        permit: raises unless the user allowed a process that is about to be started.
     """
 
     directory: Path
     environ: Mapping[str, str] = field(repr=False)
     log_bytes: int
+    permit: Callable[[Command], None] = field(repr=False)
 
 
 @asynccontextmanager
@@ -54,6 +57,7 @@ async def process(
 
     Raises:
         OSError: it cannot be started.
+        UntrustedError: the user did not allow it, or its files changed since.
     """
     from mcp.client.stdio import StdioServerParameters, stdio_client
 
@@ -61,6 +65,7 @@ async def process(
 
     spec = server.spec
     assert spec.command is not None
+    place.permit(Command(server.name, (spec.command, *spec.args), dict(spec.env), spec.cwd or "."))
     base = {name: place.environ[name] for name in _PASSED_ON if name in place.environ}
     parameters = StdioServerParameters(
         command=spec.command,

@@ -1,0 +1,119 @@
+"""Programs that embed Zeus, and what changes while an agent lives: nothing runs that was not allowed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support import mcp_server
+from tests.support.agents import TOOLS, call, calling, play, script, write_agent
+from zeus_runtime import Agent, Build, Command, UntrustedError
+from zeus_runtime.events import ToolCallResult
+
+SERVER = f"""
+from pathlib import Path
+import runpy
+with Path("started").open("a") as file:
+    file.write("x")
+runpy.run_path({mcp_server.__file__!r}, run_name="__main__")
+"""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("ZEUS_TRUST")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def write_server(folder: Path, more: str = "") -> Path:
+    (folder / "server.py").write_text(SERVER)
+    config = folder / "zeus.yaml"
+    servers = {"mcpServers": {"small": {"command": "python3", "args": ["server.py"]}}}
+    config.write_text(f"version: 1\nmodel: gpt-4o\n{json.dumps(servers)[1:-1]}\n{more}")
+    return config
+
+
+def test_a_program_executes_no_plugin_file_that_its_user_has_not_allowed(tmp_path: Path) -> None:
+    config = write_agent(tmp_path, plugin="raise SystemExit('executed')\n" + TOOLS)
+    with pytest.raises(UntrustedError, match=r"plugin file 'probe\.py' is not trusted"):
+        Agent.from_config(config, directory=tmp_path)
+
+
+def test_what_a_config_is_given_as_environment_allows_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UntrustedError):
+        Agent.from_config(write_agent(tmp_path), directory=tmp_path, environ={"ZEUS_TRUST": "all"})
+
+
+async def test_a_program_can_vouch_for_its_config(tmp_path: Path) -> None:
+    config = write_agent(tmp_path)
+    async with Agent.from_config(config, directory=tmp_path, model=script("Hi."), trust="all") as agent:
+        assert (await agent.run("hi")).answer == "Hi."
+
+
+async def test_a_run_starts_no_server_that_is_not_allowed(tmp_path: Path) -> None:
+    async with Agent.from_config(write_server(tmp_path), directory=tmp_path, model=script("Hi.")) as agent:
+        with pytest.raises(UntrustedError, match="MCP server 'small' is not trusted") as refused:
+            await agent.run("hi")
+        assert refused.value.exit_code == 4
+        assert [part.name for part in refused.value.parts] == ["small"]
+    assert not (tmp_path / "started").exists()
+    assert not (tmp_path / ".zeus").exists()
+
+
+async def test_a_server_whose_program_changed_is_not_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = write_server(tmp_path, "tools: [{mcp: {restart_seconds: 0.01}}]\n")
+    digest = digests(config, tmp_path)
+    monkeypatch.setenv("ZEUS_TRUST", digest)
+    model = script(
+        "Hi.",
+        calling(call("small__say", "c1", text="still here")),
+        calling(call("small__die", "c2")),
+        calling(call("small__say", "c3", text="once more")),
+        "Done.",
+    )
+    async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+        session = (await agent.run("hi")).session
+        (tmp_path / "server.py").write_text(SERVER + "# changed by the agent\n")
+        events = await play(agent, "go on", session)
+    results = [each.content for each in events if isinstance(each, ToolCallResult)]
+    assert "still here" in str(results[0])
+    assert "not trusted" in str(results[2])
+    assert (tmp_path / "started").read_text() == "x"
+
+
+async def test_servers_of_an_imported_file_are_judged_as_they_are_when_they_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = write_agent(tmp_path, tools="[{mcp: {files: [.mcp.json]}}]", plugin="").with_name("zeus.yaml")
+    config.write_text("version: 1\nmodel: gpt-4o\ntools: [{mcp: {files: [.mcp.json]}}]\n")
+    (tmp_path / "server.py").write_text(SERVER)
+    imported = tmp_path / ".mcp.json"
+    imported.write_text(json.dumps({"mcpServers": {"small": {"command": "python3", "args": ["server.py"]}}}))
+    monkeypatch.setenv("ZEUS_TRUST", digests(config, tmp_path))
+    (tmp_path / "evil.py").write_text(SERVER)
+    agent = Agent.from_config(config, directory=tmp_path, model=script("Hi."))
+    imported.write_text(json.dumps({"mcpServers": {"small": {"command": "python3", "args": ["evil.py"]}}}))
+    async with agent:
+        events = await play(agent, "hi")
+    assert "not trusted" in str([vars(each) for each in events])
+    assert not (tmp_path / "started").exists()
+
+
+def test_a_build_that_no_config_made_permits_nothing() -> None:
+    permit = Build.__dataclass_fields__["permit"].default  # type: ignore[attr-defined]
+    with pytest.raises(UntrustedError):
+        permit(Command("x", ("true",)))
+
+
+def digests(config: Path, folder: Path) -> str:
+    import os
+
+    from zeus_runtime.agent.checked import examine_config
+    from zeus_runtime.agent.executing import all_parts
+
+    found = examine_config(config, directory=folder, environ=os.environ)
+    return ",".join(part.digest for part in all_parts(found))

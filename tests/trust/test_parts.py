@@ -1,0 +1,187 @@
+"""The law of trust: a part's digest changes if and only if something that is executed changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from zeus_runtime.trust.parts import Command, Project, command_part, one_line, option_part, plugin_part
+
+WORDS = st.lists(st.text(max_size=8), min_size=1, max_size=4).map(tuple)
+ENV = st.dictionaries(st.sampled_from(["A", "B", "TOKEN"]), st.text(max_size=5), max_size=3)
+COMMANDS = st.tuples(WORDS, ENV, st.sampled_from([".", "sub", "/elsewhere"]))
+
+
+def digest(words: tuple[str, ...], env: Mapping[str, str], cwd: str, name: str = "server") -> str:
+    folder = Path("/nowhere")
+    return command_part(Command(name, words, env, cwd), Project(folder, (folder,))).digest
+
+
+@given(COMMANDS, COMMANDS)
+def test_two_commands_have_one_digest_if_and_only_if_they_are_one_command(
+    one: tuple[tuple[str, ...], dict[str, str], str], other: tuple[tuple[str, ...], dict[str, str], str]
+) -> None:
+    assert (digest(*one) == digest(*other)) is (one == other)
+
+
+@given(COMMANDS, st.text(max_size=5))
+def test_what_a_server_is_called_is_not_executed(
+    command: tuple[tuple[str, ...], dict[str, str], str], name: str
+) -> None:
+    assert digest(*command) == digest(*command, name=name)
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40))
+def test_a_plugin_file_is_its_content(one: bytes, other: bytes) -> None:
+    here, there = Path("/a/x.py"), Path("/b/y.py")
+    assert (plugin_part(here, one).digest == plugin_part(there, other).digest) is (one == other)
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40))
+def test_the_program_that_an_argument_names_is_part_of_the_command(one: bytes, other: bytes) -> None:
+    digests = []
+    for content in (one, other):
+        with TemporaryDirectory() as made:
+            folder = Path(made)
+            (folder / "server.py").write_bytes(content)
+            command = Command("s", ("python", "server.py"))
+            digests.append(command_part(command, Project(folder, (folder,))).digest)
+    assert (digests[0] == digests[1]) is (one == other)
+
+
+NAMING: list[tuple[str, ...]] = [
+    ("./run.sh",),
+    ("sh", "run.sh"),
+    ("sh", "./sub/../run.sh"),
+    ("node", "--require=./run.sh", "x"),
+    ("node", "-r./run.sh"),
+    ("gcc", "@run.sh"),
+    ("bash", "-c", "cd . && ./run.sh --fast"),
+    ("bash", "-c", "true;./run.sh"),
+    ("bash", "-c", "X=1 sh 'run.sh'"),
+    ("python", "-m", "package.module"),
+    ("python", "-m", "package"),
+    ("tool",),
+]
+
+
+@pytest.mark.parametrize("words", NAMING, ids=" ".join)
+def test_a_program_of_the_project_is_found_however_a_command_names_it(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    files = ["run.sh", "package/module.py", "package/__main__.py", "bin/tool"]
+    (tmp_path / "sub").mkdir()
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("one")
+    project = Project(tmp_path, (tmp_path,), path=f"/usr/bin:{tmp_path}/bin")
+    before = command_part(Command("s", words), project)
+    for name in files:
+        (tmp_path / name).write_text("two")
+    assert command_part(Command("s", words), project).digest != before.digest
+    assert before.files
+
+
+def test_a_program_is_looked_for_where_the_server_would_look(tmp_path: Path) -> None:
+    tool = tmp_path / "bin/tool"
+    tool.parent.mkdir()
+    digests = set()
+    for content in ("one", "two"):
+        tool.write_text(content)
+        command = Command("s", ("tool",), {"PATH": "bin"})
+        digests.add(command_part(command, Project(tmp_path, (tmp_path,), "/usr/bin")).digest)
+    assert len(digests) == 2
+
+
+def test_a_file_outside_the_project_is_named_and_not_read(tmp_path: Path) -> None:
+    project, outside = tmp_path / "project", tmp_path / "outside.py"
+    project.mkdir()
+    outside.write_text("one")
+    command = Command("s", ("python", str(outside)))
+    before = command_part(command, Project(project, (project,)))
+    outside.write_text("two")
+    assert command_part(command, Project(project, (project,))) == before
+
+
+def test_a_link_that_leads_out_of_the_project_is_bound_to_where_it_leads(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    link = project / "server.py"
+    digests = set()
+    for name in ("one.py", "two.py"):
+        (tmp_path / name).write_text("same")
+        link.unlink(missing_ok=True)
+        link.symlink_to(tmp_path / name)
+        command = Command("s", ("python", "server.py"))
+        digests.add(command_part(command, Project(project, (project,))).digest)
+    assert len(digests) == 2
+
+
+def test_a_file_that_appears_later_changes_the_digest(tmp_path: Path) -> None:
+    command, project = Command("s", ("node", "dist/server.js")), Project(tmp_path, (tmp_path,))
+    before = command_part(command, project)
+    (tmp_path / "dist").mkdir()
+    (tmp_path / "dist/server.js").write_text("later")
+    assert command_part(command, project).digest != before.digest
+
+
+def test_a_database_that_a_server_is_given_may_change(tmp_path: Path) -> None:
+    command, project = Command("s", ("sqlite-server", "data.db")), Project(tmp_path, (tmp_path,))
+    (tmp_path / "data.db").write_bytes(b"SQLite format 3\0 one row")
+    before = command_part(command, project)
+    (tmp_path / "data.db").write_bytes(b"SQLite format 3\0 two rows")
+    assert command_part(command, project) == before
+    (tmp_path / "data.db").write_bytes(b"#!/bin/sh\nevil")
+    assert command_part(command, project).digest != before.digest
+
+
+def test_a_digest_holds_wherever_the_project_lies(tmp_path: Path) -> None:
+    digests = set()
+    for name in ("home", "container"):
+        folder = tmp_path / name
+        (folder / "sub").mkdir(parents=True)
+        (folder / "sub/server.py").write_text("same")
+        command = Command("s", ("python", "server.py"), {"A": "1"}, "sub")
+        digests.add(command_part(command, Project(folder, (folder,))).digest)
+    assert len(digests) == 1
+
+
+@given(st.text(max_size=6), st.text(max_size=6))
+def test_an_option_is_its_value(one: str, other: str) -> None:
+    project = Project(Path("/nowhere"), ())
+    digests = [option_part("docker.command", "x", each, project).digest for each in (one, other)]
+    assert (digests[0] == digests[1]) is (one == other)
+    assert option_part("docker.runtime", "x", one, project).digest != digests[0]
+
+
+def test_secrets_are_in_the_digest_and_not_in_the_lines() -> None:
+    project = Project(Path("/nowhere"), ())
+
+    def part(secret: str) -> tuple[str, str]:
+        made = command_part(
+            Command("s", ("run", "--key", secret), {"TOKEN": secret}),
+            project,
+            mask=lambda text: text.replace(secret, "***"),
+        )
+        return made.digest, str(made.lines)
+
+    assert part("first-secret")[0] != part("other-secret")[0]
+    assert "first-secret" not in part("first-secret")[1]
+
+
+@given(st.text())
+def test_a_line_shows_every_character(text: str) -> None:
+    shown = one_line(text)
+    assert shown.isprintable()
+    assert len(shown) >= len(text)
+    if text.isprintable():
+        assert shown == text
+
+
+def test_control_and_direction_characters_are_escapes() -> None:
+    assert one_line("a\x1b]0;\u202eb\nc\ud800") == "a\\x1b]0;\\u202eb\\nc\\ud800"

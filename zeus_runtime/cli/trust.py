@@ -1,0 +1,138 @@
+"""``zeus trust``: what a config would execute, and which of it this user allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from zeus_runtime.cli.options import ConfigArgs, config_argument
+from zeus_runtime.cli.streams import answer, as_json, complain
+
+if TYPE_CHECKING:
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.trust.parts import Part
+
+
+@click.command("trust")
+@config_argument
+@click.option(
+    "--list", "lists", is_flag=True, help="List what you have allowed, for CONFIG or for all configs."
+)
+@click.option("--revoke", is_flag=True, help="Forget what you have allowed for CONFIG.")
+@click.option(
+    "--print", "prints", is_flag=True, help="Print the value of ZEUS_TRUST that allows CONFIG as it is now."
+)
+@click.option("--json", "as_object", is_flag=True, help="With --list: JSON for programs.")
+@click.pass_obj
+@click.pass_context
+def command(
+    ctx: click.Context,
+    process: Process,
+    which: ConfigArgs,
+    lists: bool,
+    revoke: bool,
+    prints: bool,
+    as_object: bool,
+) -> None:
+    """Show what a config executes, and allow it once.
+
+    A config executes plugin files, MCP servers that it starts, and programs that options name. Zeus executes them only
+    after you have allowed them; a change of what is executed asks again. On a terminal you are asked; elsewhere the
+    command allows what it shows. Nothing is executed to show it.
+
+    \b
+    Exit codes: 0 all is allowed, 3 the config is not valid, 4 you said no.
+    """
+    if sum([lists, revoke, prints]) > 1:
+        raise click.UsageError("--list, --revoke and --print exclude each other", ctx)
+    if as_object and not lists:
+        raise click.UsageError("--json goes with --list", ctx)
+    if lists:
+        _list(process, which, as_object=as_object)
+    elif revoke:
+        _revoke(process, which)
+    elif prints:
+        answer(",".join(sorted(part.digest for part in _asked_for(process, which))))
+    else:
+        _allow(process, which)
+
+
+def _allow(process: Process, which: ConfigArgs) -> None:
+    from zeus_runtime.agent.executing import all_parts
+    from zeus_runtime.cli.trusting import allow_asked, can_ask, examined, record, shown
+
+    if which.config != "-" and can_ask():
+        count = allow_asked(process, which)
+    else:
+        found = examined(process, which)
+        missing = [part for part in all_parts(found) if not found.trust.allows(part)]
+        for line in shown(missing):
+            complain(line)
+        record(found.trust, missing)
+        count = len(missing)
+    complain(
+        f"allowed: {count}" if count else "nothing to allow: it executes nothing, or you have allowed it"
+    )
+
+
+def _asked_for(process: Process, which: ConfigArgs) -> Sequence[Part]:
+    """What needs the user's permission, given or not."""
+    from zeus_runtime.agent.executing import all_parts
+    from zeus_runtime.cli.trusting import examined, shown
+
+    parts = [part for part in all_parts(examined(process, which)) if not part.own]
+    for line in shown(parts):
+        complain(line)
+    return parts
+
+
+def _list(process: Process, which: ConfigArgs, *, as_object: bool) -> None:
+    from dataclasses import asdict
+
+    from zeus_runtime.cli.table import table
+    from zeus_runtime.trust.decision import records_folder
+    from zeus_runtime.trust.parts import one_line
+    from zeus_runtime.trust.records import all_records
+
+    folder = records_folder(process.environ)
+    records = all_records(folder) if folder is not None else ()
+    if which.config is not None:
+        file = str(_file(process, which.config))
+        records = tuple(each for each in records if each.file == file)
+    if as_object:
+        answer(as_json([asdict(each) for each in records]))
+        return
+    rows = [(one_line(each.file), each.kind, one_line(each.name), each.digest[:19]) for each in records]
+    answer(table(rows, ("CONFIG", "KIND", "NAME", "DIGEST")) if rows else "nothing is allowed")
+
+
+def _revoke(process: Process, which: ConfigArgs) -> None:
+    from zeus_runtime.errors import UsageError
+    from zeus_runtime.trust.decision import records_folder
+    from zeus_runtime.trust.records import revoke
+
+    folder = records_folder(process.environ)
+    file = _file(process, which.config)
+    count = revoke(folder, str(file)) if folder is not None else 0
+    if not count:
+        raise UsageError(f"nothing is allowed for {file}", remedy="`zeus trust --list` shows what is allowed")
+    complain(f"forgotten: {count}")
+
+
+def _file(process: Process, config: str | None) -> Path:
+    """The config's absolute path, also where the file is gone or no longer valid; a preset's name is looked up."""
+    from zeus_runtime.config.diagnostics import ConfigError
+    from zeus_runtime.config.layers import Layers
+    from zeus_runtime.config.merge import ref_places
+    from zeus_runtime.config.model import Config
+    from zeus_runtime.plugins import search_path
+
+    homes = search_path(directory=process.directory, environ=process.environ)
+    try:
+        found = Layers(process.directory, homes, ref_places(Config)).locate(config)
+    except ConfigError:
+        found = process.directory / Path(config or "zeus.yaml").expanduser()
+    return found.resolve()

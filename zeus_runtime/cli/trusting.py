@@ -1,0 +1,189 @@
+"""What a config would execute, shown to its user, and their permission."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from zeus_runtime.cli.options import ConfigArgs, read_config
+from zeus_runtime.cli.streams import complain, is_terminal
+from zeus_runtime.trust.decision import UntrustedError
+
+if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.cli.process import Process
+    from zeus_runtime.trust.decision import Trust
+    from zeus_runtime.trust.parts import Part
+    from zeus_runtime.trust.records import Record
+
+Answer: TypeAlias = Literal["yes", "no", "view"]
+
+_LONGEST: Final = 300
+"""Characters of a value that are shown before it is cut."""
+_ANSWERS: Final[dict[str, Answer]] = {
+    "y": "yes", "yes": "yes", "n": "no", "no": "no", "": "no", "v": "view", "view": "view",
+}  # fmt: skip
+
+
+def read_trusted(process: Process, which: ConfigArgs, *, may_ask: bool = True) -> Checked:
+    """The checked config; the user has allowed everything it executes, before or now at the terminal.
+
+    Raises:
+        ConfigError: with every problem.
+        UntrustedError: the user has not allowed a part, and said no or cannot be asked.
+    """
+    from zeus_runtime.agent.executing import all_parts
+
+    try:
+        checked = read_config(process, which)
+        checked.trust.require(all_parts(checked))
+    except UntrustedError as refusal:
+        if not (may_ask and which.config != "-" and can_ask()):
+            raise
+        allow_asked(process, which, refusal)
+        checked = read_config(process, which)
+        # The user has not seen changes made since the question.
+        checked.trust.require(all_parts(checked))
+    return checked
+
+
+def examined(process: Process, which: ConfigArgs) -> Checked:
+    """The config, looked at without executing anything of it that is not trusted.
+
+    Raises:
+        ConfigError: with every problem that can be found so.
+    """
+    from zeus_runtime.agent.checked import examine_config
+
+    found = examine_config(
+        which.config, env=which.env, sets=which.sets, directory=process.directory, environ=process.environ
+    )
+    process.learn(found.document.redactor)
+    return found
+
+
+def allow_asked(process: Process, which: ConfigArgs, refusal: UntrustedError | None = None) -> int:
+    """Ask the user about what is not allowed yet and record it; how many parts that were.
+
+    Raises:
+        UntrustedError: the answer was no.
+    """
+    from zeus_runtime.agent.executing import all_parts
+
+    found = examined(process, which)
+    trust = found.trust
+    missing = [part for part in all_parts(found) if not trust.allows(part)]
+    if missing and not _is_allowed(found, missing):
+        raise refusal or trust.refusal(missing)
+    record(trust, missing)
+    return len(missing)
+
+
+def record(trust: Trust, parts: Iterable[Part]) -> None:
+    """Record that the user allows ``parts``.
+
+    Raises:
+        MissingError: neither HOME nor XDG_STATE_HOME is set, or the folder cannot be written.
+    """
+    from zeus_runtime.errors import MissingError
+    from zeus_runtime.trust.records import add
+
+    for part in parts:
+        if trust.records is None:
+            raise MissingError(
+                "what you allow cannot be recorded: neither HOME nor XDG_STATE_HOME is set",
+                remedy="set one of them, or set ZEUS_TRUST",
+            )
+        add(trust.records, trust.file, part)
+
+
+def can_ask() -> bool:
+    """Whether standard input and standard error are a terminal."""
+    return is_terminal(sys.stdin) and is_terminal(sys.stderr)
+
+
+def shown(parts: Sequence[Part], known: Sequence[Record] = (), *, whole: bool = False) -> Iterator[str]:
+    """The parts for a person, line by line, with what changed since they were allowed.
+
+    Args:
+        known: what was allowed before.
+        whole: values are not cut.
+    """
+    from zeus_runtime.trust.parts import one_line
+
+    for part in parts:
+        former = next(
+            (each for each in reversed(known) if (each.kind, each.name) == (part.kind, part.name)), None
+        )
+        changed = former is not None and former.digest != part.digest
+        where = f"  ({one_line(part.where)})" if part.where else ""
+        yield f"{part}{where}{', changed since you allowed it' if changed else ''}"
+        before = set(former.lines) if former is not None and changed else None
+        for line in part.lines:
+            mark = "+" if before is not None and line not in before else " "
+            yield _line(mark, *line, whole=whole)
+        if former is not None and changed:
+            gone = [line for line in former.lines if line not in part.lines]
+            yield from (_line("-", *line, whole=whole) for line in gone)
+
+
+def _line(mark: str, label: str, value: str, *, whole: bool) -> str:
+    from zeus_runtime.trust.parts import one_line
+
+    text = one_line(value)
+    more = len(text) - _LONGEST
+    cut = f"{text[:_LONGEST]}… ({more:,} more characters)" if more > 0 and not whole else text
+    return f"  {mark} {label:<9} {cut}"
+
+
+def _is_allowed(found: Checked, missing: Sequence[Part]) -> bool:
+    from zeus_runtime.trust.parts import one_line
+    from zeus_runtime.trust.records import records_of
+
+    trust = found.trust
+    known = records_of(trust.records, trust.file) if trust.records is not None else ()
+    complain(f"{one_line(trust.file)} executes what you have not allowed yet:", "yellow")
+    for line in shown(missing, known):
+        complain(line)
+    while (said := _answer(_read)) == "view":
+        for line in (*shown(missing, known, whole=True), *_contents(missing)):
+            complain(line)
+    return said == "yes"
+
+
+def _answer(read: Callable[[str], str]) -> Answer:
+    while True:
+        said = _ANSWERS.get(read("Allow it? [y]es, once per user / [n]o / [v]iew whole: ").strip().lower())
+        if said is not None:
+            return said
+
+
+def _read(prompt: str) -> str:
+    """A line from the terminal; what was typed before the prompt came does not count. The end of input is a no."""
+    from zeus_runtime.cli.approving import forget_typed
+
+    forget_typed()
+    sys.stderr.write(prompt)
+    sys.stderr.flush()
+    line = sys.stdin.readline()
+    if not line:
+        complain("")
+    return line
+
+
+def _contents(parts: Sequence[Part]) -> Iterator[str]:
+    """The files that parts execute, as far as they are text, with an escape for what cannot be seen."""
+    from zeus_runtime.trust.parts import one_line
+
+    for file in dict.fromkeys(file for part in parts for file in part.files):
+        yield f"--- {one_line(str(file))}"
+        try:
+            data = file.read_bytes()
+            text = data.decode("utf-8")
+        except UnicodeDecodeError:
+            yield f"    ({len(data):,} bytes of binary data)"
+        except OSError as error:
+            yield f"    (cannot be read: {error.strerror})"
+        else:
+            yield from (f"    {one_line(line)}" for line in text.split("\n"))

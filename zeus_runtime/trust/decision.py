@@ -1,0 +1,147 @@
+"""Whether a part of a config may be executed: recorded for this user, or given by whoever starts the process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.errors import MissingError, UsageError
+from zeus_runtime.frozen import dataclass
+
+if TYPE_CHECKING:
+    from zeus_runtime.trust.parts import Part
+
+VARIABLE: Final = "ZEUS_TRUST"
+ALL: Final = "all"
+
+
+class UntrustedError(MissingError):
+    """A config would execute what its user has not allowed (exit 4).
+
+    Args:
+        parts: what is not allowed.
+    """
+
+    code = "untrusted"
+
+    def __init__(self, message: str, parts: Sequence[Part], *, remedy: str, where: str | None = None) -> None:
+        super().__init__(message, remedy=remedy, where=where)
+        self.parts = tuple(parts)
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What one config may execute.
+
+    Args:
+        given: what the process's starter allows: digests, absolute paths of configs, or ``all``.
+        records: the folder that has what the user allowed.
+        file: the outermost config, as an absolute path; permissions are recorded for it.
+        words: the config as a command line names it.
+        homes: the Homes that are the user's own or come with an installed distribution.
+        variables: the names of the process's own environment variables.
+    """
+
+    given: frozenset[str]
+    records: Path | None
+    file: str = ""
+    words: tuple[str, ...] = ()
+    homes: tuple[Path, ...] = ()
+    variables: frozenset[str] = frozenset()
+
+    def is_own(self, file: Path) -> bool:
+        """Whether a file or folder is the user's own or an installed distribution's."""
+        return any(file.resolve().is_relative_to(home) for home in self.homes)
+
+    def allows(self, part: Part) -> bool:
+        """Whether a part may be executed."""
+        if part.own or ALL in self.given or part.digest in self.given or self.file in self.given:
+            return True
+        if self.records is None:
+            return False
+        from zeus_runtime.trust.records import is_recorded
+
+        return is_recorded(self.records, self.file, part.digest)
+
+    def require(self, parts: Sequence[Part]) -> None:
+        """Raise unless all may be executed.
+
+        Raises:
+            UntrustedError: with those that may not.
+        """
+        missing = [part for part in parts if not self.allows(part)]
+        if missing:
+            raise self.refusal(missing)
+
+    def refusal(self, missing: Sequence[Part], consequence: str = "") -> UntrustedError:
+        """The error for parts that are not allowed.
+
+        Args:
+            consequence: what was not done because of it, such as ``so its components were not checked``.
+        """
+        named = ", ".join(map(str, missing[:_FEW])) + (" and others" if len(missing) > _FEW else "")
+        is_one = len(missing) == 1
+        return UntrustedError(
+            f"{named} {'is' if is_one else 'are'} not trusted{f', {consequence}' if consequence else ''}",
+            missing,
+            remedy=self.remedy,
+            where=missing[0].where or None,
+        )
+
+    @property
+    def remedy(self) -> str:
+        """What allows the config's parts."""
+        import shlex
+
+        return (
+            f"look at what it executes and allow it: {shlex.join(['zeus', 'trust', *self.words])}"
+            f" (in a container: {VARIABLE}, see docs/trust.md)"
+        )
+
+
+_FEW: Final = 3
+
+
+def recorded_trust(environ: Mapping[str, str], given: str | None = None) -> Trust:
+    """The permissions of a process's user, not yet bound to a config.
+
+    Args:
+        environ: the environment of the process itself, never with a ``.env`` beneath it: ``ZEUS_TRUST``, and
+            ``XDG_STATE_HOME`` or ``HOME``, which say where the record is.
+        given: allowed besides, as ``ZEUS_TRUST`` writes it.
+
+    Raises:
+        UsageError: an entry is neither a digest nor an absolute path nor ``all``.
+    """
+    entries = [*_entries(environ.get(VARIABLE, ""), VARIABLE), *_entries(given or "", "trust")]
+    return Trust(frozenset(entries), records_folder(environ))
+
+
+def records_folder(environ: Mapping[str, str]) -> Path | None:
+    """The folder that has what the user allowed; None for a process without a home."""
+    state = environ.get("XDG_STATE_HOME", "")
+    # The XDG specification has a relative path ignored.
+    if state and Path(state).is_absolute():
+        return Path(state) / "zeus" / "trust"
+    home = environ.get("HOME") or environ.get("USERPROFILE")
+    return Path(home) / ".local" / "state" / "zeus" / "trust" if home else None
+
+
+def _is_digest(text: str) -> bool:
+    scheme, _, digits = text.partition(":")
+    return scheme == "sha256" and len(digits) == 64 and not set(digits) - set("0123456789abcdef")
+
+
+def _entries(text: str, name: str) -> list[str]:
+    found = [each.strip() for each in text.split(",") if each.strip()]
+    for index, each in enumerate(found):
+        if each == ALL or _is_digest(each):
+            continue
+        if not Path(each).is_absolute():
+            raise UsageError(
+                f"{name} has {each!r}, which is neither a digest nor an absolute path",
+                remedy=f"`zeus trust --print FILE` prints the value; {name}={ALL} allows everything",
+            )
+        found[index] = str(Path(each).resolve())
+    return found

@@ -1,0 +1,157 @@
+"""A user's permissions on the disk: one small file for each part, in a folder for each config."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from zeus_runtime.errors import MissingError
+
+if TYPE_CHECKING:
+    from zeus_runtime.trust.parts import Part
+
+DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Record:
+    """A part that was allowed.
+
+    Args:
+        file: the config, as an absolute path.
+        kind, name, digest, lines: as the part had them.
+    """
+
+    file: str
+    kind: str
+    name: str
+    digest: str
+    lines: tuple[tuple[str, str], ...]
+
+
+def is_recorded(folder: Path, file: str, digest: str) -> bool:
+    """Whether the user allowed a part of a config. A record that is damaged counts as none: the user is asked again.
+
+    Raises:
+        MissingError: others may write where it is kept.
+    """
+    path = _place(folder, file) / _name(digest)
+    record = _read(path)
+    if record is None or (record.file, record.digest) != (file, digest):
+        return False
+    for each in (path, path.parent, folder):
+        _refuse_open(each)
+    return True
+
+
+def add(folder: Path, file: str, part: Part) -> None:
+    """Record that the user allows a part of a config; atomically, in a private file.
+
+    Raises:
+        MissingError: nothing can be written there.
+    """
+    place = _place(folder, file)
+    text = json.dumps(
+        {"file": file, "kind": part.kind, "name": part.name, "digest": part.digest, "lines": part.lines}
+    )
+    made = place / f".{os.getpid()}.{os.urandom(4).hex()}.new"
+    try:
+        place.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for each in (folder, place):
+            each.chmod(0o700)
+        descriptor = os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "w", encoding="ascii") as writer:
+                writer.write(text)
+                writer.flush()
+                os.fsync(descriptor)
+            made.replace(place / _name(part.digest))
+        finally:
+            made.unlink(missing_ok=True)
+    except OSError as error:
+        raise MissingError(
+            f"what you allow cannot be recorded in {folder}: {error.strerror or error}",
+            remedy="make that folder writable, or name another place with XDG_STATE_HOME",
+        ) from None
+
+
+def records_of(folder: Path, file: str) -> tuple[Record, ...]:
+    """What is recorded for a config, sorted by kind and name."""
+    return tuple(sorted(_in(_place(folder, file)), key=_order))
+
+
+def all_records(folder: Path) -> tuple[Record, ...]:
+    """Everything that is recorded, sorted by config, kind and name."""
+    try:
+        places = [each for each in folder.iterdir() if each.is_dir()]
+    except OSError:
+        return ()
+    found = (each for place in places for each in _in(place) if place == _place(folder, each.file))
+    return tuple(sorted(found, key=lambda each: (each.file, *_order(each))))
+
+
+def revoke(folder: Path, file: str) -> int:
+    """Forget what is recorded for a config; how many parts that were.
+
+    Raises:
+        MissingError: it cannot be removed.
+    """
+    place = _place(folder, file)
+    count = 0
+    try:
+        for each in list(place.iterdir()) if place.is_dir() else []:
+            each.unlink(missing_ok=True)
+            count += each.suffix == ".json"
+        if place.is_dir():
+            place.rmdir()
+    except OSError as error:
+        raise MissingError(
+            f"the record in {place} cannot be removed: {error.strerror or error}", remedy="remove it by hand"
+        ) from None
+    return count
+
+
+def _place(folder: Path, file: str) -> Path:
+    return folder / sha256(file.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _name(digest: str) -> str:
+    return f"{digest.removeprefix('sha256:')}.json"
+
+
+def _order(record: Record) -> tuple[str, str, str]:
+    return record.kind, record.name, record.digest
+
+
+def _in(place: Path) -> Iterator[Record]:
+    try:
+        files = sorted(place.glob("*.json"))
+    except OSError:
+        return
+    yield from (record for record in map(_read, files) if record is not None)
+
+
+def _read(path: Path) -> Record | None:
+    try:
+        value: Any = json.loads(path.read_bytes())
+        lines = tuple((str(label), str(text)) for label, text in value["lines"])
+        texts: Mapping[str, str] = {key: str(value[key]) for key in ("file", "kind", "name", "digest")}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return Record(**texts, lines=lines) if DIGEST.fullmatch(texts["digest"]) else None
+
+
+def _refuse_open(path: Path) -> None:
+    """Raise if others may write it: they could allow what this user never saw."""
+    status = path.stat()
+    if os.name == "posix" and (status.st_mode & 0o022 or status.st_uid != os.geteuid()):
+        raise MissingError(
+            f"{path}, which says what you allow to be executed, can be written by others",
+            remedy=f"make it yours alone (chmod go-w {path}), or remove it and run `zeus trust` again",
+        )
