@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sqlite3
+import sys
 from contextlib import chdir
 from pathlib import Path
 from shutil import copytree
@@ -26,7 +28,9 @@ def folder_of_a_session(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "Third answer.",
         more="middlewares: [{history: {max_messages: 2}}]\n",
     )
-    with chdir(folder):
+    nothing = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with chdir(folder), pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "stdin", nothing)
         assert main(["run", "zeus.yaml", "Remember the anchor."]) == 0
         for prompt in ("And the sail?", "And the mast?"):
             assert main(["run", "--continue", "zeus.yaml", prompt]) == 0

@@ -172,6 +172,10 @@ async def run(folder: Path, yaml: str) -> tuple[ModelRequest, list[Event]]:
     return request, events
 
 
+def told(events: list[Event]) -> list[Notice]:
+    return [event for event in events if isinstance(event, Notice) and event.code == "project_instructions"]
+
+
 async def test_they_stand_after_the_configs_own_and_after_the_stable_prefix(repository: Path) -> None:
     (repository / "AGENTS.md").write_text("Use tabs.\n@docs/more.md\n")
     request, events = await run(repository, "project_instructions: true\ninstructions: Use spaces.\n")
@@ -181,7 +185,7 @@ async def test_they_stand_after_the_configs_own_and_after_the_stable_prefix(repo
         '<project_instructions path="/AGENTS.md">\nUse tabs.\n@docs/more.md\n</project_instructions>'
         in prompt
     ), "an import is not followed"
-    assert not any(isinstance(event, Notice) for event in events)
+    assert told(events) == []
 
 
 async def test_a_config_that_says_nothing_reads_none(repository: Path) -> None:
@@ -201,8 +205,7 @@ async def test_one_line_turns_them_off_in_a_preset(repository: Path) -> None:
 async def test_what_is_cut_is_told_the_user(repository: Path) -> None:
     (repository / "AGENTS.md").write_text("A rule of the project.\n" * 500)
     _, events = await run(repository, "project_instructions: {max_tokens: 300}\n")
-    (notice,) = [event for event in events if isinstance(event, Notice)]
-    assert notice.code == "project_instructions"
+    (notice,) = told(events)
     assert "/AGENTS.md is cut: " in notice.message
     assert "max_tokens = 300" in notice.message
 

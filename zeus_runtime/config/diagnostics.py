@@ -137,6 +137,8 @@ def to_json(diagnostic: Diagnostic) -> dict[str, Any]:
 def did_you_mean(word: str, known: Iterable[str], *, rather: Container[str] = ()) -> str | None:
     """The known word with the fewest edits from ``word``, or None if it takes more than a quarter of its characters.
 
+    A word of the same letters in another order is near too.
+
     Args:
         rather: those that are taken before others that are near.
     """
@@ -145,11 +147,12 @@ def did_you_mean(word: str, known: Iterable[str], *, rather: Container[str] = ()
         return None
     near: list[tuple[bool, int, int, str]] = []
     for place, candidate in enumerate(known):
-        most = max(1, max(len(wanted), len(candidate)) // 4)
-        if (
-            abs(len(wanted) - len(candidate)) <= most
-            and (edits := _edits(wanted, _folded(candidate))) <= most
-        ):
+        other = _folded(candidate)
+        most = max(1, max(len(wanted), len(other)) // 4)
+        if abs(len(wanted) - len(other)) > most:
+            continue
+        edits = _edits(wanted, other)
+        if edits <= most or sorted(wanted) == sorted(other):
             near.append((candidate not in rather, edits, place, candidate))
     return min(near)[-1] if near else None
 
