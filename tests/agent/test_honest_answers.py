@@ -127,7 +127,7 @@ async def test_an_answer_that_was_cut_completes_and_says_so(tmp_path: Path) -> N
     ending = events[-1]
     assert isinstance(ending, RunCompleted)
     assert (ending.answer, ending.finish_reason) == ("The first half", "length")
-    assert [event.code for event in events if isinstance(event, Notice)] == ["answer_cut"]
+    assert [event.code for event in events if isinstance(event, Notice)] == ["usage_unknown", "answer_cut"]
 
 
 async def test_a_whole_answer_ended_with_stop(tmp_path: Path) -> None:

@@ -50,7 +50,8 @@ def agent_with_plain_saver(folder: Path, model: PositionModel, yaml: str = "") -
 
 
 def notices(events: list[Event]) -> list[tuple[str, str]]:
-    return [(each.code, each.message) for each in events if isinstance(each, Notice)]
+    notices = [each for each in events if isinstance(each, Notice) and each.code != "usage_unknown"]
+    return [(each.code, each.message) for each in notices]
 
 
 async def checkpoints_of(agent: Agent, session: str) -> int:
