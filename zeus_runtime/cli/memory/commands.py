@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @click.group("memory")
 def command() -> None:
-    """List, search, add, delete, move or index memories; show and edit profiles; say who is a member of the project."""
+    """List, search, add, delete, move or index memories; profiles and members."""
 
 
 @command.command("list")
