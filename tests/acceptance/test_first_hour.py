@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -30,25 +31,33 @@ def answered(request: Received) -> Reply:
 
 
 def test_init_a_question_a_pipe_an_approval_and_going_on(tmp_path: Path) -> None:
-    home = {"HOME": str(tmp_path / "home")}
     folder = tmp_path / "project"
     folder.mkdir()
+    (folder / "AGENTS.md").write_text("Scripts are for a POSIX shell.\n")
     with Provider(answer=answered) as provider:
+        home = {
+            "HOME": str(tmp_path / "home"),
+            "OPENAI_API_KEY": "sk-x",
+            "OPENAI_API_BASE": provider.openai,
+        }
         with PseudoTerminal(["init", "--yes", "--model", "openai/gpt-5.2"], folder, home) as terminal:
             assert terminal.end() == 0
-        config = folder / "zeus.yaml"
-        assert config.exists()
-        model = {"litellm": {"model": "openai/gpt-5.2", "api_base": provider.openai, "api_key": "sk-x"}}
-        config.write_text(
-            f"version: 1\nname: first\nmodel: {json.dumps(model)}\ntools: [filesystem]\nmiddlewares: [approve]\n"
-        )
+        assert "\nextends: default\n" in (folder / "zeus.yaml").read_text()
 
         with PseudoTerminal(["run", "What can you do?"], folder, home) as terminal:
             assert terminal.end() == 0
             assert "I can read and write files." in terminal.screen
+        asked = provider.requests[-1].body
+        assert "Scripts are for a POSIX shell." in asked["messages"][0]["content"]
+        assert "task" in {each["function"]["name"] for each in asked["tools"]}
 
         piped = subprocess.run(
-            command("run", "What do I need?"), cwd=folder, input=NOTES, capture_output=True, text=True
+            command("run", "What do I need?"),
+            cwd=folder,
+            input=NOTES,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **home},
         )
         assert (piped.returncode, piped.stdout) == (0, "You need milk and eggs.\n"), piped.stderr
         (sent,) = [each for each in provider.requests if "What do I need?" in json.dumps(each.body)]
@@ -63,6 +72,28 @@ def test_init_a_question_a_pipe_an_approval_and_going_on(tmp_path: Path) -> None
             terminal.press("y\r")
             assert terminal.end() == 0
             assert "I wrote it." in terminal.screen
+        assert (folder / "run.sh").read_text() == SCRIPT
+
+        (folder / "run.sh").unlink()
+        unasked = subprocess.run(
+            command("run", "Please write a script"),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **home},
+        )
+        assert (unasked.returncode, unasked.stdout) == (7, "")
+        assert not (folder / "run.sh").exists()
+        freely = subprocess.run(
+            command("run", "--yes", "Please write a script"),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env={**os.environ, **home},
+        )
+        assert (freely.returncode, freely.stdout) == (0, "I wrote it.\n"), freely.stderr
         assert (folder / "run.sh").read_text() == SCRIPT
 
         with PseudoTerminal(["run", "--continue", "-p", "Say again, please"], folder, home) as terminal:

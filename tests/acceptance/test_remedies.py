@@ -76,6 +76,12 @@ CASES = {
     "max_step": HEAD + MODEL + "limits: {max_step: 3}\n",
     "max_steps at the top": HEAD + MODEL + "max_steps: 3\n",
     "max_iterations": HEAD + MODEL + "max_iterations: 3\n",
+    "system_prompt": HEAD + MODEL + "system_prompt: You review Go code.\n",
+    "system": HEAD + MODEL + "system: You review Go code.\n",
+    "system_message": HEAD + MODEL + "system_message: You review Go code.\n",
+    "system_prompt of a sub-agent": HEAD
+    + MODEL
+    + "tools: [subagents]\nagents: {a: {description: d, system_prompt: You review Go code.}}\n",
     "max_turns": HEAD + MODEL + "limits: {max_turns: 3}\n",
     "mcp": HEAD + MODEL + "mcp: {a: {command: x}}\n",
     "mcp_servers": HEAD + MODEL + "mcp_servers: {a: {command: x}}\n",
@@ -111,7 +117,7 @@ def test_a_remedy_that_names_a_replacement_works_when_followed(tmp_path: Path, c
         (HEAD + MODEL + "provider: openai\n", "model.litellm.model"),
         (HEAD + MODEL + "api_key: sk-1234567890\n", "model.litellm.api_key"),
         (HEAD + MODEL + "permissions: ask\n", "the middleware 'approve'"),
-        (HEAD + MODEL + "approval: ask\n", "the middleware 'approve'"),
+        (HEAD + MODEL + "approval: ask\n", "did you mean 'approvals'?"),
         (HEAD + MODEL + "tools: [shell]\n", "'sandbox'"),
         (HEAD + MODEL + "tools: {filesystem: {}, web: {search: duckduckgo}}\n", "`- filesystem`, `- web: …`"),
         (HEAD + MODEL + "memory: true\n", "write `{}` for the defaults"),

@@ -443,7 +443,7 @@ def test_without_a_terminal_the_user_is_told_every_way_to_decide(zeus: Zeus, pro
     project.agent(shouting(), "done", more=ASKING)
     result = zeus("run", "go")
     assert result.exit_code == 7
-    for way in ("zeus resume", "zeus approvals show", "--yes", "`allow` of `approve`"):
+    for way in ("zeus resume", "zeus approvals show", "`--yes`", "`approvals: run_everything`"):
         assert way in result.err
 
 

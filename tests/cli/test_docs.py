@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -16,6 +18,9 @@ from zeus_runtime.cli.group import VERBS
 from zeus_runtime.cli.group import zeus as group
 
 DOCS = Path(__file__).parents[2] / "docs" / "cli.md"
+ROOT = DOCS.parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "examples").glob("*.md"))]
+_SHELL = re.compile(r"```(?:sh|console)\n(.*?)```", re.DOTALL)
 _HELP = re.compile(r"```console\n\$ (zeus[^\n]*) --help\n(.*?)\n```", re.DOTALL)
 _CODES = re.compile(r"(\| code \| meaning \|\n\|---\|---\|\n)((?:\|[^\n]*\|\n)+)")
 _SLASHES = re.compile(r"(\| line \| what it does \|\n\|---\|---\|\n)((?:\|[^\n]*\|\n)+)")
@@ -76,3 +81,47 @@ def test_the_exit_codes_are_the_real_ones() -> None:
     match = _CODES.search(text)
     assert match is not None
     assert match[2] == rows
+
+
+def written_commands(page: Path) -> Iterator[list[str]]:
+    """The words after ``zeus`` of each command line in a page's shell blocks."""
+    for block in _SHELL.findall(page.read_text("utf-8")):
+        # A console block holds output too; its command lines begin with a dollar.
+        prompted = any(line.startswith("$ ") for line in block.splitlines())
+        for line in block.replace("\\\n", " ").splitlines():
+            if prompted and not line.startswith("$ "):
+                continue
+            lexer = shlex.shlex(line.removeprefix("$ "), posix=True, punctuation_chars="|;&<>")
+            lexer.whitespace_split = True
+            words: list[str] = []
+            for word in [*lexer, ";"]:
+                if word[0] not in "|;&<>":
+                    words.append(word)
+                    continue
+                while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
+                    words.pop(0)
+                if words[:1] == ["zeus"]:
+                    yield words[1:]
+                words = []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_each_command_in_the_docs_is_one_that_the_command_line_takes(page: Path) -> None:
+    for words in written_commands(page):
+        if any(word.startswith("[") for word in words):
+            continue  # a synopsis
+        command: click.Command = group
+        context = click.Context(group, info_name="zeus")
+        rest = list(words)
+        while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
+            found = command.get_command(context, rest[0])
+            assert found is not None, f"zeus {' '.join(words)}"
+            command, context = found, click.Context(found, info_name=rest.pop(0), parent=context)
+        try:
+            command.make_context(context.info_name, rest, parent=context.parent)
+        except click.exceptions.Exit:
+            continue  # --help, --version
+        except click.exceptions.NoArgsIsHelpError:
+            continue  # a group alone shows its help
+        except click.UsageError as error:
+            pytest.fail(f"zeus {' '.join(words)}: {error.format_message()}")

@@ -129,7 +129,8 @@ def test_doctor_and_run_refuse_a_model_without_a_provider_with_the_same_words(
         assert result.exit_code != 0
         told = result.out + result.err
         assert "names no provider that litellm knows" in told
-        assert "openai/gpt5" in told
+        assert "such as openai/gpt-5.2;" in told
+        assert "openai/gpt5" not in told
         assert "Traceback" not in told
 
 

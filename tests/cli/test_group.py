@@ -168,3 +168,11 @@ def test_python_dash_m_is_zeus(project: Project) -> None:
         cwd=project.folder,
     )
     assert done.stdout.startswith("zeus ")
+
+
+def test_a_group_without_a_command_shows_its_help_once(zeus: Zeus) -> None:
+    result = zeus("sessions")
+    assert result.exit_code == 2
+    assert result.err.count("Usage: zeus sessions") == 1
+    assert "rollback" in result.err
+    assert "Error" not in result.err

@@ -85,7 +85,7 @@ def test_nothing_is_overwritten_unasked(zeus: Zeus, presets: Project) -> None:
 
 
 def test_what_would_not_be_valid_is_not_written(zeus: Zeus, presets: Project) -> None:
-    result = zeus("init", "--preset", "bear", "--model", "gpt-5.2")
+    result = zeus("init", "--preset", "baer", "--model", "gpt-5.2")
     assert result.exit_code == 3
     assert "did you mean 'bare'?" in result.err
     assert files(presets) == []
@@ -148,3 +148,13 @@ def test_without_a_terminal_the_error_says_what_to_pass(zeus: Zeus, presets: Pro
     result = zeus("init")
     assert result.exit_code == 2
     assert "not a terminal, so no questions can be asked: pass --yes, --model or --preset" in result.err
+
+
+def test_a_model_that_is_not_known_is_written_with_a_warning(zeus: Zeus, presets: Project) -> None:
+    result = zeus("init", "--model", "gpt5")
+    assert result.exit_code == 0
+    assert (
+        "zeus.yaml:7:8: warning: unknown-model: no model 'gpt5' is known; did you mean 'gpt-5'?" in result.err
+    )
+    assert "next: zeus plan, or zeus run 'What can you do?'" in result.err
+    assert "unknown-model" not in zeus("init", "other.yaml", "--model", "gpt-5").err

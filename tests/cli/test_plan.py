@@ -217,10 +217,24 @@ def test_the_source_of_the_instructions_is_shown(zeus: Zeus, project: Project) -
 def test_the_files_with_the_projects_instructions_are_named(zeus: Zeus, project: Project) -> None:
     project.write("AGENTS.md", "Use tabs.")
     project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\nproject_instructions: true\n")
-    assert "project       /AGENTS.md, in section profile" in zeus("plan").out
+    assert "project       instructions of /AGENTS.md, in section profile" in zeus("plan").out
     assert zeus("plan", "--format", "json").json["project_instructions"] == ["/AGENTS.md"]
+    (project.folder / "AGENTS.md").unlink()
+    assert "project       no instructions: there is no AGENTS.md or CLAUDE.md" in zeus("plan").out
     project.write("zeus.yaml", "version: 1\nmodel: gpt-5.2\n")
     assert zeus("plan", "--format", "json").json["project_instructions"] is None
+
+
+def test_how_often_the_user_is_asked_is_shown(zeus: Zeus, project: Project) -> None:
+    head = "version: 1\nmodel: gpt-5.2\n"
+    for lines, shown in {
+        "": "no middleware asks you",
+        "middlewares: [approve]\n": "allowlist: asked before a tool that writes, unless it is on your allowlist",
+        "middlewares: [approve]\napprovals: run_everything\n": "run_everything: never asked",
+        "middlewares: [approve: {mode: ask}]\n": "ask: asked before every tool that writes",
+    }.items():
+        project.write("zeus.yaml", head + lines)
+        assert f"approvals     {shown}\n" in zeus("plan").out
 
 
 def test_every_section_of_the_prompt_has_its_file(zeus: Zeus, project: Project) -> None:

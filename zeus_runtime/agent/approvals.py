@@ -41,7 +41,8 @@ class ApprovalNeededError(ZeusError):
         super().__init__(
             f"{len(pending)} {'call waits' if len(pending) == 1 else 'calls wait'} for approval: {calls}",
             remedy=f"Decide and go on with `zeus resume {session} --decide ID=approve` or `--decide ID=reject:REASON`."
-            " The line `approvals: run_everything` in the config lets tools run unasked.",
+            " To run tools without asking, pass `--yes` for one run, or write `approvals: run_everything` in the"
+            " config.",
         )
         self.pending = tuple(pending)
 

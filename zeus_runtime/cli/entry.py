@@ -86,8 +86,13 @@ def _failed(error: Exception, process: Process) -> int:
 
 def _misused(error: click.ClickException) -> int:
     """A wrong command line, which may hold anything."""
+    from click.exceptions import NoArgsIsHelpError
+
     from zeus_runtime.cli.streams import complain
 
+    if isinstance(error, NoArgsIsHelpError):
+        complain(error.format_message())
+        return error.exit_code
     # Click's own `show` drops escape sequences.
     if (context := getattr(error, "ctx", None)) is not None:
         complain(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n")

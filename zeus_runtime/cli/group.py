@@ -33,7 +33,7 @@ VERBS: Final[Mapping[str, str]] = {
     "plugins": "List plugins, what they bring and what is wrong with them.",
     "sessions": "List, show, roll back, archive or delete sessions.",
     "approvals": "List what waits for a decision, how often to ask, and your allowlist.",
-    "memory": "List, search and change memories and profiles; set the members of a project.",
+    "memory": "List, search, add, delete, move or index memories; profiles and members.",
     "kb": "Fill, list, search or remove knowledge bases.",
     "db": "Show or upgrade the schema of a database.",
     "context": "Show what the model saw, explain it, and test other policies on it.",

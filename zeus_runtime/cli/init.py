@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -80,7 +81,11 @@ def command(
     text = written(name=name or folder, model=model or None, preset=preset, hints=hints)
     _validate(process, text)
     _write(target, text, file, force=force)
-    complain(f"wrote {file}\nnext: zeus plan {file}, or zeus run {file} 'What can you do?'")
+    complain(f"wrote {file}")
+    for warning in _warnings(process, target):
+        complain(f"note: {warning}", "yellow")
+    which = "" if str(file) == "zeus.yaml" else f" {shlex.quote(str(file))}"
+    complain(f"next: zeus plan{which}, or zeus run{which} 'What can you do?'")
 
 
 _HINTS: Final[Mapping[str, tuple[str, str]]] = {
@@ -229,6 +234,14 @@ def _validate(process: Process, text: str) -> None:
     from zeus_runtime.agent.checked import check
 
     check("-", directory=process.directory, environ=process.environ, stdin=BytesIO(text.encode()))
+
+
+def _warnings(process: Process, written: Path) -> list[str]:
+    """Warnings about the file that was written, such as a model that is not known."""
+    from zeus_runtime.agent.checked import check
+
+    checked = check(str(written), directory=process.directory, environ=process.environ)
+    return [process.redact(each.message) for each in checked.notices]
 
 
 def _write(target: Path, text: str, shown: Path, *, force: bool) -> None:

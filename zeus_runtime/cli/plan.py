@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
     from zeus_runtime.plugins import Plugin
     from zeus_runtime.tools import Connection
+    from zeus_runtime.tools.approval import AskMode
 
 
 @click.command("plan")
@@ -115,13 +116,18 @@ def _lines(checked: Checked, plan: Plan, *, whole: bool) -> Iterator[str]:
             ("config", checked.document.source),
             ("digest", plan.digest[:16]),
             ("model", _component(plan.model, written, "model")),
-            *[("", f"{name} {value}  ({source})") for name, value, source in profile_rows(plan.profile)],
+            *[
+                ("", f"{name} {value}  ({source})")
+                for name, value, source in profile_rows(plan.profile)
+                if (name, value) != ("kind", "chat")
+            ],
             *([("counter", _component(plan.counter))] if plan.counter else []),
             *_memory_rows(checked, plan),
             ("checkpointer", _component(plan.checkpointer, written, "checkpointer")),
             *([] if whole else [("limits", _limits(plan))]),
             *_instructions_rows(checked, plan),
             *_project_rows(plan),
+            _approvals_row(plan),
         ]
     )
     yield "\nmiddlewares, outermost first" if plan.middlewares else "\nno middlewares"
@@ -245,8 +251,32 @@ def _instructions_rows(checked: Checked, plan: Plan) -> list[tuple[str, str]]:
 
 
 def _project_rows(plan: Plan) -> list[tuple[str, str]]:
-    files = _project_files(plan)
-    return [("project", f"{', '.join(files) or 'no file'}, in section profile")] if files is not None else []
+    from zeus_runtime.prompt.project import names_and_budget
+
+    setting, files = names_and_budget(plan.config.project_instructions), _project_files(plan)
+    if setting is None or files is None:
+        return []
+    none = f"no instructions: there is no {' or '.join(setting.files)}"
+    return [("project", f"instructions of {', '.join(files)}, in section profile" if files else none)]
+
+
+_ASKING: Final[Mapping[AskMode, str]] = {
+    "run_everything": "never asked",
+    "allowlist": "asked before a tool that writes, unless it is on your allowlist",
+    "ask": "asked before every tool that writes",
+}
+"""Mode to what it means where no rule of the middleware fits."""
+
+
+def _approvals_row(plan: Plan) -> tuple[str, str]:
+    from zeus_runtime.agent.asked import ask_modes, asks_user
+
+    modes = ask_modes(plan.middlewares)
+    if modes is not None:
+        return "approvals", f"{modes.configured}: {_ASKING[modes.configured]}"
+    return "approvals", "a middleware decides when you are asked" if asks_user(
+        plan.middlewares
+    ) else "no middleware asks you"
 
 
 def _project_files(plan: Plan) -> list[str] | None:

@@ -17,7 +17,7 @@ def reach_rows(checked: Checked, plan: Plan) -> Iterator[tuple[str, str]]:
     for rule in given["rules"]:
         lifts = "; lifts a built-in protection" if rule["lifts_protection"] else ""
         yield rule["pattern"], f"{rule['right']}  ({rule['written']}){lifts}"
-    yield "protected", ", ".join(given["protected"])
+    yield "protected", f"no tool changes {', '.join(given['protected'])}"
 
 
 def reach_object(checked: Checked, plan: Plan) -> dict[str, Any]:

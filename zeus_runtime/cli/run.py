@@ -275,10 +275,7 @@ def carry_out(process: Process, request: Request) -> int:
         complain(f"go on with: {request.again}")
     if ending.details.get("pending") and request.output == "text":
         complain(f"decide with: {request.deciding(ending)}")
-        complain(
-            "`zeus approvals show ID` shows a call in full; `zeus run --yes` approves all calls of one run; tools under"
-            " `allow` of `approve` in the config run unasked"
-        )
+        complain("`zeus approvals show ID` shows a call in full")
     return ending.exit_code
 
 

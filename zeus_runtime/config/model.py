@@ -357,6 +357,10 @@ class Memory:
     )
 
 
+INSTRUCTIONS_ELSEWHERE: Final = ("system_prompt", "system", "system_message", "instruction")
+"""The names that other products give to ``instructions``."""
+
+
 @dataclass(frozen=True)
 class SubAgent:
     """An agent that this one may give work to, in a session of its own."""
@@ -371,6 +375,7 @@ class SubAgent:
     ] = None
     instructions: Annotated[
         str | InstructionsFile | None,
+        AlsoCalled(INSTRUCTIONS_ELSEWHERE),
         Doc(
             "Its own instructions, a text or {file: PATH}, instead of those in its config; null: those of its config."
         ),
@@ -419,6 +424,7 @@ class Config:
     mode: Annotated[Mode, Doc("agent does, ask only reads, plan reads and plans.")] = "agent"
     instructions: Annotated[
         str | InstructionsFile | None,
+        AlsoCalled(INSTRUCTIONS_ELSEWHERE),
         Doc(
             "The agent's task and rules, a text or {file: PATH}; they end section 1 of the prompt as they are written."
         ),

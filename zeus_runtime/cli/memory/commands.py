@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @click.group("memory")
 def command() -> None:
-    """List, search and change memories and profiles; set the members of a project."""
+    """List, search, add, delete, move or index memories; profiles and members."""
 
 
 @command.command("list")

@@ -125,11 +125,12 @@ def _known_provider(litellm: Any, options: Options) -> str:
     try:
         return str(litellm.get_llm_provider(options.model, api_base=options.api_base)[1])
     except BadRequestError:
-        name = options.model.replace(":", "/", 1)
+        # A guess at the provider would be a second, worse suggestion beside that of `unknown-model`.
+        name = options.model.replace(":", "/", 1) if ":" in options.model else "openai/gpt-5.2"
         raise ModelError(
             f"the model {options.model!r} names no provider that litellm knows",
             kind="bad_request",
-            remedy=f"Write the provider before the name, such as {name if '/' in name else f'openai/{name}'};"
+            remedy=f"Write the provider before the name, such as {name};"
             " `zeus models list` shows the names, and a server of your own is openai/NAME with api_base",
         ) from None
 
