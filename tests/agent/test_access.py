@@ -612,3 +612,25 @@ async def test_what_the_user_trusts_is_recorded_out_of_reach_of_the_file_tools(
     (told,) = results(await played(folder, "", record))
     assert OUT_OF_REACH in told
     assert not (folder / "state").exists()
+
+
+@pytest.mark.parametrize("path", ["/zeus.yaml", "sub/../.env", "/secrets/key", "/link/key"])
+async def test_nobody_is_asked_for_a_write_that_the_workspace_refuses_anyway(folder: Path, path: str) -> None:
+    put(folder, "secrets/key")
+    put(folder, ".env", text="A=1\n")
+    (folder / "sub").mkdir()
+    (folder / "link").symlink_to("secrets")
+    user = Answering()
+    yaml = "middlewares: [{approve: {mode: ask}}]\nworkspace: {access: {'secrets/**': read}}\n"
+    events = await played(folder, yaml, ("write_file", {"path": path, "content": "x"}), channel=user)
+    (told,) = results(events)
+    assert user.asked == []
+    assert "It was not run" in told
+
+
+async def test_a_write_that_the_workspace_allows_is_asked_for(folder: Path) -> None:
+    user = Answering()
+    yaml = "middlewares: [{approve: {mode: ask}}]\nworkspace: {access: {'secrets/**': read}}\n"
+    await played(folder, yaml, ("write_file", {"path": "notes.md", "content": "x"}), channel=user)
+    assert [each.tool for each in user.asked] == ["write_file"]
+    assert (folder / "notes.md").read_text() == "x"

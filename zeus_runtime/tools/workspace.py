@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 from zeus_runtime.errors import MissingError
 from zeus_runtime.escaping import printable
 from zeus_runtime.tools import atomic
+from zeus_runtime.tools.access import refusal_text
 from zeus_runtime.tools.entries import FileEntry, kind_of, scan
 from zeus_runtime.tools.file_refusals import refused, replaceable, require_file
 from zeus_runtime.tools.gate import Gate, host_of
@@ -100,6 +101,20 @@ class WorkspaceFiles:
         parts = None if self._mounts.names_of(real) else (host.name,)
         ruling = self.gate.ruling(parts, real, "read")
         return ruling.why if ruling is not None and ruling.action == "deny" else None
+
+    def write_refusal(self, path: str) -> str | None:
+        """Why no tool may write ``path``, whoever approves it; None where one may, or the path means nothing."""
+        if self.gate is None:
+            return None
+        try:
+            for name in dict.fromkeys((self.normalize(path), self.real(path))):
+                parts = split(name)
+                ruling = self.gate.ruling(parts, os.path.realpath(self._mounts.host_of(parts)), "write")
+                if ruling is not None and ruling.action == "deny":
+                    return refusal_text(parts, ruling)
+        except WorkspaceError:
+            return None
+        return None
 
     def check(self) -> None:
         """Whether the root is a folder that can be listed, and each route a folder or not made yet.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from zeus_plugins.middlewares.approve.options import Options
 from zeus_plugins.middlewares.approve.policy import Policy, Verdict, by_mode
+from zeus_plugins.middlewares.approve.rules import is_path
 from zeus_runtime import ApprovalRequest, Middleware, ToolResult, preview_of, validate_arguments
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Approve(Middleware):
         self._secrets = build.secrets
         self._tools = build.tools
         self._asks = build.config.mode == "agent"
+        self._files = build.workspace
         self._policy = Policy(options, lambda path: leads_to(build.workspace, path))
         if self._approvals is not None:
             self._approvals.judged_by(self._needs_approval)
@@ -99,7 +101,17 @@ class Approve(Middleware):
         ruled = self._policy.ruled(tool, arguments)
         if not self._asks and (ruled is None or ruled.action != "deny"):
             return tool, arguments, Verdict("allow", "this mode asks nothing")
-        return tool, arguments, ruled or await self._by_user(tool)
+        verdict = ruled or await self._by_user(tool)
+        if verdict.action in ("ask", "listed") and (refusal := self._refused_anyway(tool, arguments)):
+            verdict = Verdict("deny", refusal)
+        return tool, arguments, verdict
+
+    def _refused_anyway(self, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+        """Why the workspace would refuse what the user is about to be asked for: then nobody is asked."""
+        if tool.category != "filesystem" or tool.access != "write":
+            return None
+        paths = (each for name, each in arguments.items() if is_path(name) and isinstance(each, str))
+        return next(filter(None, map(self._files.write_refusal, paths)), None)
 
     async def _by_user(self, tool: Tool) -> Verdict:
         modes = self._options.ask_modes()
