@@ -199,3 +199,29 @@ async def test_what_is_approved_hides_nothing_but_known_secrets(tmp_path: Path) 
     async with agent(tmp_path, said, yaml=APPROVE, plugin=TOOLS) as running:
         ending = (await play(running, "go"))[-1].to_wire()
     assert [each["parameters"] for each in ending["details"]["pending"]] == [shown]
+
+
+async def test_a_long_failure_is_not_cut_within_a_secret(tmp_path: Path) -> None:
+    plugin = PLUGIN.replace('f"refused {KEY}"', '"x" * 1990 + KEY')
+    assert plugin != PLUGIN
+    async with agent(tmp_path, calling(call("fail", "f")), "done", plugin=plugin) as running:
+        events = await play(running, "go")
+    (result,) = [each.to_wire()["content"] for each in events if each.type == "tool_call_result"]
+    assert KEY[:6] not in result
+
+
+ODD_KEY = 'Zq7"own\\key-\u00e40123456789'
+
+
+async def test_a_secret_with_quotes_within_json_within_a_message_is_masked(tmp_path: Path) -> None:
+    """JSON in a prompt, as ``json.dumps`` writes it, is escaped once more where the message is stored."""
+    prompt = f"use {json.dumps({'password': ODD_KEY})} and {json.dumps({'p': ODD_KEY}, ensure_ascii=False)}"
+    model = script("done")
+    config = write_agent(tmp_path, "", plugin=TOOLS)
+    environ = {"OWN_API_KEY": ODD_KEY}
+    async with Agent.from_config(config, directory=tmp_path, environ=environ, model=model) as running:
+        await play(running, prompt)
+    (request,) = model.requests
+    assert "0123456789" not in str(request.messages[-1].content)
+    for path in (tmp_path / ".zeus").rglob("*"):
+        assert not path.is_file() or b"0123456789" not in path.read_bytes(), path
