@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from zeus_runtime.cli.question import question_lines
 from zeus_runtime.cli.streams import columns_of, complain, is_terminal
-from zeus_runtime.cli.table import one_line
+from zeus_runtime.cli.table import one_line, shortened
 from zeus_runtime.cli.wording import tool_label
 from zeus_runtime.tools.approval import Decision
 
@@ -119,7 +119,9 @@ class TerminalApprovals:
             return await self._read("arguments as JSON: ")
         given = {}
         for field in fields_of(pending):
-            line = await self._read(f"  {field.line}: ")
+            # The question showed all of it; a prompt that wraps would begin a server's words at the margin.
+            shown = shortened(field.line, max(20, columns_of(sys.stderr) - len("  : ") - 1))
+            line = await self._read(f"  {shown}: ")
             if line is None:
                 return None
             if line.strip():
