@@ -213,15 +213,31 @@ async def test_a_long_failure_is_not_cut_within_a_secret(tmp_path: Path) -> None
 ODD_KEY = 'Zq7"own\\key-\u00e40123456789'
 
 
+TELLING = (
+    TOOLS
+    + f"""
+import json
+from zeus_runtime import Middleware
+
+class Telling(Middleware):
+    async def wrap_tool_call(self, call, next):
+        return ToolResult(json.dumps([{{"password": {ODD_KEY!r}}}]))
+
+@hookimpl
+def register_middlewares():
+    return [Component("telling", create=lambda options, build: Telling())]
+"""
+)
+
+
 async def test_a_secret_with_quotes_within_json_within_a_message_is_masked(tmp_path: Path) -> None:
-    """JSON in a prompt, as ``json.dumps`` writes it, is escaped once more where the message is stored."""
-    prompt = f"use {json.dumps({'password': ODD_KEY})} and {json.dumps({'p': ODD_KEY}, ensure_ascii=False)}"
-    model = script("done")
-    config = write_agent(tmp_path, "", plugin=TOOLS)
+    """What ``json.dumps`` wrote is escaped once more where the message is stored."""
+    model = script(calling(call("echo", "e", text="x")), "done")
+    config = write_agent(tmp_path, "middlewares: [telling]\n", plugin=TELLING)
     environ = {"OWN_API_KEY": ODD_KEY}
     async with Agent.from_config(config, directory=tmp_path, environ=environ, model=model) as running:
-        await play(running, prompt)
-    (request,) = model.requests
-    assert "0123456789" not in str(request.messages[-1].content)
+        await play(running, f"use {json.dumps(ODD_KEY)} and {json.dumps(ODD_KEY, ensure_ascii=False)}")
+    assert "0123456789" not in str([each.content for each in model.requests[-1].messages])
+    assert "<secret:OWN_API_KEY:json>" in str(model.requests[-1].messages[-1].content)
     for path in (tmp_path / ".zeus").rglob("*"):
         assert not path.is_file() or b"0123456789" not in path.read_bytes(), path
