@@ -376,7 +376,7 @@ def test_a_terminal_shows_what_would_be_executed_and_asks_once(plugin: Project) 
         terminal.press("v\n")
         whole = terminal.until("[v]iew whole: ")
         assert "class Scripted:" in whole
-        assert "y" * 400 in whole.replace("\n", "")
+        assert "y" * 400 in whole.replace("\n    ┊ ", ""), "a long line goes on behind a dotted bar"
         terminal.press("perhaps\n")
         terminal.until("[v]iew whole: ")
         terminal.press("n\n")
