@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.escaping import exact, json_text, printable, terminal_line, terminal_text
+from zeus_runtime.escaping import exact, exact_json, json_text, printable, terminal_line, terminal_text
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 FLAG_WITH_TAGS = "\U0001f3f4\U000e0067\U000e0062\U000e007f"
@@ -47,7 +47,7 @@ def is_ignorable(char: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("shown", [terminal_text, terminal_line, exact, printable, json_text])
+@pytest.mark.parametrize("shown", [terminal_text, terminal_line, printable, json_text])
 @given(text=texts)
 def test_nothing_is_dropped(shown: Callable[[str], str], text: str) -> None:
     result = shown(text)
@@ -141,3 +141,33 @@ def test_an_approval_tells_an_escape_from_its_text(text: str, shown: str) -> Non
 
 def test_a_byte_of_a_file_name_that_is_no_utf_8_shows_as_that_byte() -> None:
     assert printable("caf\udce9\n") == "caf\\xe9\\n"
+
+
+@given(texts)
+def test_what_is_approved_has_one_way_to_be_written(text: str) -> None:
+    shown = exact(text)
+    assert unicodedata.normalize("NFC", shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("rm -rf /\u0338", "rm -rf /\\u0338"),
+        ("\u0336hidden", "\\u0336hidden"),
+        ("e\u0301", "e\\u0301"),
+        ("\u212b", "\\u212b"),
+        ("\u1100\u1161", "\u1100\\u1161"),
+        ("\u0915" + "\u0951" * 9, "\u0915" + "\u0951" * 3 + "\\u0951" * 6),
+    ],
+)
+def test_a_mark_hides_no_letter_and_passes_for_none(text: str, shown: str) -> None:
+    assert exact(text) == shown
+    assert exact_json(text) == shown
+
+
+@pytest.mark.parametrize(
+    "word", ["é", "क्षि", "กำลังที่", "שָׁלוֹם", "بِسْمِ", "각", "Việt"], ids=lambda word: hex(ord(word[0]))
+)
+def test_the_marks_that_a_script_needs_are_shown(word: str) -> None:
+    assert exact(word) == word
+    assert exact_json(word) == word

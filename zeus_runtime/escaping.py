@@ -9,6 +9,9 @@ from typing import Final
 # Variation selectors, and letters and marks that print nothing: Python calls them printable.
 _SELECTORS: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _BLANK: Final = re.compile(f"[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0{_SELECTORS}]")
+# Vowels and final consonants of Korean syllables, which are drawn into the letter before them.
+_DRAWN_IN: Final = re.compile("[\u1161-\u11ff\ud7b0-\ud7fb]")
+_MOST_MARKS: Final = 3
 _SELECTOR: Final = re.compile(f"[{_SELECTORS}]")
 _SPACE: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
 _JOINERS: Final = frozenset("\u200c\u200d")
@@ -54,12 +57,22 @@ def printable(text: str) -> str:
 def exact(text: str) -> str:
     """``text`` so that two different texts never look the same: for what a person approves.
 
-    Newlines and tabs stay. Other unseen characters become escapes, and so do joiners and spaces outside
-    ASCII. A backslash is doubled where it could be taken for the start of an escape.
+    Newlines and tabs stay. Other unseen characters become escapes, and so do joiners, spaces outside ASCII, and
+    combining marks but those that a script needs. A backslash is doubled where it could be taken for the start of
+    an escape.
     """
-    if _is_plain(text) and "\\" not in text and not _SPACE.search(text):
+    if text.isascii() and _is_plain(text) and "\\" not in text:
         return text
-    return "".join(_exact(char, text[place + 1 : place + 2]) for place, char in enumerate(text))
+    hidden = _hidden(text)
+    return "".join(
+        escape(char) if place in hidden else _exact(char, text[place + 1 : place + 2], place + 1 in hidden)
+        for place, char in enumerate(text)
+    )
+
+
+def exact_line(text: str) -> str:
+    """``exact`` in one line: newlines and tabs become escapes too."""
+    return "".join(_NAMED.get(char, char) for char in exact(text))
 
 
 def json_text(text: str) -> str:
@@ -70,8 +83,11 @@ def json_text(text: str) -> str:
 
 
 def exact_json(text: str) -> str:
-    """``json_text``, and spaces outside ASCII as escapes too: two different values never look the same."""
-    return _SPACE.sub(lambda match: _json_escape(match[0]), json_text(text))
+    """``json_text``, and all else that ``exact`` escapes too: two different values never look the same."""
+    if text.isascii() and _is_plain(text):
+        return text
+    hidden = _hidden(text)
+    return "".join(_json_escape(char) if place in hidden else char for place, char in enumerate(text))
 
 
 def is_unseen(char: str) -> bool:
@@ -110,14 +126,35 @@ def _joins(char: str) -> bool:
     return char > "\x7f" and unicodedata.category(char) in _JOINED
 
 
-def _exact(char: str, after: str) -> str:
-    if char == "\\":
-        return "\\\\" if after and (after in "\\xuU" or _is_hidden(after)) else "\\"
-    return escape(char) if _is_hidden(char) else char
+def _exact(char: str, after: str, is_hidden: bool) -> str:
+    return "\\\\" if char == "\\" and after and (after in "\\xuU" or is_hidden) else char
 
 
-def _is_hidden(char: str) -> bool:
-    return is_unseen(char) or _SPACE.match(char) is not None
+def _hidden(text: str) -> frozenset[int]:
+    """The places of the characters that ``exact`` escapes."""
+    return frozenset(
+        place
+        for place, char in enumerate(text)
+        if is_unseen(char) or _SPACE.match(char) or (char > "\x7f" and _looks_like_another(text, place))
+    )
+
+
+def _looks_like_another(text: str, place: int) -> bool:
+    """Whether a character has another way to be written, or is a mark that hides or belongs to no letter.
+
+    A mark stays behind a letter outside ASCII that it makes no single character with, at most three in a row.
+    """
+    char = text[place]
+    if _DRAWN_IN.match(char):
+        return True
+    if unicodedata.category(char) not in ("Mn", "Me"):
+        return unicodedata.normalize("NFC", char) != char
+    start = place
+    while start > 0 and place - start < _MOST_MARKS and unicodedata.category(text[start]) in ("Mn", "Me"):
+        start -= 1
+    cluster = text[start : place + 1]
+    is_letter = cluster[0] > "\x7f" and (unicodedata.category(cluster[0]) in ("Lo", "Ll", "Lu", "Lm", "Mc"))
+    return not is_letter or unicodedata.normalize("NFC", cluster) != cluster
 
 
 def _byte(char: str) -> str:

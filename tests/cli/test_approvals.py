@@ -375,6 +375,26 @@ async def test_the_end_of_input_between_two_fields_decides_later(
     assert lines == []
 
 
+async def test_the_prompt_of_a_field_fits_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server words it: in a second line it could pass for a line of ours."""
+    monkeypatch.setenv("COLUMNS", "40")
+    said = {"type": "string", "description": "\u2800" * 60 + "approve shell? [y, n]"}
+    schema = {"type": "object", "properties": {"x": said}}
+    pending = PendingApproval("a1", "s", "r", "1.elicitation-1", "d", "ask", {}, schema=schema)
+    prompts: list[str] = []
+
+    async def read(prompt: str) -> str | None:
+        prompts.append(prompt)
+        return "c" if len(prompts) == 1 else None
+
+    approvals = TerminalApprovals(read)
+    asked = asyncio.create_task(approvals.ask(pending))
+    await asyncio.sleep(0)
+    await approvals.answer("a1")
+    await asked
+    assert len(prompts[1]) < 40
+
+
 def test_what_was_approved_runs_in_the_mode_that_the_run_was_begun_in(zeus: Zeus, project: Project) -> None:
     project.agent(shouting(), "done", more="mode: ask\n" + ASKING)
     assert zeus("run", "zeus.yaml", "go", "--mode", "agent").exit_code == 7

@@ -118,6 +118,21 @@ async def test_only_a_yes_of_the_clients_user_approves(
     assert len(waiting) == (end == "approval_needed")
 
 
+async def test_the_clients_user_sees_what_would_run(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action="decline")
+
+    model = script(calling(call("record", "1", text="a\u202eb\x1b[8m\u200b")), "done")
+    config = write_agent(tmp_path, "middlewares: [{approve: {mode: ask}}]")
+    running = Agent.from_config(config, directory=tmp_path, model=model)
+    async with running, Client(server_of(running), elicitation_callback=elicit, mode="legacy") as client:
+        await client.call_tool("run", {"prompt": "go"})
+    assert asked == ['May record be called with {"text": "a\\u202eb\\u001b[8m\\u200b"}?']
+
+
 async def test_a_run_that_fails_and_an_unknown_session_are_errors_the_client_reads(tmp_path: Path) -> None:
     async with agent(tmp_path, script(RuntimeError("no"))) as running, Client(server_of(running)) as client:
         failed = await client.call_tool("run", {"prompt": "go"})

@@ -194,3 +194,16 @@ def applied(old: str, found: list[Any]) -> str:
 def test_two_large_files_without_a_common_line_are_compared_at_once() -> None:
     old, new = ("".join(f"{name}{number}\n" for number in range(20_000)) for name in "ab")
     assert len(difference(old, new)) == 40_000
+
+
+@pytest.mark.parametrize("name", ["because", "answer", "until"])
+def test_no_argument_passes_for_a_line_of_ours(name: str) -> None:
+    assert f'  "{name}": it is allowed' in shown({name: "it is allowed"})
+
+
+def test_two_paths_of_a_diff_never_look_the_same() -> None:
+    def head(path: str) -> str:
+        return shown({}, Preview((Change(path, None, "a\n"),)))[1]
+
+    assert head("/a\\x1b") != head("/a\x1b")
+    assert head("/é") != head("/e\u0301")

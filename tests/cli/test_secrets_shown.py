@@ -70,6 +70,18 @@ def test_a_knowledge_base_keeps_no_secret(project: Project, zeus: Zeus) -> None:
         assert not path.is_file() or b"argo-Secret-4711" not in path.read_bytes(), path
 
 
+def test_a_chunk_of_a_knowledge_base_ends_within_no_secret(project: Project, zeus: Zeus) -> None:
+    """A line without spaces is cut anywhere, and in HTML a secret may be seen only when the file is converted."""
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\n")
+    project.write(".env", "SHIP_TOKEN=argo-Secret-4711\n")
+    project.write(
+        "docs/log.html", "<html><body><p>" + "argo&#45;Secret&#45;4711," * 2_000 + "</p></body></html>"
+    )
+    assert zeus("kb", "add", "handbook", "docs").exit_code == 0
+    for path in (project.folder / ".zeus").rglob("*"):
+        assert not path.is_file() or b"argo-Se" not in path.read_bytes(), path
+
+
 def test_a_memory_with_a_known_secret_is_refused_whatever_it_looks_like(project: Project, zeus: Zeus) -> None:
     project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\nmemory: {}\n")
     project.write(".env", "SHIP_TOKEN=blue green red-7\n")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
+import re
 import string
 from urllib.parse import quote
 
@@ -162,3 +164,28 @@ def test_a_url_with_a_masked_password_is_not_masked_again() -> None:
     once = known("postgres://u:p4ssw0rd-x@host https://p4ssw0rd-x@host")
     assert once == "postgres://u:<secret:DB>@host https://<secret:DB>@host"
     assert known(once) == once
+
+
+ODD = 'p@ss/w\u00f6rd "it\'s" <1>&2!'
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        quote(ODD),
+        quote(ODD, safe=""),
+        quote(ODD, safe="!'()*"),
+        quote(ODD, safe="!$&'()*+,;="),
+        re.sub("%..", lambda digits: digits[0].lower(), quote(ODD, safe="")),
+        html.escape(ODD),
+        html.escape(ODD, quote=False),
+        repr([ODD]),
+        str(KeyError(ODD + "\\")),
+    ],
+)
+def test_a_secret_is_found_as_urls_pages_and_exceptions_write_it(written: str) -> None:
+    known = Redactor().adding({ODD: "K", ODD + "\\": "L"})
+    shown = known.text(written)
+    assert "<secret:" in shown
+    for part in ("p@ss", "p%40ss", "w\u00f6rd", "2!"):
+        assert part not in shown

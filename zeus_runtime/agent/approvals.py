@@ -53,7 +53,8 @@ class Desk:
     Args:
         log: where questions are written; None for a simulation, in which nobody is asked.
         user: whose allowlist and choice of mode hold.
-        redact: masks known secrets in a JSON value that is shown.
+        redact: masks secrets in a JSON value that is told.
+        known: masks known secrets, and nothing else, in what is approved.
         secrets: what is masked in arguments that somebody changed, as in those that a model writes.
         emit: where events go.
         channel: who can be asked now; None: nobody.
@@ -70,6 +71,7 @@ class Desk:
         *,
         user: str = "",
         redact: Callable[[Any], Any] = lambda value: value,
+        known: Callable[[Any], Any] = lambda value: value,
         secrets: Redactor | None = None,
         emit: Callable[[Event], None] = lambda _event: None,
         channel: ApprovalChannel | None = None,
@@ -79,6 +81,7 @@ class Desk:
         self._given_log = log
         self.user = user
         self.redact = redact
+        self._known = known
         self._secrets = secrets or Redactor()
         self._emit = emit
         self.channel = channel
@@ -192,14 +195,14 @@ class Desk:
 
         assert self._thread is not None, "a run begins before its calls"
         self._heard.add(request.place)
-        shown = self.redact(request.arguments)
+        shown = self._known(request.arguments)
         stored = replace(request, reason=self._secrets.text(request.reason))
         pending = await put(self._log, self._thread, self._run_id, stored, shown)
         self._has_asked = True
         if pending.is_open and self._is_over(pending):
             pending = await self._timed_out(pending)
         if pending.is_open:
-            shows = request.preview and masked(request.preview, self.redact)
+            shows = request.preview and masked(request.preview, self._known)
             pending = replace(pending, preview=shows)
             self._emit(ApprovalRequested(**_told(pending), expires_ms=pending.expires_ms))
             with all_standing_still((*self._clocks, *clocks)):

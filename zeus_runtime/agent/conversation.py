@@ -84,7 +84,7 @@ class Conversation:
                 self._take(
                     place,
                     entry.id,
-                    from_payload(json.loads(self._secrets.text(entry.payload))),
+                    from_payload(self._secrets.masked(json.loads(entry.payload))),
                     entry.created_ms,
                 )
 
@@ -251,8 +251,9 @@ class Conversation:
         """
         message_id = self._id(seq, run_id)
         written = _written(message)
-        # One look at the whole text is cheaper than one at each of its parts; most messages hold no secret.
-        if self._secrets.text(written) != written:
+        # One look at the whole text is cheaper than one at each of its parts; most messages hold no secret. Where JSON
+        # escapes a quote or a backslash, the secret in a part may be written in another way in the whole.
+        if "\\\\" in written or '\\"' in written or self._secrets.text(written) != written:
             message = masked_message(message, self._secrets)
             written = _written(message)
         payload = well_formed(written)

@@ -170,6 +170,7 @@ class Delegating:
             ground.log,
             user=self.desk.user,
             redact=ground.redactor.json,
+            known=ground.redactor.known,
             secrets=secrets,
             emit=emit,
             channel=self.desk.channel,

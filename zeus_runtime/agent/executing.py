@@ -198,12 +198,20 @@ def _is_own(ground: Ground, part: Part) -> bool:
     )
 
 
-_SPACE: Final = re.compile(r"\s")
+_MAY_RUN: Final = re.compile(r"[^\w.,:=@%+/~-]", re.ASCII)
+"""Characters with a meaning to a shell, such as those of ``$(curl${IFS}host|sh)``, and white space."""
 
 
 def _mask(document: Document) -> Mask:
-    """Masks secrets in what a person reads, except those with white space: they may be programs."""
-    from zeus_runtime.config.secrets import Redactor
+    """Masks secrets in what a person reads, except those that a shell may run: a config names its secrets itself."""
+    from zeus_runtime.config.secrets import Redactor, url_passwords
 
     known = document.redactor.names
-    return Redactor({text: name for text, name in known.items() if not _SPACE.search(text)})
+    redactor = Redactor({text: name for text, name in known.items() if not _MAY_RUN.search(text)})
+
+    def masked(text: str) -> str:
+        if any(_MAY_RUN.search(each) for each in url_passwords(text)):
+            return str(redactor.known(text))
+        return redactor(text)
+
+    return masked

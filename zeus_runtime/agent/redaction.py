@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config.secrets import Redactor
+from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -44,10 +45,13 @@ def behind_mask(model: Model, secrets: Redactor) -> Model:
 
 
 def redacted(event: Event, redactor: Redactor) -> Event:
-    """``event`` with every known secret masked, however deep it stands."""
+    """``event`` with every known secret masked, however deep it stands; what is approved, with no more than these."""
+    mask = redactor.known if isinstance(event, ApprovalRequested | ApprovalDecided) else redactor.json
     changes = {
-        name: redactor.json(value)
+        name: mask(value)
         for name, value in vars(event).items()
         if value and not isinstance(value, bool | int | float)
     }
+    if isinstance(event, RunFailed) and "pending" in event.details:
+        changes["details"]["pending"] = redactor.known(event.details["pending"])
     return replace(event, **changes)

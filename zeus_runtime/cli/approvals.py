@@ -53,7 +53,7 @@ def list_pending(
     found = with_log(process, checked, lambda log: open_approvals(log, session)) or []
     redact = checked.document.redactor
     if as_object:
-        answer(as_json(redact.json([each.as_json() for each in found])))
+        answer(as_json(redact.known([each.as_json() for each in found])))
         return
     if not found:
         complain("nothing waits for a decision")
@@ -64,7 +64,7 @@ def list_pending(
             each.session,
             _time(each.created_ms),
             "" if each.expires_ms is None else _time(each.expires_ms),
-            redact(call_line(each.tool, each.arguments, 80)),
+            call_line(each.tool, redact.known(each.arguments), 80),
         )
         for each in found
     ]
@@ -97,9 +97,11 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
             f"nothing waits for a decision under the id {name!r}",
             remedy="`zeus approvals pending` lists what waits.",
         )
-    answers = [field.line for field in fields_of(pending)] if pending.is_question else ()
+    known = checked.document.redactor.known
+    pending = replace(pending, arguments=known(pending.arguments), reason=known(pending.reason))
+    answers = [known(field.line) for field in fields_of(pending)] if pending.is_question else ()
     for line in question_lines(pending, answers, whole=True, width=terminal_columns()):
-        answer(checked.document.redactor(line.text), style=line.style)
+        answer(line.text, style=line.style)
 
 
 async def _previewed(checked: Checked, agent: str, pending: PendingApproval) -> PendingApproval:
@@ -111,7 +113,7 @@ async def _previewed(checked: Checked, agent: str, pending: PendingApproval) -> 
     plan = next((each for each_name, each in _plans(plan) if each_name == agent), plan)
     tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
     preview = None if tool is None else await preview_of(tool, pending.arguments, checked.document.redactor)
-    return replace(pending, preview=preview and masked(preview, checked.document.redactor.json))
+    return replace(pending, preview=preview and masked(preview, checked.document.redactor.known))
 
 
 def _plans(plan: Plan) -> Iterator[tuple[str, Plan]]:

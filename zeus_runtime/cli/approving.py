@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -12,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from zeus_runtime.cli.question import question_lines
-from zeus_runtime.cli.streams import complain, is_terminal
-from zeus_runtime.cli.table import one_line
+from zeus_runtime.cli.streams import columns_of, complain, is_terminal
+from zeus_runtime.cli.table import one_line, shortened
 from zeus_runtime.cli.wording import tool_label
 from zeus_runtime.tools.approval import Decision
 
@@ -120,7 +119,9 @@ class TerminalApprovals:
             return await self._read("arguments as JSON: ")
         given = {}
         for field in fields_of(pending):
-            line = await self._read(f"  {field.line}: ")
+            # The question showed all of it; a prompt that wraps would begin a server's words at the margin.
+            shown = shortened(field.line, max(20, columns_of(sys.stderr) - len("  : ") - 1))
+            line = await self._read(f"  {shown}: ")
             if line is None:
                 return None
             if line.strip():
@@ -202,7 +203,7 @@ def fields_of(pending: PendingApproval) -> Sequence[Field]:
 
 def _show(pending: PendingApproval, *, whole: bool = False) -> None:
     answers = [field.line for field in fields_of(pending)] if pending.is_question else ()
-    width = shutil.get_terminal_size().columns
+    width = columns_of(sys.stderr)
     for line in question_lines(pending, answers, whole=whole, width=width):
         complain(line.text, line.style)
 

@@ -12,7 +12,7 @@ from zeus_runtime.cli.diff import DiffLine, difference
 from zeus_runtime.cli.streams import Style
 from zeus_runtime.cli.table import columns, one_line
 from zeus_runtime.cli.wording import tool_label
-from zeus_runtime.escaping import exact, exact_json, printable
+from zeus_runtime.escaping import exact, exact_json, exact_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,8 @@ MOST_LINES: Final = 40
 
 _STYLES: Final[Mapping[str, Style]] = {"-": "red", "+": "green", "@": "dim", " ": "plain"}
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
+_OWN: Final = frozenset({"answer", "because", "until"})
+"""Words that lines of ours begin with."""
 _BLOCK: Final = "    │ "
 _GOES_ON: Final = "    ┊ "
 
@@ -51,7 +53,7 @@ def question_lines(
         width: columns of a line; None for no limit.
     """
     shown = list(_lines(pending, answers, whole=whole))
-    return [part for line in shown for part in _folded(line, width)]
+    return [part for line in shown for part in folded(line, width)]
 
 
 def _lines(pending: PendingApproval, answers: Sequence[str], *, whole: bool) -> Iterator[Line]:
@@ -93,7 +95,9 @@ def _argument(name: str, value: Any, *, whole: bool) -> Iterator[Line]:
 
 def _named(name: str) -> str:
     """An argument's name, quoted where it could be taken for more than a name."""
-    return name if _NAME.fullmatch(name) else exact_json(json.dumps(name, ensure_ascii=False))
+    if _NAME.fullmatch(name) and name not in _OWN:
+        return name
+    return exact_json(json.dumps(name, ensure_ascii=False))
 
 
 def _needs_quotes(text: str) -> bool:
@@ -120,7 +124,7 @@ def _change(change: Change, *, whole: bool) -> Iterator[Line]:
         did = f"new file, {added:,} {'line' if added == 1 else 'lines'}"
     else:
         did = f"{removed:,} removed, {added:,} added" if found else "no line changes"
-    yield Line(f"  {printable(change.path)}: {did}", "bold")
+    yield Line(f"  {exact_line(change.path)}: {did}", "bold")
     kept = found if whole else _cut_diff(found)
     for each in kept:
         yield from _diff_line(each)
@@ -149,7 +153,7 @@ def _diff_line(line: DiffLine) -> Iterator[Line]:
         yield Line("    \\ no newline at the end", "dim")
 
 
-def _folded(line: Line, width: int | None) -> Iterator[Line]:
+def folded(line: Line, width: int | None) -> Iterator[Line]:
     """A line in pieces that fit, so that no terminal begins a part of a value where our own lines begin."""
     text = line.text
     room = None if width is None else max(20, width - 1)

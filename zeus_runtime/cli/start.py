@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from zeus_runtime.escaping import terminal_text
+
 if TYPE_CHECKING:
     from zeus_runtime.cli.process import Process
 
@@ -44,4 +46,4 @@ class _Redacting(logging.Formatter):
         self._redact = redact
 
     def format(self, record: logging.LogRecord) -> str:
-        return self._redact(super().format(record))
+        return terminal_text(self._redact(super().format(record)))

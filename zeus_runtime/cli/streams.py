@@ -56,7 +56,16 @@ def as_json(value: Any, *, indent: int | None = 2) -> str:
 
 def terminal_columns() -> int | None:
     """How wide the terminal is that shows standard output; None where it is no terminal."""
-    return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+    return columns_of(sys.stdout) if is_terminal(sys.stdout) else None
+
+
+def columns_of(stream: TextIO) -> int:
+    """How wide the terminal is that shows ``stream``; what COLUMNS says, or 80, where it is no terminal."""
+    try:
+        width = os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        width = 0
+    return width or shutil.get_terminal_size().columns
 
 
 @cache

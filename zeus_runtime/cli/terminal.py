@@ -118,7 +118,8 @@ class TerminalView:
         console = self._live.console if self._live else self._console
         if self._printed:
             console.print()
-        console.print(_Shown(Markdown(terminal_text(block))))
+        # A link with its address: the text of a link may name another place.
+        console.print(_Shown(Markdown(terminal_text(block), hyperlinks=False)))
         self._printed = True
 
     def _redraw(self) -> None:

@@ -62,15 +62,14 @@ def command(
 
 def _allow(process: Process, which: ConfigArgs) -> None:
     from zeus_runtime.agent.executing import all_parts
-    from zeus_runtime.cli.trusting import allow_asked, can_ask, examined, record, shown
+    from zeus_runtime.cli.trusting import allow_asked, can_ask, examined, record, shown, tell
 
     if which.config != "-" and can_ask():
         count = allow_asked(process, which)
     else:
         found = examined(process, which)
         missing = [part for part in all_parts(found) if not found.trust.allows(part)]
-        for line in shown(missing):
-            complain(line)
+        tell(shown(missing))
         record(found.trust, missing)
         count = len(missing)
     complain(
@@ -81,11 +80,10 @@ def _allow(process: Process, which: ConfigArgs) -> None:
 def _asked_for(process: Process, which: ConfigArgs) -> Sequence[Part]:
     """What needs the user's permission, given or not."""
     from zeus_runtime.agent.executing import all_parts
-    from zeus_runtime.cli.trusting import examined, shown
+    from zeus_runtime.cli.trusting import examined, shown, tell
 
     parts = [part for part in all_parts(examined(process, which)) if not part.own]
-    for line in shown(parts):
-        complain(line)
+    tell(shown(parts))
     return parts
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from zeus_runtime.cli.options import ConfigArgs, read_config
-from zeus_runtime.cli.streams import complain, is_terminal
+from zeus_runtime.cli.streams import columns_of, complain, is_terminal
+from zeus_runtime.escaping import terminal_line
 from zeus_runtime.trust.decision import UntrustedError
 
 if TYPE_CHECKING:
@@ -128,10 +129,17 @@ def shown(parts: Sequence[Part], known: Sequence[Record] = (), *, whole: bool = 
             yield from (_line("-", *line, whole=whole) for line in gone)
 
 
-def _line(mark: str, label: str, value: str, *, whole: bool) -> str:
-    from zeus_runtime.trust.parts import one_line
+def tell(lines: Iterable[str]) -> None:
+    """Write lines to standard error; one that is too long for the terminal goes on behind a dotted bar."""
+    from zeus_runtime.cli.question import Line, folded
 
-    text = one_line(value)
+    for line in lines:
+        for part in folded(Line(line), columns_of(sys.stderr) if is_terminal(sys.stderr) else None):
+            complain(part.text)
+
+
+def _line(mark: str, label: str, value: str, *, whole: bool) -> str:
+    text = terminal_line(value)
     more = len(text) - _LONGEST
     cut = f"{text[:_LONGEST]}… ({more:,} more characters)" if more > 0 and not whole else text
     return f"  {mark} {label:<9} {cut}"
@@ -144,11 +152,9 @@ def _is_allowed(found: Checked, missing: Sequence[Part]) -> bool:
     trust = found.trust
     known = records_of(trust.records, trust.file) if trust.records is not None else ()
     complain(f"{one_line(trust.file)} executes what you have not allowed yet:", "yellow")
-    for line in shown(missing, known):
-        complain(line)
+    tell(shown(missing, known))
     while (said := _answer(_read)) == "view":
-        for line in (*shown(missing, known, whole=True), *_contents(missing)):
-            complain(line)
+        tell((*shown(missing, known, whole=True), *_contents(missing)))
     return said == "yes"
 
 

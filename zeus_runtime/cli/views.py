@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
+from zeus_runtime.cli.streams import answer, as_json, columns_of, complain, is_terminal
 from zeus_runtime.cli.wording import (
     Totals,
     call_line,
@@ -71,7 +70,7 @@ class Journal:
         _complain_of(event)
         if self._quiet:
             return
-        width = shutil.get_terminal_size().columns - 4 if is_terminal(sys.stderr) else 200
+        width = columns_of(sys.stderr) - 4 if is_terminal(sys.stderr) else 200
         if isinstance(event, ToolCallStarted):
             complain(f"→ {call_line(event.tool_name, event.parameters, width)}", "dim")
         elif isinstance(event, ToolCallResult):

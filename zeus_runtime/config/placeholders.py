@@ -49,18 +49,22 @@ def looks_random(value: str) -> bool:
 
 
 def written_forms(secret: str, name: str) -> Iterator[tuple[str, str]]:
-    """Each way in which a secret is searched for in text, with its placeholder: as it is, as JSON, in a URL, as
-    base64 at any place of longer data, and line by line."""
+    """Each way in which a secret is searched for in text, with its placeholder: as it is, as JSON, in a URL, in HTML,
+    as Python shows it, as base64 at any place of longer data, and line by line."""
+    from html import escape
     from json import dumps
-    from urllib.parse import quote, quote_plus, unquote
+    from urllib.parse import quote_plus, unquote
 
     ways = [
         ("", secret),
         ("json", dumps(secret)[1:-1]),
         ("json-unicode", dumps(secret, ensure_ascii=False)[1:-1]),
-        ("url", quote(secret, safe="", errors="surrogatepass")),
+        *_percent_encoded(secret),
         ("url-plus", quote_plus(secret, errors="surrogatepass")),
         ("url-decoded", unquote(secret)),
+        ("html", escape(secret)),
+        ("html-text", escape(secret, quote=False)),
+        ("python", repr(secret)[1:-1]),
         *_base64(secret),
         *_lines(secret),
     ]
@@ -69,6 +73,16 @@ def written_forms(secret: str, name: str) -> Iterator[tuple[str, str]]:
         if text not in seen and is_searched(text):
             seen.add(text)
             yield text, placeholder(name, form)
+
+
+def _percent_encoded(secret: str) -> Iterator[tuple[str, str]]:
+    """As RFC 3986 encodes it in a query, a path, a user's part and as a browser does, with digits of either case."""
+    from urllib.parse import quote
+
+    for form, safe in (("url", ""), ("url-path", "/"), ("url-user", "!$&'()*+,;="), ("url-js", "!'()*")):
+        text = quote(secret, safe=safe, errors="surrogatepass")
+        yield form, text
+        yield f"{form}-lower", re.sub("%..", lambda match: match[0].lower(), text)
 
 
 def _base64(secret: str) -> Iterator[tuple[str, str]]:

@@ -156,14 +156,23 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """``text`` with every known secret, and every password in a URL, masked."""
-        if (name := self.names.get(text)) is not None:
-            return placeholder(name)
-        text = self.text(text)
+        text = self._known(text)
         return _URL_PASSWORD.sub(rf"\g<scheme>{MASK}", text) if "://" in text else text
 
     def json(self, value: Any) -> Any:
         """A JSON value with every string in it, keys too, masked by the same rule."""
         return _each(value, self)
+
+    def known(self, value: Any) -> Any:
+        """A JSON value with known secrets masked and nothing else: for what a person approves.
+
+        A password in a URL stays where it is no known secret: in a command, what stands there may run.
+        """
+        return _each(value, self._known)
+
+    def _known(self, text: str) -> str:
+        name = self.names.get(text)
+        return self.text(text) if name is None else placeholder(name)
 
     def text(self, text: str) -> str:
         """``text`` with every known secret that is searched for in running text replaced by its placeholder."""

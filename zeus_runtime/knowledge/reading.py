@@ -10,7 +10,7 @@ import hashlib
 from asyncio import LifoQueue, Task, create_task, gather, to_thread
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeGuard
 
@@ -192,13 +192,14 @@ class Reader:
             return Unread(found.label, error.strerror or str(error))
 
     def _cut(self, name: str, data: bytes, apart: Apart | None) -> list[Chunk]:
-        found = chunks(
-            convert_file(name, masked_bytes(data, self._secrets), apart=apart, seconds=_READING_SECONDS),
+        found = convert_file(name, masked_bytes(data, self._secrets), apart=apart, seconds=_READING_SECONDS)
+        # A PDF shows what it says only when it is converted, and a part of a secret is no known secret.
+        pages = tuple(replace(page, text=self._secrets.text(page.text)) for page in found.pages)
+        return chunks(
+            replace(found, pages=pages),
             chunk_tokens=self._base.chunk_tokens,
             overlap_tokens=self._base.overlap_tokens,
         )
-        # A PDF shows what it says only when it is converted.
-        return [Chunk(*map(self._secrets.text, each)) for each in found]
 
 
 def _bytes_of(path: str) -> bytes:

@@ -98,9 +98,9 @@ async def invoke(
                 "Whether it took effect is unknown: check before you try again.",
                 is_error=True,
             )
-        return _failed(tool, error)
+        return _failed(tool, error, run)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool's failure is the model's to read, not the run's end
-        return _failed(tool, error)
+        return _failed(tool, error, run)
 
 
 def _called(tool: Tool, arguments: Mapping[str, JSON], run: ToolRun) -> Awaitable[ToolResult | str]:
@@ -109,11 +109,12 @@ def _called(tool: Tool, arguments: Mapping[str, JSON], run: ToolRun) -> Awaitabl
     return tool.function(**{**arguments, **({"run": run} if tool.takes_run else {})})
 
 
-def _failed(tool: Tool, error: BaseException) -> ToolResult:
+def _failed(tool: Tool, error: BaseException, run: ToolRun) -> ToolResult:
     if isinstance(error, ZeusError):
         return ToolResult(str(error), is_error=True)
     message = str(error)
     if len(message) > _MAX_ERROR_CHARACTERS:
+        message = run.secrets.text(message)  # before it is cut: a part of a secret is no known secret
         message = f"{message[:_MAX_ERROR_CHARACTERS]}... ({len(message):,} characters)"
     return ToolResult(
         f"{tool.name} failed: {type(error).__name__}{': ' if message else ''}{message}", is_error=True

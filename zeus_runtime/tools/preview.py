@@ -43,6 +43,25 @@ class Preview:
     stands_for: tuple[str, ...] = ()
     problem: str = ""
 
+    def holds(self, now: Preview | None) -> bool:
+        """Whether the call would still change what this shows: a file may change while a person decides.
+
+        Args:
+            now: what the call would do now.
+        """
+        if not self.changes:
+            return True
+        return now is not None and [*map(_effect, self.changes)] == [*map(_effect, now.changes)]
+
+
+def _effect(change: Change) -> tuple[str, bool, list[str], list[str]]:
+    """The lines from the first that changes to the last, before and after, wherever in the file they stand."""
+    old, new = (change.before or "").split("\n"), change.after.split("\n")
+    most = min(len(old), len(new))
+    head = next((place for place in range(most) if old[place] != new[place]), most)
+    tail = next((place for place in range(most - head) if old[-1 - place] != new[-1 - place]), most - head)
+    return change.path, change.before is None, old[head : len(old) - tail], new[head : len(new) - tail]
+
 
 def masked(preview: Preview, redact: Callable[[Any], Any]) -> Preview:
     """The preview without known secrets; a change of a secret cannot be seen then, which it says.

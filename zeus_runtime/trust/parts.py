@@ -169,12 +169,10 @@ def option_part(
 
 
 def one_line(text: str) -> str:
-    """``text`` on one line, with an escape for each character that cannot be seen."""
-    return "".join(each if each.isprintable() else _escaped(each) for each in text)
+    """``text`` on one line, so that two different texts never look the same."""
+    from zeus_runtime.escaping import exact_line
 
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape", "surrogatepass").decode("ascii")
+    return exact_line(text)
 
 
 @dataclass(frozen=True)

@@ -624,3 +624,50 @@ def test_rules_may_name_tools_that_a_server_brings_when_the_agent_runs(tmp_path:
     Agent.from_config(config('ask: ["small__*", "small__[sw]ay", small__say]'), directory=tmp_path)
     with pytest.raises(ConfigError, match=r"named like 'other__\*'"):
         Agent.from_config(config('ask: ["other__*"]'), directory=tmp_path)
+
+
+def editing(folder: Path, answer: Any, meddle: Callable[[Path], object]) -> tuple[Agent, Person, Path]:
+    """An agent whose user approves, and a file that changes while they decide."""
+    file = folder / "work" / "a.txt"
+    file.parent.mkdir()
+    file.write_text("one\ntwo\nthree\n")
+
+    def answered(_pending: PendingApproval) -> Decision:
+        meddle(file)
+        return APPROVE
+
+    yaml = "middlewares: [{approve: {mode: ask}}]\nworkspace: {root: work}\n"
+    config = write_agent(folder, yaml, tools="[filesystem]")
+    return Agent.from_config(config, directory=folder, model=script(answer, "done")), Person(answered), file
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("edit_file", {"old": "two", "new": "2", "replace_all": True}),
+        ("write_file", {"content": "one\n2\nthree\n"}),
+    ],
+)
+async def test_a_change_that_is_no_longer_what_the_user_saw_does_not_run(
+    folder: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    meanwhile = "one\ntwo\nthree, and two again\n"
+    answer = calling(call(tool, "c", path="/a.txt", **arguments))
+    running, person, file = editing(folder, answer, lambda file: file.write_text(meanwhile))
+    async with running:
+        events = await events_of(running.stream("go", approvals=person))
+    (result,) = of(events, ToolCallResult)
+    assert result.is_error
+    assert "the file changed after the user saw" in result.content
+    assert file.read_text() == meanwhile
+
+
+async def test_several_edits_of_one_answer_all_run_when_each_does_what_was_shown(folder: Path) -> None:
+    edits = [
+        call("edit_file", f"c{old}", path="/a.txt", old=old, new=old.upper()) for old in ("one", "three")
+    ]
+    running, person, file = editing(folder, calling(*edits), lambda _file: None)
+    async with running:
+        await events_of(running.stream("go", approvals=person))
+    assert file.read_text() == "ONE\ntwo\nTHREE\n"
+    assert len(person.asked) == 2

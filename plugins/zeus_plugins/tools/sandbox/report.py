@@ -5,14 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from zeus_runtime import Outcome, SandboxFile, SandboxLimit, SandboxLimits, printable
+from zeus_runtime import Outcome, Redactor, SandboxFile, SandboxLimit, SandboxLimits, printable
 
 _MEGABYTE: Final = 2**20
 
 
-def report(outcome: Outcome, limits: SandboxLimits, *, max_characters: int) -> str:
-    """The output, its middle left out where it is long, and how the program ended."""
-    text = cut(outcome.output.decode("utf-8", "replace"), max_characters)
+def report(
+    outcome: Outcome, limits: SandboxLimits, *, max_characters: int, secrets: Redactor | None = None
+) -> str:
+    """The output, its middle left out where it is long, and how the program ended.
+
+    Args:
+        secrets: masked before anything is left out; output that was cut ends before the beginning of one.
+    """
+    text = outcome.output.decode("utf-8", "replace")
+    if secrets is not None:
+        is_cut = len(outcome.output) >= limits.output_bytes
+        text = secrets.settled(text)[0] if is_cut else secrets.text(text)
+    text = cut(text, max_characters)
     return "\n".join([*([text.rstrip("\n")] if text.strip() else []), *_ending(outcome, limits)])
 
 

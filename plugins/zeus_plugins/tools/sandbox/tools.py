@@ -110,7 +110,7 @@ def _execute_code(options: Options, backend: SandboxBackend) -> Tool:
         with told(run.progress) as hear:
             outcome = await box.exec(program, limits, hear)
         return ToolResult(
-            report(outcome, limits, max_characters=options.max_result_chars),
+            report(outcome, limits, max_characters=options.max_result_chars, secrets=run.secrets),
             is_error=outcome.exit_code != 0 or outcome.killed_by is not None,
             artifact={
                 "exit_code": outcome.exit_code,

@@ -93,6 +93,7 @@ PAGES: dict[str, tuple[int, Mapping[str, str], bytes]] = {
     "/loop": (301, {"Location": "/loop"}, b""),
     "/slow": (200, {"Content-Type": "text/plain", "Content-Length": "100"}, b"start"),
     "/late": (200, {"Content-Type": "text/plain"}, b"at last"),
+    "/settings": (200, {"Content-Type": "text/plain"}, b"The token of this host is Qk7-token-0123456789."),
     "/large": (200, {"Content-Type": "text/plain"}, b"x" * 300_000),
     "/bomb": (200, {"Content-Type": "text/plain", "Content-Encoding": "gzip"}, BOMB),
     "/deflate": (

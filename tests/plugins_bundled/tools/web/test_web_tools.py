@@ -57,6 +57,14 @@ async def test_a_page_is_read_part_by_part(tmp_path: Path, server: Server) -> No
     assert last.content.count("x") == 500
 
 
+async def test_no_part_of_a_page_begins_or_ends_within_a_secret(tmp_path: Path, server: Server) -> None:
+    options = {"allow_private": [f"127.0.0.1:{server.port}"], "max_result_chars": 1_000}
+    (tmp_path / ".env").write_text("MY_TOKEN=Qk7-token-0123456789\n")
+    page = await called(tmp_path, options, "web_fetch", url=f"{server.url}/settings", start=28)
+    assert "token-0123456789" not in page.content
+    assert "<secret:MY_TOKEN>."[2:] in page.content
+
+
 async def test_a_page_that_is_not_there_and_one_that_is_refused_are_errors_to_the_model(
     tmp_path: Path, server: Server
 ) -> None:
