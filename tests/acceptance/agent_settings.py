@@ -41,6 +41,7 @@ async def agents_listed(scene: Scene) -> list[str]:
 
 
 async def its_instructions(scene: Scene) -> str | None:
+    scene.write("task.md", "Only Go.")
     core = scene.agent().plan.agents[NAME].plan.stable[Section.CORE]
     return core.partition("# Your instructions\n\n")[2] or None
 
@@ -100,6 +101,7 @@ AGENTS = (
     Flip("agents.*.config", "other.yaml", its_model, "gpt-4o", "gpt-4.1", given()),
     Flip("agents.*.overrides", {"limits": {"max_steps": 7}}, its_steps, 200, 7, given()),
     Flip("agents.*.instructions", "Only Go.", its_instructions, None, "Only Go.", given()),
+    Flip("agents.*.instructions.file", "task.md", its_instructions, None, "Only Go.", given()),
     Flip("agents.*.context", "fork", what_it_knows, ["human"], [*SHARED, "human"], given()),
     Flip(
         "agents.*.last_messages",

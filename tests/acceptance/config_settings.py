@@ -33,6 +33,7 @@ def core_prompt(text: str) -> See:
     """Section 1, or what is wrong, where its file says ``text``."""
 
     async def see(scene: Scene) -> str | tuple[str, ...]:
+        scene.write("task.md", "Only Go.")
         scene.write(".zeus/prompts/CORE.md", text)
         return scene.problems() or scene.agent().plan.stable[Section.CORE]
 
@@ -62,11 +63,20 @@ async def secret_read(scene: Scene) -> str:
 
 
 async def told_of_project(scene: Scene) -> str | None:
-    """What the prompt says of the project."""
+    """The project's instructions in the prompt."""
     scene.write("AGENTS.md", "Use tabs.")
+    scene.write("RULES.md", "Use spaces.")
     (request,) = (await scene.play("done")).requests
-    found = re.search(r'<project_instructions path="/AGENTS.md">\n(.*)\n', request.system)
+    found = re.search(r'<project_instructions path="[^"]*">\n(.*)\n', request.system)
     return found and found[1]
+
+
+async def project_is_cut(scene: Scene) -> bool:
+    """Whether the prompt leaves out the end of long project instructions."""
+    scene.write("AGENTS.md", "Use tabs.\n" * 300 + "The end.\n")
+    (request,) = (await scene.play("done")).requests
+    assert "Use tabs." in request.system
+    return "The end." not in request.system
 
 
 async def write_is_refused(scene: Scene) -> bool:
@@ -93,7 +103,12 @@ CONFIGURED = (
     Flip("version", 7, problems, (), ("unsupported-version",)),
     Flip("name", "hermes", core_prompt("I am {{agent_name}}"), "I am zeus", "I am hermes"),
     Flip("instructions", "Only Go.", core_prompt("I am"), "I am", "I am\n\n# Your instructions\n\nOnly Go."),
+    Flip(
+        "instructions.file", "task.md", core_prompt("I am"), "I am", "I am\n\n# Your instructions\n\nOnly Go."
+    ),
     Flip("project_instructions", True, told_of_project, None, "Use tabs."),
+    Flip("project_instructions.files", ["RULES.md"], told_of_project, None, "Use spaces."),
+    Flip("project_instructions.max_tokens", 200, project_is_cut, False, True, {"project_instructions": {}}),
     Flip("description", "writes odes", description, "", "writes odes"),
     Flip("mode", "ask", write_is_refused, False, True, FILES),
     *(
