@@ -28,6 +28,7 @@ async def told(scene: Scene) -> str:
 
 
 async def its_model(scene: Scene) -> str:
+    """The sub-agent's model."""
     scene.write("other.yaml", "version: 1\nmodel: gpt-4.1\n")
     return scene.agent().plan.agents[NAME].plan.profile.name
 
@@ -41,12 +42,14 @@ async def agents_listed(scene: Scene) -> list[str]:
 
 
 async def its_instructions(scene: Scene) -> str | None:
+    """The instructions in the sub-agent's prompt."""
     scene.write("task.md", "Only Go.")
     core = scene.agent().plan.agents[NAME].plan.stable[Section.CORE]
     return core.partition("# Your instructions\n\n")[2] or None
 
 
 async def its_steps(scene: Scene) -> int:
+    """The sub-agent's limit of steps."""
     return scene.agent().plan.agents[NAME].plan.config.limits.max_steps
 
 
@@ -70,6 +73,7 @@ async def started(scene: Scene) -> int:
 
 
 async def problems(scene: Scene) -> tuple[str, ...]:
+    """The codes of the diagnostics."""
     return scene.problems()
 
 
