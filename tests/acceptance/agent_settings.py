@@ -28,6 +28,7 @@ async def told(scene: Scene) -> str:
 
 
 async def its_model(scene: Scene) -> str:
+    """The sub-agent's model."""
     scene.write("other.yaml", "version: 1\nmodel: gpt-4.1\n")
     return scene.agent().plan.agents[NAME].plan.profile.name
 
@@ -41,11 +42,14 @@ async def agents_listed(scene: Scene) -> list[str]:
 
 
 async def its_instructions(scene: Scene) -> str | None:
+    """The instructions in the sub-agent's prompt."""
+    scene.write("task.md", "Only Go.")
     core = scene.agent().plan.agents[NAME].plan.stable[Section.CORE]
     return core.partition("# Your instructions\n\n")[2] or None
 
 
 async def its_steps(scene: Scene) -> int:
+    """The sub-agent's limit of steps."""
     return scene.agent().plan.agents[NAME].plan.config.limits.max_steps
 
 
@@ -69,6 +73,7 @@ async def started(scene: Scene) -> int:
 
 
 async def problems(scene: Scene) -> tuple[str, ...]:
+    """The codes of the diagnostics."""
     return scene.problems()
 
 
@@ -100,6 +105,7 @@ AGENTS = (
     Flip("agents.*.config", "other.yaml", its_model, "gpt-4o", "gpt-4.1", given()),
     Flip("agents.*.overrides", {"limits": {"max_steps": 7}}, its_steps, 200, 7, given()),
     Flip("agents.*.instructions", "Only Go.", its_instructions, None, "Only Go.", given()),
+    Flip("agents.*.instructions.file", "task.md", its_instructions, None, "Only Go.", given()),
     Flip("agents.*.context", "fork", what_it_knows, ["human"], [*SHARED, "human"], given()),
     Flip(
         "agents.*.last_messages",

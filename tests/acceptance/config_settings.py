@@ -18,7 +18,7 @@ LOCAL_ZONE = datetime.now().astimezone().tzname()
 
 
 def section(name: Section) -> See:
-    """The text of one of the prompt's sections; Homes near and far have one of their own."""
+    """The text of one of the prompt's sections."""
 
     async def see(scene: Scene) -> str:
         for file in ("CORE", "SOUL", "TOOLS", "WORKFLOW", "MEMORY", "agent_mode"):
@@ -30,9 +30,10 @@ def section(name: Section) -> See:
 
 
 def core_prompt(text: str) -> See:
-    """Section 1, or what is wrong, where its file says ``text``."""
+    """Section 1 of the prompt, or the codes of the diagnostics."""
 
     async def see(scene: Scene) -> str | tuple[str, ...]:
+        scene.write("task.md", "Only Go.")
         scene.write(".zeus/prompts/CORE.md", text)
         return scene.problems() or scene.agent().plan.stable[Section.CORE]
 
@@ -40,11 +41,12 @@ def core_prompt(text: str) -> See:
 
 
 async def described_parameters(scene: Scene) -> int:
+    """How many parameters the prompt describes."""
     return scene.agent().plan.stable[Section.TOOLS].count("(string, required)")
 
 
 def system(pattern: str) -> See:
-    """What a pattern finds in the system prompt."""
+    """Words in the system prompt."""
 
     async def see(scene: Scene) -> str | None:
         (request,) = (await scene.play("done")).requests
@@ -55,6 +57,7 @@ def system(pattern: str) -> See:
 
 
 async def secret_read(scene: Scene) -> str:
+    """A secret in a tool result that the model reads."""
     scene.write(".env", "A_KEY=0123-abcdef\n")
     scene.write("kept.txt", "K=0123-abcdef\n")
     played = await scene.play(calling(("read_file", {"path": "/kept.txt"})), "done")
@@ -62,26 +65,37 @@ async def secret_read(scene: Scene) -> str:
 
 
 async def told_of_project(scene: Scene) -> str | None:
-    """What the prompt says of the project."""
+    """The project's instructions in the prompt."""
     scene.write("AGENTS.md", "Use tabs.")
+    scene.write("RULES.md", "Use spaces.")
     (request,) = (await scene.play("done")).requests
-    found = re.search(r'<project_instructions path="/AGENTS.md">\n(.*)\n', request.system)
+    found = re.search(r'<project_instructions path="[^"]*">\n(.*)\n', request.system)
     return found and found[1]
 
 
+async def project_is_cut(scene: Scene) -> bool:
+    """Whether the prompt leaves out the end of long project instructions."""
+    scene.write("AGENTS.md", "Use tabs.\n" * 300 + "The end.\n")
+    (request,) = (await scene.play("done")).requests
+    assert "Use tabs." in request.system
+    return "The end." not in request.system
+
+
 async def write_is_refused(scene: Scene) -> bool:
+    """Whether a tool that writes is refused."""
     call = calling(("write_file", {"path": "/a.txt", "content": "x"}))
     (result,) = (await scene.play(call, "done")).all("tool_call_result")
     return bool(result.is_error)
 
 
 async def agent_name(scene: Scene) -> str:
+    """The agent's name."""
     scene.write("base.yaml", "name: based\n")
     return scene.agent().plan.config.name
 
 
 async def description(scene: Scene) -> str:
-    """What ``zeus plan`` says the agent is for."""
+    """The description that `zeus plan` shows."""
     scene.agent()
     shown = io.StringIO()
     with redirect_stdout(shown):
@@ -93,7 +107,12 @@ CONFIGURED = (
     Flip("version", 7, problems, (), ("unsupported-version",)),
     Flip("name", "hermes", core_prompt("I am {{agent_name}}"), "I am zeus", "I am hermes"),
     Flip("instructions", "Only Go.", core_prompt("I am"), "I am", "I am\n\n# Your instructions\n\nOnly Go."),
+    Flip(
+        "instructions.file", "task.md", core_prompt("I am"), "I am", "I am\n\n# Your instructions\n\nOnly Go."
+    ),
     Flip("project_instructions", True, told_of_project, None, "Use tabs."),
+    Flip("project_instructions.files", ["RULES.md"], told_of_project, None, "Use spaces."),
+    Flip("project_instructions.max_tokens", 200, project_is_cut, False, True, {"project_instructions": {}}),
     Flip("description", "writes odes", description, "", "writes odes"),
     Flip("mode", "ask", write_is_refused, False, True, FILES),
     *(

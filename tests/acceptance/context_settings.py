@@ -142,22 +142,6 @@ def _repository(scene: Scene) -> None:
 
 
 SUMMARIES = (
-    Flip(
-        "middleware:summarization.trigger",
-        {"messages": 5},
-        messages_sent,
-        [1, 3, 5, 7],
-        [1, 3, 3, 3],
-        {"middlewares": [{"summarization": {"keep": {"messages": 2}}}]},
-    ),
-    Flip(
-        "middleware:summarization.keep",
-        {"messages": 4},
-        messages_sent,
-        [1, 3, 3, 3],
-        [1, 3, 5, 5],
-        SUMMARIZED,
-    ),
     Flip("middleware:summarization.model", {"flaky": {}}, summarizer, "model", "extract", SUMMARIZED),
     Flip(
         "middleware:summarization.trim_tokens_to_summarize",

@@ -34,6 +34,7 @@ def remote(**keys: Any) -> dict[str, Any]:
 
 
 async def problems(scene: Scene) -> tuple[str, ...]:
+    """The codes of the diagnostics."""
     return scene.problems()
 
 

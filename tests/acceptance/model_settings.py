@@ -21,6 +21,7 @@ SERVED = {
 
 
 async def profile(scene: Scene) -> tuple[int, int | None, str]:
+    """The model's limits and tokenizer."""
     found = scene.agent().plan.profile
     return found.max_input_tokens, found.max_output_tokens, found.tokenizer
 

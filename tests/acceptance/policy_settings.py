@@ -198,22 +198,6 @@ POLICIES = (
                 policy("eviction", max_tokens=180),
             ),
             (
-                "truncation.trigger",
-                {"messages": 4},
-                cut_arguments,
-                0,
-                2,
-                policy("truncation", keep={"messages": 2}),
-            ),
-            (
-                "truncation.keep",
-                {"messages": 4},
-                cut_arguments,
-                1,
-                2,
-                policy("truncation", trigger={"messages": 5}),
-            ),
-            (
                 "truncation.max_chars",
                 9_999,
                 cut_arguments,
@@ -268,14 +252,6 @@ POLICIES = (
                 ["evicted", "whole"],
                 ["whole", "whole"],
                 policy("dedupe"),
-            ),
-            (
-                "dedupe.trigger",
-                {"messages": 3},
-                shown_results(*(("look", {"words": 100}),) * 2),
-                ["whole", "whole"],
-                ["evicted", "whole"],
-                policy("dedupe", horizon_calls=0),
             ),
             (
                 "dedupe.exclude",

@@ -10,23 +10,28 @@ FLAKY = {"model": {"flaky": {}}, "plugins": {"files": ["probe.py"]}}
 
 
 async def ending(scene: Scene) -> str:
+    """How a run of two steps ends."""
     return (await scene.play(calling(("read_todos", {})), "done")).ending
 
 
 async def circle(scene: Scene) -> str:
+    """How a run ends that makes one call again and again."""
     return (await scene.play(*[calling(("read_todos", {}))] * 5, "done")).ending
 
 
 async def own_models_ending(scene: Scene) -> str:
+    """How a run of a slow model ends."""
     return (await scene.play()).ending
 
 
 async def most_at_once(scene: Scene) -> str:
+    """How many tools run at the same time."""
     calls = calling(*(("together", {}) for _ in range(5)))
     return max((await scene.play(calls, "done")).results)
 
 
 async def waits(scene: Scene) -> list[float]:
+    """The waits between attempts, in seconds."""
     return [round(event.wait_seconds, 4) for event in (await scene.play()).all("model_retry")]
 
 

@@ -65,6 +65,7 @@ async def issue(scene: Scene) -> bool:
 
 
 async def problems(scene: Scene) -> tuple[str, ...]:
+    """The codes of the diagnostics."""
     bubblewrap(scene.folder)
     return scene.problems()
 

@@ -1,25 +1,18 @@
-"""Every documented key of a config, and small agents to see what one of them does."""
+"""A config with one key set to something else, and small agents to see what the key does."""
 
 from __future__ import annotations
 
 import copy
 import json
-import types
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
-from functools import cache
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Final, Literal, Union, get_args, get_origin
+from typing import Any, Final
 
-from zeus_runtime import Agent, ConfigError, ModelRequest, Size, Usage, ZeusError
-from zeus_runtime.config import Config
-from zeus_runtime.config.typeforms import fields, is_ref, split
+from zeus_runtime import Agent, ConfigError, ModelRequest, Usage, ZeusError
 from zeus_runtime.events import Event
-from zeus_runtime.plugins import discover, load_options
 from zeus_runtime.testing import ScriptedModel
 
-OWN_DISTRIBUTION: Final = "zeus-runtime"
 LISTS: Final = {"tool": "tools", "middleware": "middlewares"}
 """Component kinds whose Refs stand in a list, with the list's key."""
 NESTED: Final[Mapping[str, tuple[Any, ...]]] = {
@@ -171,62 +164,12 @@ def register_middlewares():
 '''
 
 
-@cache
-def core_keys() -> Mapping[str, Any]:
-    """Every leaf of the core's Config as a dotted path, with its default; ``*`` stands for a name of the user's."""
-    return MappingProxyType(dict(leaves(Config)))
-
-
-@cache
-def component_keys() -> Mapping[str, Any]:
-    """Every option of every bundled component as ``kind:name.option``, with its default."""
-    found: dict[str, Any] = {}
-    for registered in discover(environ={}).all():
-        options = load_options(registered) if registered.plugin.distribution == OWN_DISTRIBUTION else None
-        if options is not None:
-            found |= {f"{registered.kind}:{registered.name}.{key}": value for key, value in leaves(options)}
-    return MappingProxyType(found)
-
-
-REQUIRED: Final = object()
-"""The default of a key that has none."""
-
-
-def leaves(tp: type, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
-    """The leaf keys of a dataclass with their defaults, those of dataclasses and mappings in it too; a Size is one."""
-    for each in fields(tp):
-        here = (*path, each.key)
-        bare = _without_none(split(each.annotation)[0])
-        key, value = _mapping(bare)
-        if is_dataclass(bare) and isinstance(bare, type) and not is_ref(bare) and bare is not Size:
-            yield from leaves(bare, here)
-        elif is_dataclass(value) and isinstance(value, type):
-            yield from leaves(value, (*here, "*"))
-        elif get_origin(key) is Literal:
-            yield from ((".".join((*here, name)), REQUIRED) for name in get_args(key))
-        else:
-            yield ".".join(here), REQUIRED if each.default is None else each.default()
-
-
-def _without_none(annotation: Any) -> Any:
-    if get_origin(annotation) in (Union, types.UnionType):
-        arms = [split(arm)[0] for arm in get_args(annotation) if arm is not type(None)]
-        return arms[0] if len(arms) == 1 else annotation
-    return annotation
-
-
-def _mapping(annotation: Any) -> tuple[Any, Any]:
-    arguments = get_args(annotation)
-    is_mapping = isinstance(get_origin(annotation), type) and issubclass(get_origin(annotation), Mapping)
-    return (split(arguments[0])[0], split(arguments[1])[0]) if is_mapping else (None, None)
-
-
 def with_key(config: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
     """``config`` and one key more; ``*`` is the model's own name, ``kind:name.option`` an option of its Ref."""
     changed: dict[str, Any] = copy.deepcopy(dict(config))
     kind, is_component, rest = key.partition(":")
     if is_component:
-        name, option = rest.split(".")
+        name, *inside, option = rest.split(".")
         *parents, last = NESTED.get(kind, (LISTS.get(kind, kind),))
         place = changed
         for step in parents:
@@ -234,6 +177,8 @@ def with_key(config: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
         written = place[last]
         refs = [_written_out(ref) for ref in (written if kind in LISTS else [written])]
         (options,) = (ref[name] for ref in refs if name in ref)
+        for step in inside:
+            options = options.setdefault(step, {})
         options[option] = value
         place[last] = refs if kind in LISTS else refs[0]
         return changed
@@ -347,7 +292,7 @@ class Flip:
     """One key set to something else.
 
     Args:
-        key: as ``settings`` names it.
+        key: as ``schema_leaves`` names it.
         value: what it is set to.
         see: what is looked at.
         before: what is seen without the key.

@@ -17,6 +17,7 @@ FILES = {"tools": [{"filesystem": {}}]}
 
 
 async def problems(scene: Scene) -> tuple[str, ...]:
+    """The codes of the diagnostics."""
     return scene.problems()
 
 
@@ -27,6 +28,7 @@ def remembering(scene: Scene) -> MemoryService:
 
 
 async def tool_names(scene: Scene) -> list[str]:
+    """The tools in the model's request."""
     (request,) = (await scene.play("done")).requests
     return [tool.name for tool in request.tools]
 

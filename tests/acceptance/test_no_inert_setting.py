@@ -1,7 +1,7 @@
 """No inert setting: every documented key, set to something else, changes something that can be seen.
 
-A key is in ``FLIPS`` with what is seen before and after it is set; a key that is not there fails the test, so no
-setting can be added that does nothing.
+Every leaf of the published schema is in ``FLIPS`` with what is seen before and after it is set; a leaf that is not
+there fails the test, so no setting can be added that does nothing.
 """
 
 from __future__ import annotations
@@ -28,12 +28,13 @@ from tests.acceptance.policy_settings import POLICIES
 from tests.acceptance.resource_settings import RESOURCES
 from tests.acceptance.run_settings import RUNS
 from tests.acceptance.sandbox_settings import DOCKED, SANDBOXED
-from tests.acceptance.settings import REQUIRED, Flip, Scene, See, component_keys, core_keys, with_key
+from tests.acceptance.schema_leaves import REQUIRED, schema_leaves
+from tests.acceptance.settings import Flip, Scene, See, with_key
+from tests.acceptance.size_settings import SIZES
 from tests.acceptance.skill_settings import SKILLS
 from tests.acceptance.ssh_settings import SSHED
 from tests.acceptance.store_settings import STORES
 from tests.acceptance.web_settings import WEBBED
-from zeus_runtime.config.schema import compose, core_schema
 
 FLIPS = (
     *ADMITTED,
@@ -54,14 +55,13 @@ FLIPS = (
     *RUNS,
     *SANDBOXED,
     *SERVERS,
+    *SIZES,
     *SKILLS,
     *SSHED,
     *STORES,
     *SUMMARIES,
     *WEBBED,
 )
-CORE = {flip.key for flip in FLIPS if ":" not in flip.key} - {"extends"}
-COMPONENTS = {flip.key for flip in FLIPS if ":" in flip.key}
 
 
 @pytest.fixture(autouse=True)
@@ -102,8 +102,7 @@ def seen_without() -> dict[tuple[See, str], Any]:
 async def test_a_key_set_to_something_else_changes_what_can_be_seen(
     flip: Flip, tmp_path: Path, seen_without: dict[tuple[See, str], Any]
 ) -> None:
-    defaults = {**core_keys(), **component_keys(), "extends": None}
-    assert flip.value != defaults[flip.key], "the test sets the key to what it is anyway"
+    assert flip.value != schema_leaves()[flip.key], "the test sets the key to what it is anyway"
     given = {"version": 1, "model": "gpt-4o", **flip.given}
     without = (flip.see, json.dumps(given, sort_keys=True))
     if without not in seen_without:
@@ -113,17 +112,12 @@ async def test_a_key_set_to_something_else_changes_what_can_be_seen(
     assert flip.before != flip.after
 
 
-def test_every_key_of_the_core_is_flipped() -> None:
-    assert set(core_keys()) == CORE
+def test_every_leaf_of_the_schema_is_flipped() -> None:
+    assert not set(schema_leaves()) - {flip.key for flip in FLIPS}
 
 
-def test_every_option_of_every_bundled_component_is_flipped() -> None:
-    assert set(component_keys()) == COMPONENTS
-
-
-def test_the_schema_has_no_top_level_key_that_is_not_flipped() -> None:
-    documented = set(compose(core_schema(), ())["properties"])
-    assert documented == {key.split(".")[0] for key in CORE} | {"extends"}
+def test_no_key_is_flipped_that_the_schema_does_not_have() -> None:
+    assert not {flip.key for flip in FLIPS} - set(schema_leaves())
 
 
 def test_no_key_is_flipped_twice() -> None:
@@ -140,8 +134,18 @@ async def test_keys_that_begin_with_x_are_the_users_and_change_nothing(tmp_path:
     assert noted.agent().plan.config == plain.agent().plan.config
 
 
-def test_the_walk_finds_keys_in_records_and_mappings() -> None:
-    found = core_keys()
+def test_the_walk_finds_keys_in_records_mappings_lists_and_alternatives() -> None:
+    found = schema_leaves()
     assert found["limits.max_steps"] == 200
-    assert {"prompt.files.core", "prompt.time.timezone", "profiles.models.*.tokenizer"} <= set(found)
     assert found["model"] is REQUIRED
+    assert {
+        "prompt.files.core",
+        "prompt.time.timezone",
+        "profiles.models.*.tokenizer",
+        "instructions",
+        "instructions.file",
+        "middleware:summarization.trigger.tokens",
+        "mcpServers.*.oauth.scopes",
+        "workspace.access",
+    } <= set(found)
+    assert not {"prompt", "workspace.access.*", "middleware:summarization.trigger"} & set(found)

@@ -191,12 +191,13 @@ async def test_a_run_tells_it_once_and_works_in_one_database(tmp_path: Path) -> 
     assert not (tmp_path / "other.db").exists()
 
 
-@pytest.mark.parametrize("key", ["storage", "checkpointer", "retention"])
+@pytest.mark.parametrize("key", ["storage", "checkpointer", "retention", "agents"])
 def test_an_override_that_could_do_nothing_is_refused(tmp_path: Path, key: str) -> None:
     value = {
         "storage": {"url": "sqlite:///other.db"},
         "checkpointer": "memory",
         "retention": {"max_sessions": 3},
+        "agents": {"deeper": {"description": "Helps the helper."}},
     }
     agents = {"helper": {"description": "Helps.", "overrides": {key: value[key]}}}
     config = write_agent(tmp_path, f"agents: {json.dumps(agents)}\n", tools="[subagents]")

@@ -12,7 +12,7 @@ import pytest
 from tests.support.databases import database_url, postgres_server, postgres_url
 from tests.support.memory import HashingEmbedder, OutsideStore, service
 from zeus_runtime import Agent, Embedder, MissingError, OptionsError, Ref
-from zeus_runtime.cli.database_file import file_of
+from zeus_runtime.agent.deciding import database_file
 from zeus_runtime.errors import UsageError
 from zeus_runtime.memory.items import Caller, Embedding
 from zeus_runtime.memory.service import MemoryService
@@ -206,7 +206,7 @@ async def test_one_users_broken_choice_leaves_the_vectors_of_others_to_be_made_a
     ],
 )
 def test_a_plan_reads_the_choice_in_the_file_that_the_memory_opens(tmp_path: Path, url: str) -> None:
-    found = file_of(url, tmp_path)
+    found = database_file(url, tmp_path)
     assert (found and found.resolve()) == sqlite_file(url, tmp_path)
 
 

@@ -187,6 +187,8 @@ def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> Pla
     from zeus_runtime.config.construct import BuildError, build
     from zeus_runtime.plugins import load_options
 
+    if (kind, ref.name) not in checked.registry.components and checked.document.get(path) is None:
+        raise _default_missing(checked, kind, ref.name, path)
     registered = checked.registry.get(kind, ref.name)
     options_type = load_options(registered)
     if options_type is None:
@@ -201,6 +203,24 @@ def planned_component(checked: Checked, kind: Kind, ref: Ref, path: Path) -> Pla
     shown = checked.document.redactor.json(as_json(value))
     return PlannedComponent(
         kind, ref.name, path, shown, registered.plugin, registered, value, checked.diagnostic
+    )
+
+
+def _default_missing(checked: Checked, kind: Kind, name: str, path: Path) -> MissingError:
+    """The error for a component that a config needs by default, and whose plugin did not load."""
+    label, key = kind.replace("_", " "), ".".join(map(str, path))
+    message = f"the default {label} {name!r} is not available"
+    bundled = [each for each in checked.registry.plugins if each.is_bundled]
+    plugin = next((each for each in bundled if each.source.endswith(f".{kind}s.{name}")), None)
+    if plugin is None or plugin.status != "blocked":
+        return MissingError(message, remedy=f"install Zeus again, or set `{key}`")
+    rule = plugin.reason.partition(" ")[0]
+    change = f"add '{plugin.name}' to" if "not list" in plugin.reason else f"remove '{plugin.name}' from"
+    position = checked.document.position(tuple(rule.split("."))) if rule.startswith("plugins.") else None
+    return MissingError(
+        f"{message}: {plugin.reason}",
+        remedy=f"{change} {rule}, or set `{key}`",
+        where=None if position is None else str(position),
     )
 
 

@@ -182,6 +182,14 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
                     (name, "overrides", key),
                     "remove it here, or write it at the top level",
                 )
+        if spec.config is None and "agents" in spec.overrides:
+            raise _refused(
+                checked,
+                "agents-unused-key",
+                "a sub-agent that shares this config has no agents of its own",
+                (name, "overrides", "agents"),
+                f"remove it here, or write the agents in a file of their own and name it at agents.{name}.config",
+            )
         document = _instructed(checked, name, spec, document)
         own = check_loaded(
             document, directory=checked.directory, environ=checked.environ, trust=checked.trust

@@ -29,13 +29,22 @@ def write_private(place: Path, text: str, name: str) -> None:
             # A pipe or a device (/dev/stdout) is written to, never replaced.
             place.write_text(text, encoding="utf-8", newline="\n")
         else:
-            _replace(place.resolve(), text)
+            _replace(_target(place), text)
     except OSError as error:
         if error.errno in _DISK:
             raise
         raise UsageError(f"{name} cannot be written: {error.strerror}") from None
-    except RuntimeError:  # until Python 3.13, which raises an OSError
-        raise UsageError(f"{name} cannot be written: {os.strerror(errno.ELOOP)}") from None
+
+
+def _target(place: Path) -> Path:
+    """The file that ``place`` or its links name; links in a circle are an OSError in every version of Python."""
+    try:
+        target = place.resolve()
+    except RuntimeError:  # until Python 3.12
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP)) from None
+    if target.is_symlink():  # from Python 3.13 on
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    return target
 
 
 def _replace(place: Path, text: str) -> None:

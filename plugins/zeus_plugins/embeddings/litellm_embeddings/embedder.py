@@ -20,20 +20,6 @@ if TYPE_CHECKING:
 
     from zeus_runtime import Build
 
-_OURS: Final = {
-    "model": "model",
-    "input": None,
-    "dimensions": "dimension",
-    "api_key": "api_key",
-    "api_base": "api_base",
-    "base_url": "api_base",
-    "timeout": "timeout_seconds",
-    "num_retries": None,
-    "max_retries": None,
-    "drop_params": None,
-}
-"""Arguments of litellm that ``extra`` may not set, with the option that does."""
-
 _UNUSED_KEY: Final = "unused"
 """Stands for the key of a server that asks for none: litellm's OpenAI client refuses to start without one."""
 
@@ -55,40 +41,21 @@ def create(options: Options, build: Build) -> LitellmEmbedder:
         MissingError: its key is not there; names the variable.
         OptionsError: its dimension is not known, or options contradict each other.
     """
-    for field in ("extra", "query_extra", "memory_extra"):
-        for key in getattr(options, field):
-            if key in _OURS:
-                own = _OURS[key]
-                raise OptionsError(
-                    f"embeddings.litellm.{field} may not set {key!r}",
-                    remedy=f"Use embeddings.litellm.{own}" if own else "Zeus sets it itself: remove it",
-                )
+    for wrong in options.wrong():
+        raise OptionsError(wrong.message, remedy=wrong.hint or "", where=".".join(map(str, wrong.path)))
     facts = known(options.model)
     dimension = options.dimension or facts.dimension
-    if dimension is None:
-        raise OptionsError(
-            f"the dimension of the embedding model {options.model!r} is not known",
-            remedy="Give embeddings.litellm.dimension, and ask_dimension: false if the model has no other",
-        )
+    assert dimension is not None, "as nothing is wrong"
     return LitellmEmbedder(
         options,
         model=facts.name,
         dimension=dimension,
-        calibration=_calibration(options, facts),
+        calibration=replace(
+            facts.calibration,
+            **dict(zip(("cosine_zero", "cosine_one"), options.cosines(facts.calibration), strict=True)),
+        ),
         api_key=_key(options, facts, build.environ),
     )
-
-
-def _calibration(options: Options, facts: Known) -> Calibration:
-    zero, one = facts.calibration.cosine_zero, facts.calibration.cosine_one
-    zero = zero if options.cosine_zero is None else options.cosine_zero
-    one = one if options.cosine_one is None else options.cosine_one
-    if not zero < one:
-        raise OptionsError(
-            f"cosine_zero ({zero:g}) must be below cosine_one ({one:g})",
-            remedy="Give both as measured: of unrelated texts, and of texts that say the same",
-        )
-    return replace(facts.calibration, cosine_zero=zero, cosine_one=one)
 
 
 def _key(options: Options, facts: Known, environ: Mapping[str, str]) -> str | None:

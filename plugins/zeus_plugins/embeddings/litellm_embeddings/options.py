@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from zeus_runtime import Doc, Maximum, Minimum, Secret, dataclass
+
+if TYPE_CHECKING:
+    from zeus_runtime import Calibration, Misfit, Surroundings
+
+_OURS: Final = {
+    "model": "model",
+    "input": None,
+    "dimensions": "dimension",
+    "api_key": "api_key",
+    "api_base": "api_base",
+    "base_url": "api_base",
+    "timeout": "timeout_seconds",
+    "num_retries": None,
+    "max_retries": None,
+    "drop_params": None,
+}
+"""Arguments of litellm that ``extra`` may not set, with the option that does."""
 
 
 @dataclass(frozen=True)
@@ -67,3 +84,40 @@ class Options:
     memory_extra: Annotated[
         Mapping[str, Any], Doc("Those of memories alone: `input_type: search_document`.")
     ] = field(default_factory=dict)
+
+    def misfits(self, around: Surroundings) -> Iterator[Misfit]:
+        """Options that no embedding model could be made of."""
+        return self.wrong()
+
+    def wrong(self) -> Iterator[Misfit]:
+        """What is wrong with the options by themselves."""
+        from zeus_plugins.embeddings.litellm_embeddings.known import known
+        from zeus_runtime import Misfit
+
+        for name in ("extra", "query_extra", "memory_extra"):
+            for key in getattr(self, name):
+                if key in _OURS:
+                    own = _OURS[key]
+                    hint = f"Use `{own}`" if own else "Zeus sets it itself: remove it"
+                    yield Misfit((name, key), f"{name} may not set {key!r}", hint)
+        facts = known(self.model)
+        if self.dimension is None and facts.dimension is None:
+            yield Misfit(
+                ("model",),
+                f"the dimension of the embedding model {self.model!r} is not known",
+                "Give `dimension: N`, and `ask_dimension: false` if the model has no other",
+            )
+        zero, one = self.cosines(facts.calibration)
+        if not zero < one:
+            yield Misfit(
+                ("cosine_zero" if self.cosine_zero is not None else "cosine_one",),
+                f"cosine_zero ({zero:g}) must be below cosine_one ({one:g})",
+                "Give both as measured: of unrelated texts, and of texts that say the same",
+            )
+
+    def cosines(self, usual: Calibration) -> tuple[float, float]:
+        """The cosines of unrelated texts and of texts that say the same; where none are given, the usual ones."""
+        return (
+            usual.cosine_zero if self.cosine_zero is None else self.cosine_zero,
+            usual.cosine_one if self.cosine_one is None else self.cosine_one,
+        )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from zeus_plugins.embeddings.onnx.options import Options
+from zeus_plugins.embeddings.onnx.options import TOKENIZER, Options
 from zeus_runtime import Calibration, Embedder, EmbeddingUnavailableError, MissingError, OptionsError
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from zeus_runtime import Build
 
-TOKENIZER: Final = "tokenizer.json"
 _PACKAGES: Final = "pip install 'zeus-runtime[onnx]'"
 _INPUTS: Final = frozenset({"input_ids", "attention_mask", "token_type_ids"})
 _UNKNOWN: Final = frozenset({"[UNK]", "<unk>"})
@@ -28,19 +27,11 @@ def create(options: Options, build: Build) -> OnnxEmbedder:
         MissingError: a file or a package is not there.
         OptionsError: the file is no such model, or options contradict each other.
     """
-    if not options.cosine_zero < options.cosine_one:
-        raise OptionsError(
-            f"cosine_zero ({options.cosine_zero:g}) must be below cosine_one ({options.cosine_one:g})",
-            remedy="Give both as measured: of unrelated texts, and of texts that say the same",
-        )
     folder = build.directory / options.path
-    for name in (options.file, TOKENIZER):
-        if not (folder / name).is_file():
-            raise MissingError(
-                f"the embedding model needs {Path(options.path) / name}, which does not exist",
-                remedy="Put the model's folder there: its ONNX file and its tokenizer.json. For all-MiniLM-L6-v2 both "
-                "are in the model's repository, or come from `optimum-cli export onnx`",
-            )
+    for wrong in options.wrong(build.directory):
+        if wrong.code == "missing-file":
+            raise MissingError(wrong.message, remedy=wrong.hint or "")
+        raise OptionsError(wrong.message, remedy=wrong.hint or "")
     return OnnxEmbedder(options, folder)
 
 

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from zeus_runtime import Doc, FileRelative, Maximum, Minimum, dataclass
+
+if TYPE_CHECKING:
+    from zeus_runtime import Misfit, Surroundings
+
+TOKENIZER: Final = "tokenizer.json"
 
 
 @dataclass(frozen=True)
@@ -37,3 +44,32 @@ class Options:
         Minimum(-1),
         Maximum(1),
     ] = 0.6
+
+    def misfits(self, around: Surroundings) -> Iterator[Misfit]:
+        """Options that no embedding model could be made of."""
+        return self.wrong(around.directory)
+
+    def wrong(self, directory: Path) -> Iterator[Misfit]:
+        """Cosines that contradict each other, and a model's file that is not there.
+
+        Args:
+            directory: where a relative path starts.
+        """
+        from zeus_runtime import Misfit
+
+        if not self.cosine_zero < self.cosine_one:
+            yield Misfit(
+                ("cosine_zero",),
+                f"cosine_zero ({self.cosine_zero:g}) must be below cosine_one ({self.cosine_one:g})",
+                "Give both as measured: of unrelated texts, and of texts that say the same",
+            )
+        for name in (self.file, TOKENIZER):
+            if not (directory / self.path / name).is_file():
+                yield Misfit(
+                    ("path",),
+                    f"the embedding model needs {Path(self.path) / name}, which does not exist",
+                    "Put the model's folder there: its ONNX file and its tokenizer.json. For all-MiniLM-L6-v2 both are"
+                    " in the model's repository, or come from `optimum-cli export onnx`",
+                    "missing-file",
+                )
+                return
