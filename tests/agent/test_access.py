@@ -222,6 +222,40 @@ def test_no_tool_writes_what_decides_about_the_agent_whether_it_is_there_or_not(
     assert sorted(each.as_posix() for each in folder.rglob("*")) == before
 
 
+def test_no_tool_changes_what_a_component_opens_or_a_server_runs(folder: Path) -> None:
+    """The database of checkpoints, an SSH key, the machines it trusts, a server's program: none was protected."""
+    put(folder, "srv/server.py", "key", "hosts", "state/a[1].db")
+    files = files_of(
+        folder,
+        "storage: {url: 'sqlite:///state/a[1].db'}\n"
+        "checkpointer: {sqlite: {path: cp/c.db}}\n"
+        "mcpServers: {s: {command: python3, args: [srv/server.py]}}\n",
+        tools="[probe, mcp, filesystem, {sandbox: {backend: {ssh: {host: h, key: key, known_hosts: hosts}}}}]",
+    )
+    for path in (
+        "state/a[1].db",
+        "state/a[1].db-wal",
+        "cp/c.db",
+        "cp/c.db-wal",
+        "srv/server.py",
+        "key",
+        "hosts",
+    ):
+        with pytest.raises(Exception, match="no tool may"):
+            files.write(path, b"forged")
+    with pytest.raises(Exception, match="no tool may read or change"):
+        files.read("key", max_bytes=100)
+    assert files.read("hosts", max_bytes=100)
+
+
+def test_an_overlay_of_a_config_with_brackets_in_its_name_is_protected(folder: Path) -> None:
+    write_agent(folder, "", tools=TOOLS).rename(folder / "zeus[1].yaml")
+    checked = check(folder / "zeus[1].yaml", directory=folder, environ={})
+    files = make_plan(checked).build.workspace
+    with pytest.raises(Exception, match="no tool may change it"):
+        files.write("zeus[1].prod.yaml", b"forged")
+
+
 async def test_a_link_to_a_protected_file_does_not_lead_around_its_protection(folder: Path) -> None:
     put(folder, ".git/config", "deep/er/x")
     (folder / "conf").symlink_to(".git/config")
