@@ -145,6 +145,7 @@ async def test_a_rule_for_one_tool_restricts_that_tool_alone(folder: Path) -> No
 
 async def test_what_the_user_names_with_at_or_attaches_is_judged_too(folder: Path) -> None:
     put(folder, "secrets/key.txt", "open.txt", ".env.local")
+    put(folder, ".env", text="A=1\n")
     yaml = 'middlewares: [resources]\nworkspace: {access: {"secrets/**": deny}}\n'
     config = write_agent(folder, yaml, tools=TOOLS)
     model = script("one", "two")
@@ -152,7 +153,9 @@ async def test_what_the_user_names_with_at_or_attaches_is_judged_too(folder: Pat
         await play(agent, "look at @secrets/key.txt and @.env.local and @secrets/* and @open.txt")
         assert model.requests[0].system.count("needle") == 1
         put(folder.parent, "elsewhere/.env")
-        for path in ("secrets/key.txt", ".env.local", "../elsewhere/.env"):
+        (folder / "linked").symlink_to("../elsewhere/.env")
+        (folder.parent / "second").hardlink_to(folder / ".env")
+        for path in ("secrets/key.txt", ".env.local", "../elsewhere/.env", "linked", "../second"):
             with pytest.raises(UsageError, match="cannot be attached"):
                 await events_of(agent.stream("see", attachments=[path]))
 
@@ -610,6 +613,35 @@ def test_a_sub_agent_reaches_no_more_than_the_agent_it_works_for(folder: Path) -
     for each in (plan.build.workspace, plan.agents["own"].plan.build.workspace):
         with pytest.raises(Exception, match="no tool may change it"):
             each.write("/child.yaml", b"")
+
+
+def test_a_sub_agent_elsewhere_is_held_by_the_rules_about_names_above_it(folder: Path) -> None:
+    """Its own root lies outside of the workspace above, whose paths mean nothing there."""
+    put(folder.parent, "elsewhere/a.pem", "elsewhere/private/x.txt", "elsewhere/out/x.txt", "elsewhere/x.txt")
+    child = {
+        "version": 1,
+        "name": "child",
+        "model": "gpt-4o",
+        "tools": ["filesystem"],
+        "workspace": {"root": "../elsewhere", "access": {"**": "write"}},
+    }
+    (folder / "child.yaml").write_text(json.dumps(child))
+    config = write_agent(
+        folder,
+        "workspace: {access: {'*.pem': deny, private: deny, '**': read, 'out/**': write, '/x.txt': deny}}\n"
+        "agents: {child: {description: Works., config: child.yaml}}\n",
+        tools="[filesystem, subagents]",
+    )
+    plan = make_plan(check(config, directory=folder, environ={}))
+    files = plan.agents["child"].plan.build.workspace
+    assert [each.name for each in files.entries("/")] == ["out", "x.txt"]
+    for path in ("a.pem", "private/x.txt"):
+        with pytest.raises(Exception, match="closes it"):
+            files.read(path, max_bytes=100)
+    for path in ("out/x.txt", "new.txt"):
+        with pytest.raises(Exception, match="lets no tool write it"):
+            files.write(path, b"")
+    assert files.read("x.txt", max_bytes=100)
 
 
 # What cannot be used is told
