@@ -251,6 +251,19 @@ def test_no_tool_changes_what_a_component_opens_or_a_server_runs(folder: Path) -
     assert files.read("hosts", max_bytes=100)
 
 
+def test_no_tool_changes_the_packages_that_run_the_agent(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A `.pth` file there would be executed by the next `zeus`, before any question of trust."""
+    monkeypatch.setattr("sys.prefix", str(folder / ".venv"))
+    monkeypatch.syspath_prepend(folder / "lib/site-packages")
+    files = files_of(folder)
+    for path in (".venv/lib/evil.pth", ".venv/bin/zeus", "lib/site-packages/evil.pth"):
+        with pytest.raises(Exception, match="no tool may change it"):
+            files.write(path, b"forged")
+    assert files.write("lib/mine.py", b"")
+
+
 def test_an_overlay_of_a_config_with_brackets_in_its_name_is_protected(folder: Path) -> None:
     write_agent(folder, "", tools=TOOLS).rename(folder / "zeus[1].yaml")
     checked = check(folder / "zeus[1].yaml", directory=folder, environ={})

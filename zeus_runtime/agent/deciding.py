@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from glob import escape
 from pathlib import Path
@@ -51,6 +52,8 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
             _add(deciding, home / each)
     for home in user_home(checked.environ):
         _add(deciding, home)
+    for installed in _installed():
+        _add(deciding, installed)
     if checked.trust.records is not None:
         _add(deciding, checked.trust.records)
     root = checked.directory / checked.config.workspace.root
@@ -82,6 +85,13 @@ def _configs(checked: Checked) -> Iterator[tuple[Path, str, str]]:
 def _add(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:
     for each in _spellings(file):
         deciding.add(str(each), holds_keys=holds_keys)
+
+
+def _installed() -> Iterator[Path]:
+    """The folders of the packages that run Zeus: the next process executes what is put there."""
+    if sys.prefix != sys.base_prefix:
+        yield Path(sys.prefix)
+    yield from (Path(each) for each in sys.path if each.endswith("-packages"))
 
 
 def _add_beginning(deciding: Deciding, file: Path, why: str) -> None:
