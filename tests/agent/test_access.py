@@ -477,6 +477,13 @@ def test_a_file_with_a_second_name_is_read_only_where_the_config_allows_it(folde
         closed.read("/node_modules/x/linked.txt", max_bytes=100)
 
 
+def test_a_file_that_is_called_like_a_folder_of_packages_is_none(folder: Path) -> None:
+    put(folder, "a.txt")
+    (folder / "venv").hardlink_to(folder / "a.txt")
+    with pytest.raises(Exception, match="has 2 names"):
+        files_of(folder).read("venv", max_bytes=100)
+
+
 def test_a_key_is_not_read_by_another_name_even_among_packages(folder: Path) -> None:
     put(folder, ".env", text="A_TOKEN=needle-needle\n")
     (folder / "node_modules").mkdir()
