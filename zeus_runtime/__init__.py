@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.diagnostics import Diagnostic as Diagnostic
     from zeus_runtime.config.markers import Executes as Executes
     from zeus_runtime.config.markers import FileRelative as FileRelative
+    from zeus_runtime.config.markers import WorkRelative as WorkRelative
     from zeus_runtime.config.mcp import BROWSER_SERVER as BROWSER_SERVER
     from zeus_runtime.config.mcp import Connector as Connector
     from zeus_runtime.config.mcp import McpServer as McpServer
@@ -384,6 +385,7 @@ _ROOMS = {
     "WORKING_FOLDER": "tools.sandbox",
     "WebSearch": "tools.search",
     "WorkerFactory": "memory.embedding",
+    "WorkRelative": "config.markers",
     "WorkspaceError": "tools.paths",
     "WorkspaceFiles": "tools.workspace",
     "ZeusError": "errors",

@@ -2,7 +2,10 @@
 
 import sys
 
-from zeus_runtime.cli import main
-
 if __name__ == "__main__":
+    if not sys.flags.safe_path:
+        # The working directory: what lies in a project is no installed plugin.
+        del sys.path[0]
+    from zeus_runtime.cli import main
+
     sys.exit(main())

@@ -145,6 +145,7 @@ async def test_a_rule_for_one_tool_restricts_that_tool_alone(folder: Path) -> No
 
 async def test_what_the_user_names_with_at_or_attaches_is_judged_too(folder: Path) -> None:
     put(folder, "secrets/key.txt", "open.txt", ".env.local")
+    put(folder, ".env", text="A=1\n")
     yaml = 'middlewares: [resources]\nworkspace: {access: {"secrets/**": deny}}\n'
     config = write_agent(folder, yaml, tools=TOOLS)
     model = script("one", "two")
@@ -152,7 +153,9 @@ async def test_what_the_user_names_with_at_or_attaches_is_judged_too(folder: Pat
         await play(agent, "look at @secrets/key.txt and @.env.local and @secrets/* and @open.txt")
         assert model.requests[0].system.count("needle") == 1
         put(folder.parent, "elsewhere/.env")
-        for path in ("secrets/key.txt", ".env.local", "../elsewhere/.env"):
+        (folder / "linked").symlink_to("../elsewhere/.env")
+        (folder.parent / "second").hardlink_to(folder / ".env")
+        for path in ("secrets/key.txt", ".env.local", "../elsewhere/.env", "linked", "../second"):
             with pytest.raises(UsageError, match="cannot be attached"):
                 await events_of(agent.stream("see", attachments=[path]))
 
@@ -220,6 +223,53 @@ def test_no_tool_writes_what_decides_about_the_agent_whether_it_is_there_or_not(
     with pytest.raises(Exception, match="no tool may"):
         files.append(path, b"forged")
     assert sorted(each.as_posix() for each in folder.rglob("*")) == before
+
+
+def test_no_tool_changes_what_a_component_opens_or_a_server_runs(folder: Path) -> None:
+    """The database of checkpoints, an SSH key, the machines it trusts, a server's program: none was protected."""
+    put(folder, "srv/server.py", "key", "hosts", "state/a[1].db")
+    files = files_of(
+        folder,
+        "storage: {url: 'sqlite:///state/a[1].db'}\n"
+        "checkpointer: {sqlite: {path: cp/c.db}}\n"
+        "mcpServers: {s: {command: python3, args: [srv/server.py]}}\n",
+        tools="[probe, mcp, filesystem, {sandbox: {backend: {ssh: {host: h, key: key, known_hosts: hosts}}}}]",
+    )
+    for path in (
+        "state/a[1].db",
+        "state/a[1].db-wal",
+        "cp/c.db",
+        "cp/c.db-wal",
+        "srv/server.py",
+        "key",
+        "hosts",
+    ):
+        with pytest.raises(Exception, match="no tool may"):
+            files.write(path, b"forged")
+    with pytest.raises(Exception, match="no tool may read or change"):
+        files.read("key", max_bytes=100)
+    assert files.read("hosts", max_bytes=100)
+
+
+def test_no_tool_changes_the_packages_that_run_the_agent(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A `.pth` file there would be executed by the next `zeus`, before any question of trust."""
+    monkeypatch.setattr("sys.prefix", str(folder / ".venv"))
+    monkeypatch.syspath_prepend(folder / "lib/site-packages")
+    files = files_of(folder)
+    for path in (".venv/lib/evil.pth", ".venv/bin/zeus", "lib/site-packages/evil.pth"):
+        with pytest.raises(Exception, match="no tool may change it"):
+            files.write(path, b"forged")
+    assert files.write("lib/mine.py", b"")
+
+
+def test_an_overlay_of_a_config_with_brackets_in_its_name_is_protected(folder: Path) -> None:
+    write_agent(folder, "", tools=TOOLS).rename(folder / "zeus[1].yaml")
+    checked = check(folder / "zeus[1].yaml", directory=folder, environ={})
+    files = make_plan(checked).build.workspace
+    with pytest.raises(Exception, match="no tool may change it"):
+        files.write("zeus[1].prod.yaml", b"forged")
 
 
 async def test_a_link_to_a_protected_file_does_not_lead_around_its_protection(folder: Path) -> None:
@@ -427,6 +477,13 @@ def test_a_file_with_a_second_name_is_read_only_where_the_config_allows_it(folde
         closed.read("/node_modules/x/linked.txt", max_bytes=100)
 
 
+def test_a_file_that_is_called_like_a_folder_of_packages_is_none(folder: Path) -> None:
+    put(folder, "a.txt")
+    (folder / "venv").hardlink_to(folder / "a.txt")
+    with pytest.raises(Exception, match="has 2 names"):
+        files_of(folder).read("venv", max_bytes=100)
+
+
 def test_a_key_is_not_read_by_another_name_even_among_packages(folder: Path) -> None:
     put(folder, ".env", text="A_TOKEN=needle-needle\n")
     (folder / "node_modules").mkdir()
@@ -576,6 +633,35 @@ def test_a_sub_agent_reaches_no_more_than_the_agent_it_works_for(folder: Path) -
     for each in (plan.build.workspace, plan.agents["own"].plan.build.workspace):
         with pytest.raises(Exception, match="no tool may change it"):
             each.write("/child.yaml", b"")
+
+
+def test_a_sub_agent_elsewhere_is_held_by_the_rules_about_names_above_it(folder: Path) -> None:
+    """Its own root lies outside of the workspace above, whose paths mean nothing there."""
+    put(folder.parent, "elsewhere/a.pem", "elsewhere/private/x.txt", "elsewhere/out/x.txt", "elsewhere/x.txt")
+    child = {
+        "version": 1,
+        "name": "child",
+        "model": "gpt-4o",
+        "tools": ["filesystem"],
+        "workspace": {"root": "../elsewhere", "access": {"**": "write"}},
+    }
+    (folder / "child.yaml").write_text(json.dumps(child))
+    config = write_agent(
+        folder,
+        "workspace: {access: {'*.pem': deny, private: deny, '**': read, 'out/**': write, '/x.txt': deny}}\n"
+        "agents: {child: {description: Works., config: child.yaml}}\n",
+        tools="[filesystem, subagents]",
+    )
+    plan = make_plan(check(config, directory=folder, environ={}))
+    files = plan.agents["child"].plan.build.workspace
+    assert [each.name for each in files.entries("/")] == ["out", "x.txt"]
+    for path in ("a.pem", "private/x.txt"):
+        with pytest.raises(Exception, match="closes it"):
+            files.read(path, max_bytes=100)
+    for path in ("out/x.txt", "new.txt"):
+        with pytest.raises(Exception, match="lets no tool write it"):
+            files.write(path, b"")
+    assert files.read("x.txt", max_bytes=100)
 
 
 # What cannot be used is told

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -454,6 +456,34 @@ def test_what_a_projects_env_file_adds_reaches_no_program_of_the_machine(
     project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\ntools: [{sandbox: {backend: docker}}]\n")
     assert zeus("plan").exit_code == 0
     assert (Path(os.environ["HOME"]) / "seen").read_text() == "unset\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "words", "code"),
+    [
+        ("zeus_runtime", ["validate", "zeus.yaml"], 0),
+        ("zeus_runtime.testing.evals", ["zeus.yaml", "--only", "needle"], 5),
+    ],
+)
+def test_what_lies_in_the_project_is_no_installed_distribution(
+    project: Project, module: str, words: list[str], code: int
+) -> None:
+    """`python -m` looks for modules and distributions in the working directory first."""
+    project.write("evil.py", TELLING)
+    project.write("evil-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: evil\nVersion: 1\n")
+    project.write("evil-1.dist-info/entry_points.txt", "[zeus.plugins]\nevil = evil\n")
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\ntools: [filesystem]\n")
+    environ = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-m", module, *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=project.folder,
+        env=environ,
+    )
+    assert not ran(project)
+    assert done.returncode == code, done.stderr
 
 
 def test_a_projects_env_file_makes_no_folder_the_users_home(plugin: Project, zeus: Zeus) -> None:

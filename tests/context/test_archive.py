@@ -112,6 +112,19 @@ def test_results_and_arguments_have_files_and_nothing_is_overwritten(tmp_path: P
     assert kept.save([pin], lambda _: {}) == [pin]
 
 
+@pytest.mark.parametrize("path", ["/src/notes.md", "/large_tool_results/../notes.md", "/.env"])
+def test_a_policy_makes_no_file_among_the_users_own(tmp_path: Path, path: str) -> None:
+    kept = archive(tmp_path)
+    call = AIMessage("", tool_calls=[{"name": "t", "args": {"a": "x"}, "id": "c"}])
+    for edit, message in (
+        (Evict("p", "r", 1, "see it", path), HumanMessage("text")),
+        (TruncateArguments("p", "r", 1, "c", {"a": "cut"}, handle=path), call),
+    ):
+        with pytest.raises(ArchiveError, match="among the user's files"):
+            kept.save([edit], lambda _, message=message: {1: message})  # type: ignore[misc]
+    assert list((tmp_path / "work").iterdir()) == []
+
+
 def test_a_cut_argument_is_kept_by_lines_and_beside_it_where_another_sessions_call_has_the_place(
     tmp_path: Path,
 ) -> None:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from tests.support.agents import events_of, script
 from zeus_runtime import Agent, ConfigError, ModelRequest, SourcedText
+from zeus_runtime.agent.checked import check
+from zeus_runtime.agent.plan import make_plan
 from zeus_runtime.events import Event, Notice
 from zeus_runtime.prompt.project import ProjectFile, project_files, project_section
 from zeus_runtime.tools import WorkspaceFiles
@@ -107,6 +109,22 @@ def test_a_file_that_cannot_be_read_is_named_with_the_reason(
     (notice,) = made.notices
     assert notice.startswith("/AGENTS.md is not read: ")
     assert problem in notice
+
+
+@pytest.mark.parametrize("target", [".env", "packages/api/secrets/note.txt", "deploy.pem"])
+def test_a_link_above_the_workspace_leads_to_nothing_that_is_denied(repository: Path, target: str) -> None:
+    (repository / "packages/api/secrets").mkdir()
+    (repository / target).write_text("needle")
+    (repository / "AGENTS.md").symlink_to(target)
+    config = repository / "packages/api/zeus.yaml"
+    config.write_text(
+        "version: 1\nmodel: gpt-4o\ntools: [filesystem]\n"
+        "workspace: {access: {'secrets/**': deny, '*.pem': deny}}\n"
+    )
+    checked = check(config, directory=config.parent, environ={})
+    (file,) = project_files(make_plan(checked).build.workspace, NAMES)
+    assert (file.path, file.text) == ("../../AGENTS.md", "")
+    assert file.problem is not None
 
 
 def test_a_fifo_is_not_waited_for(repository: Path) -> None:

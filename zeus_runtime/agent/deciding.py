@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,8 +32,8 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
         _add(deciding, file, holds_keys=name not in document.sources.texts or document.redactor(text) != text)
     for folder, stem, suffix in _configs(checked):
         for at in dict.fromkeys((folder.absolute(), folder.resolve())):
-            deciding.add_names(str(at), f"{stem}{suffix}")
-            deciding.add_names(str(at), f"{stem}.*{suffix}")
+            deciding.add_names(str(at), escape(f"{stem}{suffix}"))
+            deciding.add_names(str(at), f"{escape(stem)}.*{escape(suffix)}")
     for named in document.named_files():
         if named.path[0] == "homes":
             continue
@@ -39,11 +41,19 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
         if named.file.suffix == ".py":
             # Python would load a forged cache file instead of the source.
             _add(deciding, named.file.parent / "__pycache__")
+    for named in document.protected_files():
+        _add(deciding, named.file, holds_keys=named.holds_secrets)
+        _add_beginning(deciding, named.file, "it decides about this agent")
+    for part in checked.parts:
+        for file in part.files:
+            _add(deciding, file)
     for home in (checked.directory / ".zeus", *checked.homes):
         for each in _HOME_FOLDERS:
             _add(deciding, home / each)
     for home in user_home(checked.environ):
         _add(deciding, home)
+    for installed in _installed():
+        _add(deciding, installed)
     if checked.trust.records is not None:
         _add(deciding, checked.trust.records)
     root = checked.directory / checked.config.workspace.root
@@ -52,15 +62,14 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
             _add(deciding, base / skills)
     database = database_file(checked.config.storage.url, checked.directory)
     if database is not None:
-        for at in _spellings(database):
-            deciding.add_names(str(at.parent), f"{at.name}*", "it holds the sessions")
+        _add_beginning(deciding, database, "it holds the sessions")
 
 
 def database_file(url: str, directory: Path) -> Path | None:
     """The file of a SQLite URL, without the cost of importing SQLAlchemy; None for a server or a database in memory."""
     if not url.startswith("sqlite"):
         return None
-    database = url.partition("://")[2].partition("?")[0].removeprefix("/")
+    database = url.partition("://")[2].partition("?")[0].partition("/")[2]
     return directory / database if database not in ("", ":memory:") else None
 
 
@@ -76,6 +85,19 @@ def _configs(checked: Checked) -> Iterator[tuple[Path, str, str]]:
 def _add(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:
     for each in _spellings(file):
         deciding.add(str(each), holds_keys=holds_keys)
+
+
+def _installed() -> Iterator[Path]:
+    """The folders of the packages that run Zeus: the next process executes what is put there."""
+    if sys.prefix != sys.base_prefix:
+        yield Path(sys.prefix)
+    yield from (Path(each) for each in sys.path if each.endswith("-packages"))
+
+
+def _add_beginning(deciding: Deciding, file: Path, why: str) -> None:
+    """Protect the file and all beside it whose names begin with its own, such as SQLite's ``-wal``."""
+    for at in _spellings(file):
+        deciding.add_names(str(at.parent), f"{escape(at.name)}*", why)
 
 
 def _spellings(file: Path) -> list[Path]:

@@ -168,6 +168,17 @@ class Document:
                 holds_secrets = any(place.get(HOLDS_SECRETS) for place in places)
                 yield NamedFile(path, FilePath(node.value), holds_secrets)
 
+    def protected_files(self) -> Iterator[NamedFile]:
+        """The files relative to the working directory that the schema says no tool may change."""
+        from zeus_runtime.config.schemawalk import walk_with
+        from zeus_runtime.config.typeschema import PROTECTED
+
+        assert self.schema is not None, "a document that was checked has its schema"
+        for path, node, places in walk_with(self.root, self.schema):
+            kept_from = {place.get(PROTECTED) for place in places} - {None}
+            if isinstance(node.value, str) and kept_from:
+                yield NamedFile(path, self.directory / node.value, holds_secrets="read" in kept_from)
+
     def early(self) -> Early:
         """``plugins`` and ``homes``, validated by themselves: they say which components the rest is checked against.
 

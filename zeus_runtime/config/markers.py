@@ -54,7 +54,15 @@ class FileRelative(NamedTuple):
 
 
 class WorkRelative(NamedTuple):
-    """The string is a path, resolved against the working directory by whoever uses it."""
+    """The string is a path, resolved against the working directory by whoever uses it.
+
+    Args:
+        protected: no tool may change the file, nor those beside it whose names only go on, as ``.db-wal`` does.
+        holds_keys: no tool may read it either.
+    """
+
+    protected: bool = False
+    holds_keys: bool = False
 
 
 class Executes(NamedTuple):

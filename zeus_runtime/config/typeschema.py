@@ -43,6 +43,8 @@ FILE_RELATIVE: Final = "x-zeus-file-relative"
 """Schema keyword: the string is a path relative to the file it is written in."""
 WORK_RELATIVE: Final = "x-zeus-work-relative"
 """Schema keyword: the string is a path relative to the working directory."""
+PROTECTED: Final = "x-zeus-protected"
+"""Schema keyword beside ``x-zeus-work-relative``: tools may not change it (``write``) or read it (``read``)."""
 ALSO_CALLED: Final = "x-zeus-also-called"
 """Schema keyword: words by which other products call the same key."""
 NOT_A_PATH: Final = "x-zeus-not-a-path"
@@ -343,6 +345,8 @@ def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, An
             limits[ALSO_CALLED] = list(entry.words)
         elif isinstance(entry, WorkRelative) and "string" in _types(schema):
             limits[WORK_RELATIVE] = True
+            if entry.protected or entry.holds_keys:
+                limits[PROTECTED] = "read" if entry.holds_keys else "write"
         elif isinstance(entry, Executes) and ("string" in _types(schema) or "enum" in schema):
             limits[EXECUTES] = "servers" if entry.servers else "value"
     return {**schema, **limits}

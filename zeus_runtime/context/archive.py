@@ -177,7 +177,7 @@ class Archive:
             placed = self._placed(edit, edit.handle or self.arguments_handle(edit.call_id), data)
             # JSON puts a whole text on one line, and a long line is not shown whole by a reader of lines.
             for name in edit.arguments:
-                self._files.write(argument_path(placed.handle, name), str(call["args"][name]).encode())
+                self._write(argument_path(placed.handle, name), str(call["args"][name]).encode())
             return placed
         text = message.content if isinstance(message.content, str) else _json(message.content)
         text = "\n".join([text, *(picture.label for picture in pictures_of(message))])
@@ -188,7 +188,7 @@ class Archive:
         wanted, path = handle, handle
         for attempt in range(2, 1000):
             if (held := self._held(path)) is None:
-                self._files.write(path, data)
+                self._write(path, data)
                 break
             if held == data:
                 break
@@ -199,6 +199,15 @@ class Archive:
             return replace(edit, handle=path, content=edit.content.replace(wanted, path))
         moved = {name: text.replace(wanted, path) for name, text in edit.arguments.items()}
         return replace(edit, handle=path, arguments=moved)
+
+    def _write(self, path: str, data: bytes) -> None:
+        """Write where originals go: an edit may point to the user's own files, and never makes one."""
+        if not path.startswith((RESULTS_ROUTE, HISTORY_ROUTE)) or self._files.normalize(path) != path:
+            raise ArchiveError(
+                f"a context policy would write an original to {path}, which is among the user's files",
+                remedy="Give the edit a handle of the archive, such as build.archive.result_handle makes.",
+            )
+        self._files.write(path, data)
 
     def _held(self, path: str) -> bytes | None:
         try:

@@ -13,6 +13,7 @@ from zeus_runtime.prompt.sections import SourcedText
 if TYPE_CHECKING:
     from zeus_runtime.config.model import ProjectInstructions
     from zeus_runtime.tools import WorkspaceFiles
+    from zeus_runtime.tools.gate import Gate
 
 _MAX_BYTES: Final = 1_000_000
 _SEPARATOR: Final = "\n\n"
@@ -70,7 +71,8 @@ def project_files(workspace: WorkspaceFiles, names: Sequence[str]) -> tuple[Proj
     for depth, parent in reversed(list(enumerate(above, 1))):
         assert repository is not None, "nothing is above the workspace without one"
         inner = parent.relative_to(repository).as_posix()
-        found += _first(WorkspaceFiles(repository), f"/{inner}", names, "../" * depth)
+        files = WorkspaceFiles(repository, gate=_gate(repository, workspace.gate))
+        found += _first(files, f"/{inner}", names, "../" * depth)
     return (*found, *_first(workspace, "/", names, "/"))
 
 
@@ -106,6 +108,18 @@ def names_and_budget(setting: bool | ProjectInstructions) -> ProjectInstructions
     if isinstance(setting, bool):
         return ProjectInstructions() if setting else None
     return setting
+
+
+def _gate(repository: Path, workspace: Gate | None) -> Gate | None:
+    """What may be read above the workspace: nothing that holds keys, and nothing that the workspace's rules deny."""
+    if workspace is None:
+        return None
+    from zeus_runtime.tools.access import AccessPolicy, AccessRules
+    from zeus_runtime.tools.gate import Gate
+    from zeus_runtime.tools.mounts import Mounts
+
+    policy = AccessPolicy(AccessRules(), workspace.policy.floor)
+    return Gate(Mounts(repository, {}), policy, workspace.linked, above=workspace)
 
 
 def _repository(folder: Path) -> Path | None:

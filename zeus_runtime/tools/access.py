@@ -50,17 +50,19 @@ class Name(NamedTuple):
     Args:
         parts: of the path.
         opened: how many leading parts a route of the YAML leads through; a ``.zeus`` among them protects nothing.
+        foreign: the file is outside of the workspace: rules about names hold, and rules about paths do not.
     """
 
     parts: tuple[str, ...]
     opened: int = 0
+    foreign: bool = False
 
 
 class Reached(NamedTuple):
     """A file, by all its names.
 
     Args:
-        names: its virtual paths; none for a file outside of the workspace.
+        names: its virtual paths, or one that is ``foreign``; none for a file that nothing but ``host`` names.
         host: its real path on this machine.
     """
 
@@ -128,6 +130,10 @@ class AccessRule:
     def _test(self) -> PathTest:
         return folded_glob("/".join(self.parts))
 
+    def fits(self, name: Name) -> bool:
+        """Whether it is about a file of that name."""
+        return not (name.foreign and self.is_rooted) and self.depth(name.parts) > 0
+
     def depth(self, parts: tuple[str, ...]) -> int:
         """How many leading parts of a path the pattern covers; 0 if it does not fit."""
         if not parts:
@@ -154,7 +160,7 @@ class AccessRules:
     rules: tuple[AccessRule, ...] = ()
 
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
-        return strictest(self._ruling(name.parts, kind) for name in reached.names)
+        return strictest(self._ruling(name, kind) for name in reached.names)
 
     def opens(self, parts: tuple[str, ...], depth: int) -> bool:
         """Whether a rule without wildcards names the path, at least its first ``depth`` parts, and does not deny it."""
@@ -168,8 +174,8 @@ class AccessRules:
         """The rules that count: all rights but ``deny`` are alike to a reader."""
         return {"read": [rule for rule in self.rules if rule.right == "deny"], "write": self.rules}
 
-    def _ruling(self, parts: tuple[str, ...], kind: Kind) -> Ruling | None:
-        fitting = [rule for rule in self._of[kind] if rule.depth(parts)]
+    def _ruling(self, name: Name, kind: Kind) -> Ruling | None:
+        fitting = [rule for rule in self._of[kind] if rule.fits(name)]
         if not fitting:
             return None
         rule = min(fitting, key=lambda each: (each.right != "deny", -each.exactness, _STRICTNESS[each.right]))
@@ -214,7 +220,7 @@ class Patterns:
     key: str
 
     def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
-        if kind == "write" and any(rule.depth(name.parts) for rule in self._rules for name in reached.names):
+        if kind == "write" and any(rule.fits(name) for rule in self._rules for name in reached.names):
             return Ruling("deny", f"it is protected by `{self.key}` and no tool may change it")
         return None
 

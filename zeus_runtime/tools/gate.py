@@ -106,7 +106,7 @@ class Gate:
         tool = None if call is None else call.tool
         base = folder.rstrip("/")
         gates = [
-            (gate, gate._names(None if number else parts, folder)) for number, gate in enumerate(self._all)
+            (gate, gate._names(parts, folder, foreign=number > 0)) for number, gate in enumerate(self._all)
         ]
         mounted = {real for gate, _ in gates for real in gate.mounts.reals()}
         found = set()
@@ -117,7 +117,7 @@ class Gate:
             else:
                 ruling = strictest(
                     gate.policy.ruling(
-                        Reached(tuple(Name((*each.parts, entry), each.opened) for each in names), host),
+                        Reached(tuple(each._replace(parts=(*each.parts, entry)) for each in names), host),
                         "read",
                         tool,
                     )
@@ -133,16 +133,23 @@ class Gate:
         if self.above is not None:
             yield from self.above._all
 
-    def _names(self, parts: Parts | None, host: str) -> tuple[Name, ...]:
+    def _names(self, parts: Parts | None, host: str, *, foreign: bool = False) -> tuple[Name, ...]:
+        """All names of a file here; ``parts`` is its path in the workspace of an agent below if ``foreign``."""
         names = self.mounts.names_of(host)
-        if parts is not None and all(name.parts != parts for name in names):
-            return (Name(parts), *names)
-        return names
+        if parts is None or any(name.parts == parts for name in names):
+            return names
+        if foreign:
+            return names or (Name(parts, foreign=True),)
+        return (Name(parts), *names)
 
-    def _ruling(self, parts: Parts | None, host: str, kind: Kind, tool: str | None) -> Ruling | None:
-        names = self._names(parts, host)
+    def _ruling(
+        self, parts: Parts | None, host: str, kind: Kind, tool: str | None, *, foreign: bool = False
+    ) -> Ruling | None:
+        names = self._names(parts, host, foreign=foreign)
         own = self.policy.ruling(Reached(names, host), kind, tool)
-        return own if self.above is None else strictest((own, self.above._ruling(None, host, kind, tool)))
+        if self.above is None:
+            return own
+        return strictest((own, self.above._ruling(parts, host, kind, tool, foreign=True)))
 
     def require(self, parts: Parts, host: str, kind: Kind, *, looks: bool = False) -> None:
         """See to it that the running tool may access a file.
@@ -201,7 +208,7 @@ class Gate:
         status = os.fstat(descriptor)
         if status.st_nlink < 2:
             return
-        if self._is_key(status):
+        if self.is_key(status):
             raise WorkspaceError(f"{printable(join(parts))} is another name of a file that holds keys.")
         allowed = {folded(each) for each in self.linked}
         if not any(folded(part) in allowed for part in parts[:-1]):
@@ -211,10 +218,11 @@ class Gate:
                 remedy="Tell the user: `workspace.hard_links` lists the folders where such files may be read.",
             )
 
-    def _is_key(self, status: os.stat_result) -> bool:
+    def is_key(self, status: os.stat_result) -> bool:
+        """Whether it is a file that holds keys, by whatever name it was reached."""
         this = (status.st_dev, status.st_ino)
         keys = set(self.policy.floor.deciding.keys)
-        return this in _identities(keys) or (self.above is not None and self.above._is_key(status))
+        return this in _identities(keys) or (self.above is not None and self.above.is_key(status))
 
 
 def _identities(paths: set[str]) -> set[tuple[int, int]]:

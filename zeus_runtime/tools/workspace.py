@@ -21,7 +21,7 @@ from weakref import WeakValueDictionary
 from zeus_runtime.errors import MissingError
 from zeus_runtime.escaping import printable
 from zeus_runtime.tools import atomic
-from zeus_runtime.tools.access import refusal_text
+from zeus_runtime.tools.access import refusal_text, strictest
 from zeus_runtime.tools.entries import FileEntry, kind_of, scan
 from zeus_runtime.tools.file_refusals import refused, replaceable, require_file
 from zeus_runtime.tools.gate import Gate, host_of
@@ -97,10 +97,17 @@ class WorkspaceFiles:
         if self.gate is None:
             return None
         real = os.path.realpath(host)
-        # Outside of the workspace a file has no path, and rules about names still hold.
-        parts = None if self._mounts.names_of(real) else (host.name,)
-        ruling = self.gate.ruling(parts, real, "read")
-        return ruling.why if ruling is not None and ruling.action == "deny" else None
+        # Outside of the workspace a file has no path, and rules about names still hold: a link's and its target's.
+        inside = self._mounts.names_of(real)
+        names = [None] if inside else [(host.name,), (Path(real).name,)]
+        ruling = strictest(self.gate.ruling(parts, real, "read") for parts in names)
+        if ruling is not None and ruling.action == "deny":
+            return ruling.why
+        try:
+            is_key = self.gate.is_key(Path(real).stat())
+        except OSError:
+            return None
+        return "it is another name of a file that holds keys" if is_key else None
 
     def write_refusal(self, path: str) -> str | None:
         """Why no tool may write ``path``, whoever approves it; None where one may, or the path means nothing."""

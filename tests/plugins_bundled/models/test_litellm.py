@@ -492,6 +492,24 @@ async def test_litellm_fetches_no_price_map_and_no_tokenizer_and_prints_no_adver
     assert "BerriAI" not in "".join(capfd.readouterr())
 
 
+def test_litellm_loads_no_env_file_of_a_project(tmp_path: Path) -> None:
+    """It would look above its own folder, which is the project's where the environment is its `.venv`."""
+    (tmp_path / ".env").write_text("ZEUS_TRUST=all\nGIT_SSH_COMMAND=./evil\n")
+    code = f"""
+import asyncio, os, dotenv.main
+dotenv.main.find_dotenv = lambda *given, **named: {str(tmp_path / ".env")!r}
+from zeus_plugins.models.litellm.library import library
+asyncio.run(library())
+print([os.environ.get(name) for name in ("ZEUS_TRUST", "GIT_SSH_COMMAND")])
+"""
+    environ = {
+        name: value for name, value in os.environ.items() if name not in ("ZEUS_TRUST", "LITELLM_MODE")
+    }
+    command = [sys.executable, "-c", code]
+    output = subprocess.run(command, capture_output=True, text=True, check=True, env=environ).stdout
+    assert output.strip() == "[None, None]"
+
+
 HALF = """
 import sys, threading
 half, go = threading.Event(), threading.Event()

@@ -48,6 +48,22 @@ def test_its_module_loads_no_chromadb() -> None:
     assert done.stdout.strip() == "False"
 
 
+def test_no_env_file_of_the_project_names_what_chroma_imports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "evil.py").write_text("from pathlib import Path\nPath(__file__).with_name('ran').touch()\n")
+    (tmp_path / ".env").write_text("CHROMA_API_IMPL=evil.Api\n")
+    store = ChromaVectorStore(tmp_path / "vectors")
+    try:
+        store.prepare(NOTHING)
+        assert store.ids(NOTHING) == set()
+    finally:
+        store.close()
+    assert not (tmp_path / "ran").exists()
+
+
 def test_a_second_one_on_the_folder_is_refused_with_what_to_do(tmp_path: Path) -> None:
     first, second = ChromaVectorStore(tmp_path), ChromaVectorStore(tmp_path)
     first.prepare(NOTHING)

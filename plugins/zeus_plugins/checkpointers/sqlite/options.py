@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from zeus_runtime import Doc, dataclass
+from zeus_runtime import Doc, WorkRelative, dataclass
 
 
 @dataclass(frozen=True)
 class Options:
     path: Annotated[
         str | None,
+        WorkRelative(protected=True),
         Doc("Database file, relative to the working directory; null for the threads' own SQLite database."),
     ] = None

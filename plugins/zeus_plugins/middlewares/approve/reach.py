@@ -34,7 +34,8 @@ class PathRules:
         allowed = [
             rule
             for rule in self._fitting(self.allow, reached, tool)
-            if rule.files is not None and all(rule.files(name.parts) for name in reached.names)
+            if rule.files is not None
+            and all(rule.files(name.parts) and not name.foreign for name in reached.names)
         ]
         for rule in asked:
             if not any(each.says_more_than(rule) for each in allowed):

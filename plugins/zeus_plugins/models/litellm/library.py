@@ -26,8 +26,10 @@ async def library() -> Any:
 def _load() -> Any:
     import os
 
-    # Read when litellm is imported; without it the price map is fetched from the network.
+    # Read when litellm is imported; without them it fetches the price map from the network, and puts a `.env` that it
+    # finds above its own folder into this process's environment, which a project must not change.
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault("LITELLM_MODE", "PRODUCTION")
     try:
         import litellm
     except ImportError as problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from zeus_runtime import Doc, Executes, Maximum, Minimum, Secret, dataclass
+from zeus_runtime import Doc, Executes, Maximum, Minimum, Secret, WorkRelative, dataclass
 
 
 @dataclass(frozen=True)
@@ -14,11 +14,16 @@ class Options:
     host: Annotated[str, Executes(), Doc("The machine's name or address.")]
     user: Annotated[str | None, Executes(), Doc("Who logs in there; null: the name of this user.")] = None
     port: Annotated[int, Doc("Where its SSH server listens."), Minimum(1), Maximum(65_535)] = 22
-    key: Annotated[str | None, Doc("A private key file; null: the keys of ssh-agent and of ~/.ssh.")] = None
+    key: Annotated[
+        str | None,
+        WorkRelative(holds_keys=True),
+        Doc("A private key file; null: the keys of ssh-agent and of ~/.ssh."),
+    ] = None
     passphrase: Annotated[Secret | None, Doc("The key file's passphrase, such as ${SSH_PASSPHRASE}.")] = None
     password: Annotated[Secret | None, Doc("The user's password, where the machine takes no keys.")] = None
     known_hosts: Annotated[
         str,
+        WorkRelative(protected=True),
         Doc("The file that has the machine's key, as OpenSSH writes it; a key that is not there is refused."),
     ] = "~/.ssh/known_hosts"
     wrap: Annotated[

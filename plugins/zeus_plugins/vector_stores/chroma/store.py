@@ -171,7 +171,8 @@ class ChromaVectorStore(VectorStore):
                 f"the vector store chroma cannot be used: {error}",
                 remedy="Install it: pip install 'chromadb>=1.5'",
             ) from error
-        settings = chromadb.Settings(anonymized_telemetry=False)
+        # Without its own look at `.env`, which could name classes to import.
+        settings = chromadb.Settings(_env_file=None, anonymized_telemetry=False)
         try:
             self._client = chromadb.PersistentClient(path=str(self._folder), settings=settings)
             for each in self._client.list_collections():
