@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.layers import DISCOVERED
+from zeus_runtime.config.user_paths import expanded
 from zeus_runtime.plugins.home import user_home
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 
@@ -80,5 +81,5 @@ def _add(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:
 
 def _spellings(file: Path) -> list[Path]:
     """A path as it is written, with the links of its folder resolved, and with all links resolved."""
-    plain = Path(os.path.normpath(file.expanduser().absolute()))
+    plain = Path(os.path.normpath(expanded(file).absolute()))
     return list(dict.fromkeys([plain, plain.parent.resolve() / plain.name, plain.resolve()]))
