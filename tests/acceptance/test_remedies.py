@@ -77,6 +77,13 @@ CASES = {
     "max_steps at the top": HEAD + MODEL + "max_steps: 3\n",
     "max_iterations": HEAD + MODEL + "max_iterations: 3\n",
     "max_turns": HEAD + MODEL + "limits: {max_turns: 3}\n",
+    "system_prompt": HEAD + MODEL + "system_prompt: You review code.\n",
+    "system_prompt of a sub-agent": HEAD
+    + MODEL
+    + "tools: [subagents]\nagents: {a: {description: b, system_prompt: c}}\n",
+    "toolsets": HEAD + MODEL + "toolsets: [web]\n",
+    "working_dir": HEAD + MODEL + "working_dir: .\n",
+    "max_iter": HEAD + MODEL + "max_iter: 3\n",
     "mcp": HEAD + MODEL + "mcp: {a: {command: x}}\n",
     "mcp_servers": HEAD + MODEL + "mcp_servers: {a: {command: x}}\n",
     "middleware": HEAD + MODEL + "middleware: [caching]\n",
