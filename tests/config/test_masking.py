@@ -162,3 +162,8 @@ def test_a_url_with_a_masked_password_is_not_masked_again() -> None:
     once = known("postgres://u:p4ssw0rd-x@host https://p4ssw0rd-x@host")
     assert once == "postgres://u:<secret:DB>@host https://<secret:DB>@host"
     assert known(once) == once
+
+
+def test_a_secret_that_is_written_for_a_url_is_masked_as_plain_text_too() -> None:
+    redactor = Redactor().adding({"p%40ss/w0rd%21": "DB"})
+    assert redactor.text("it is p@ss/w0rd! now") == "it is <secret:DB:url-decoded> now"
