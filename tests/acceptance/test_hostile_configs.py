@@ -57,11 +57,45 @@ def test_a_home_of_a_user_that_is_not_there_is_a_folder_of_that_name(zeus: Zeus,
     assert_told(zeus("validate"), 4, "zeus.yaml:3:9", "~nobody-here/x")
 
 
+@pytest.mark.parametrize(
+    ("line", "exit_code", "said"),
+    [
+        (
+            "extends: ~nobody-here/base.yaml",
+            3,
+            "3:10: file-not-found: there is no file ~nobody-here/base.yaml",
+        ),
+        ("extends: ~-", 3, "3:10: file-not-found: there is no file ~- to extend"),
+        ("extends: base\nhomes: [~nobody-here]", 3, "3:10: unknown-preset"),
+        ("plugins: {files: [~nobody-here/x.py]}", 4, "3:19"),
+        ("prompt: {files: {core: ~nobody-here/x.md}}", 3, "3:24: file-not-found"),
+    ],
+)
+def test_a_path_below_an_unknown_users_home_is_a_missing_file(
+    zeus: Zeus, project: Project, line: str, exit_code: int, said: str
+) -> None:
+    project.write("zeus.yaml", f"{HEAD}{line}\n")
+    assert_told(zeus("validate"), exit_code, f"zeus.yaml:{said}")
+
+
+def test_a_config_below_an_unknown_users_home_is_a_missing_file(zeus: Zeus, project: Project) -> None:
+    for verb in ("validate", "plan", "trust"):
+        assert_told(zeus(verb, "~nobody-here/zeus.yaml"), 3, "~nobody-here/zeus.yaml")
+
+
 def test_a_raw_control_character_is_shown_as_an_escape(zeus: Zeus, project: Project) -> None:
     (project.folder / "raw.yaml").write_bytes(b"version: 1\nmodel: gpt\x1b[31m-5\x00\n")
     result = zeus("validate", "raw.yaml")
     assert_told(result, 3, "raw.yaml:2:11: yaml-syntax", "\\x1b")
     assert "\x1b" not in result.out + result.err
+
+
+def test_a_remedy_repeats_no_unseen_character(zeus: Zeus, project: Project) -> None:
+    project.write("unseen.yaml", 'version: 1\nmodel: {temperature: 0.5, api_base: "a\\ufeffb"}\n')
+    for form in ("text", "github"):
+        result = zeus("validate", "unseen.yaml", "--format", form)
+        assert_told(result, 3, "ref-shape", "api_base: a\\ufeffb")
+        assert "\ufeff" not in result.out
 
 
 def test_a_wrong_version_hides_no_other_error(zeus: Zeus, project: Project) -> None:

@@ -15,7 +15,7 @@ from zeus_runtime.config import Diagnostic
 HEAD = "version: 1\n"
 MODEL = "model: openai/gpt-5.2\n"
 _MEANT = re.compile(r"did you mean '([^']+)'\?$")
-_PLACE = re.compile(r"did you mean ([a-z_.]+)\?$")
+_PLACE = re.compile(r"did you mean ([a-z_.]+)(?: or .*)?\?$")
 _WRITE = re.compile(r"^write `(\w+: [^`…]+)`$")
 _NAME = re.compile(r"^write `(\w+)`$")
 
@@ -83,6 +83,13 @@ CASES = {
     + MODEL
     + "tools: [subagents]\nagents: {a: {description: d, system_prompt: You review Go code.}}\n",
     "max_turns": HEAD + MODEL + "limits: {max_turns: 3}\n",
+    "system_prompt": HEAD + MODEL + "system_prompt: You review code.\n",
+    "system_prompt of a sub-agent": HEAD
+    + MODEL
+    + "tools: [subagents]\nagents: {a: {description: b, system_prompt: c}}\n",
+    "toolsets": HEAD + MODEL + "toolsets: [web]\n",
+    "working_dir": HEAD + MODEL + "working_dir: .\n",
+    "max_iter": HEAD + MODEL + "max_iter: 3\n",
     "mcp": HEAD + MODEL + "mcp: {a: {command: x}}\n",
     "mcp_servers": HEAD + MODEL + "mcp_servers: {a: {command: x}}\n",
     "middleware": HEAD + MODEL + "middleware: [caching]\n",

@@ -461,9 +461,11 @@ def test_a_file_with_a_second_name_is_read_only_where_the_config_allows_it(folde
     put(folder, "src/own.txt", "node_modules/x/readme.txt")
     os.link(folder.parent / "outside.txt", folder / "src/linked.txt")
     os.link(folder.parent / "outside.txt", folder / "node_modules/x/linked.txt")
+    os.link(folder.parent / "outside.txt", folder / "src/node_modules")
     files = files_of(folder)
-    with pytest.raises(Exception, match=r"has 3 names \(hard links\)"):
-        files.read("/src/linked.txt", max_bytes=100)
+    for path in ("/src/linked.txt", "/src/node_modules"):
+        with pytest.raises(Exception, match=r"has 4 names \(hard links\)"):
+            files.read(path, max_bytes=100)
     with pytest.raises(Exception, match="hard links"):
         files.edit("/src/linked.txt", lambda data: data, max_bytes=100)
     with pytest.raises(Exception, match="hard links"):

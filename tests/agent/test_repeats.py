@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage
+from langchain_core.messages import AIMessage, ToolMessage
 
 from tests.support.agents import PositionModel, call, calling, play, script, write_agent
 from zeus_runtime import Agent, ModelRequest
-from zeus_runtime.agent.repeats import repetitions
+from zeus_runtime.agent.repeats import Repeats, repetitions
 from zeus_runtime.events import Event, Notice, RunCompleted, RunFailed, ToolCallResult
 
 STATES = st.integers(0, 2)
@@ -264,3 +264,12 @@ def test_the_window_is_bounded() -> None:
     for n in range(1_000):
         repeats.add(made(n), [])
     assert len(repeats._answers) == 20
+
+
+def test_another_result_of_the_same_call_is_no_repetition() -> None:
+    answer = AIMessage("", tool_calls=[{"name": "look", "args": {}, "id": "1", "type": "tool_call"}])
+    repeats = Repeats(10)
+    for _ in range(2):
+        repeats.add(answer, [ToolMessage("the same", tool_call_id="1")])
+    assert repeats.expected(answer, 0, "the same") == 3
+    assert repeats.expected(answer, 0, "another") == 1

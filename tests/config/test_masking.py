@@ -189,3 +189,8 @@ def test_a_secret_is_found_as_urls_pages_and_exceptions_write_it(written: str) -
     assert "<secret:" in shown
     for part in ("p@ss", "p%40ss", "w\u00f6rd", "2!"):
         assert part not in shown
+
+
+def test_a_secret_that_is_written_for_a_url_is_masked_as_plain_text_too() -> None:
+    redactor = Redactor().adding({"p%40ss/w0rd%21": "DB"})
+    assert redactor.text("it is p@ss/w0rd! now") == "it is <secret:DB:url-decoded> now"

@@ -151,3 +151,11 @@ def test_a_component_that_replaced_another_stays_apart_from_it_below_further_opt
     assert plain(merge(merge(base, one, REFS), merge(two, three, REFS), REFS)) == expected
     replaced = merge(merge(one, two, REFS), three, REFS)
     assert plain(merge(base, replaced, REFS)) == expected
+
+
+def test_options_over_a_plain_name_replace_whatever_stands_below_the_name() -> None:
+    """A name alone cuts off older options, and still does where a newer layer gave it options of its own."""
+    base = tree({"tool": {"x": {"old": 1}}}, "base")
+    named, more = tree({"tool": "x"}, "named"), tree({"tool": {"x": {"new": 2}}}, "more")
+    assert plain(merge(base, merge(named, more, REFS), REFS)) == {"tool": {"x": {"new": 2}}}
+    assert plain(merge(merge(base, named, REFS), more, REFS)) == {"tool": {"x": {"new": 2}}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import time
 import traceback
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -96,6 +97,25 @@ def test_names_that_do_not(name: str) -> None:
 )
 def test_a_source_line_is_shown_without_its_secrets(line: str, masked: str) -> None:
     assert mask_line(line) == masked
+
+
+@pytest.mark.parametrize("word", ["x", "x.", "1", "a-", "- ", "a:", "a://", "a://b:", "'a", " "])
+def test_a_long_line_is_masked_in_linear_time(word: str) -> None:
+    line = word * (300_000 // len(word))
+    began = time.process_time()
+    mask_line(line)
+    Redactor()(f"{line} ://")
+    assert time.process_time() - began < 3
+
+
+@pytest.mark.parametrize("head", ["1: ", "x-", "1", ".", "é: ", "a.b.", "--set "])
+def test_a_key_is_found_behind_other_characters(head: str) -> None:
+    assert KEY not in mask_line(f"{head}api_key: {KEY}")
+
+
+@pytest.mark.parametrize("head", ["", ".", "_", "1", "x=", "-", "("])
+def test_a_password_in_a_url_is_found_behind_other_characters(head: str) -> None:
+    assert KEY not in mask_line(f"{head}https://user:{KEY}@host")
 
 
 @given(st.text(min_size=8), st.text(), st.text())

@@ -269,3 +269,15 @@ def test_what_a_tool_is_called_is_known_in_its_call_alone(tmp_path: Path) -> Non
     with calling("ls"):
         files.entries("/")
     assert set(seen) == {"ls"}
+
+
+@pytest.mark.parametrize("keys", [["/w/a"], ["/w/a/b"], ["/w/a", "/w/a/b"]])
+def test_what_holds_keys_stays_so_whatever_else_is_said_of_it_or_its_folder(keys: list[str]) -> None:
+    deciding = Deciding()
+    for host in keys:
+        deciding.add(host, holds_keys=True)
+    for host in ("/w/a", "/w/a/b"):
+        deciding.add(host)
+    found = deciding.find("/w/a/b/c")
+    assert found is not None
+    assert found[0].holds_keys

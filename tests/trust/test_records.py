@@ -32,13 +32,14 @@ def test_the_record_is_private(tmp_path: Path) -> None:
     assert [stat.S_IMODE(each.stat().st_mode) for each in (folder, place, file)] == [0o700, 0o700, 0o600]
 
 
+@pytest.mark.parametrize("mode", [0o720, 0o702])
 @pytest.mark.parametrize("depth", [0, 1, 2])
-def test_a_record_that_others_can_write_allows_nothing(tmp_path: Path, depth: int) -> None:
+def test_a_record_that_others_can_write_allows_nothing(tmp_path: Path, depth: int, mode: int) -> None:
     folder = tmp_path / "trust"
     add(folder, "/a.yaml", ONE)
     (place,) = folder.iterdir()
     (file,) = place.iterdir()
-    (folder, place, file)[depth].chmod(0o777)
+    (folder, place, file)[depth].chmod(mode)
     with pytest.raises(MissingError, match="written by others"):
         is_recorded(folder, "/a.yaml", ONE.digest)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.config.layers import DISCOVERED
+from zeus_runtime.config.user_paths import expanded
 from zeus_runtime.plugins.home import user_home
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 
@@ -102,5 +103,5 @@ def _add_beginning(deciding: Deciding, file: Path, why: str) -> None:
 
 def _spellings(file: Path) -> list[Path]:
     """A path as it is written, with the links of its folder resolved, and with all links resolved."""
-    plain = Path(os.path.normpath(file.expanduser().absolute()))
+    plain = Path(os.path.normpath(expanded(file).absolute()))
     return list(dict.fromkeys([plain, plain.parent.resolve() / plain.name, plain.resolve()]))

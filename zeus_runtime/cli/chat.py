@@ -306,9 +306,9 @@ class Chat:
         return 0
 
     def _attach_file(self, name: str) -> None:
-        from pathlib import Path
+        from zeus_runtime.config.user_paths import expanded
 
-        path = self._checked.directory / Path(name).expanduser()
+        path = self._checked.directory / expanded(name)
         if name and path.is_file():
             self._attach.append(path)
         elif name:

@@ -126,11 +126,12 @@ def _file(process: Process, config: str | None) -> Path:
     from zeus_runtime.config.layers import Layers
     from zeus_runtime.config.merge import ref_places
     from zeus_runtime.config.model import Config
+    from zeus_runtime.config.user_paths import expanded
     from zeus_runtime.plugins import search_path
 
     homes = search_path(directory=process.directory, environ=process.environ)
     try:
         found = Layers(process.directory, homes, ref_places(Config)).locate(config)
     except ConfigError:
-        found = process.directory / Path(config or "zeus.yaml").expanduser()
+        found = process.directory / expanded(config or "zeus.yaml")
     return found.resolve()

@@ -108,7 +108,7 @@ def render(diagnostics: Sequence[Diagnostic], output: Format = "text") -> str:
     """Diagnostics for a person, a program or a GitHub workflow log.
 
     Args:
-        diagnostics: in the order to show them.
+        diagnostics: in the order to show them; in ``text`` and ``github`` their unseen characters become escapes.
         output: ``text`` (position, code, message, source line, caret), ``json`` (one object), ``github`` (commands).
     """
     if output == "json":
@@ -117,8 +117,10 @@ def render(diagnostics: Sequence[Diagnostic], output: Format = "text") -> str:
         return dumps(
             {"diagnostics": [to_json(diagnostic) for diagnostic in diagnostics]}, ensure_ascii=False, indent=2
         )
+    from zeus_runtime.escaping import terminal_text
+
     shown = _as_command if output == "github" else _as_text
-    return "\n".join(shown(diagnostic) for diagnostic in diagnostics)
+    return terminal_text("\n".join(shown(diagnostic) for diagnostic in diagnostics))
 
 
 def to_json(diagnostic: Diagnostic) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from zeus_runtime.config.plugin_home import (
 from zeus_runtime.config.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.sources import Sources
 from zeus_runtime.config.upgrade import upgrade
+from zeus_runtime.config.user_paths import expanded
 
 DISCOVERED: Final = "zeus.yaml"
 _ENV_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -80,7 +81,7 @@ class Layers:
             raise _lost(
                 "file-not-found", "the config's name is empty", "name a file, a preset, or leave it out"
             )
-        path = self.directory / Path(source).expanduser()
+        path = self.directory / expanded(source)
         try:
             if path.is_dir():
                 path = path / DISCOVERED
@@ -220,7 +221,7 @@ class Layers:
                 continue
             plugin = plugin_named(entry.value)
             if plugin is None:
-                yield folder / Path(entry.value).expanduser()
+                yield folder / expanded(entry.value)
             else:
                 yield from (home.folder for home in self._of_plugins() if plugin in home.names)
 
@@ -230,7 +231,7 @@ class Layers:
         if _is_preset(name):
             path = self._preset(name, homes, position)
         else:
-            path = folder / Path(name).expanduser()
+            path = folder / expanded(name)
             if not _is_file(path):
                 message, hint = f"there is no file {_cut(self.shown(path))} to extend", _siblings(path)
                 diagnostic = self.sources.diagnostic(

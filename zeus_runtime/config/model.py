@@ -36,7 +36,7 @@ class Limits:
 
     max_steps: Annotated[
         int,
-        AlsoCalled(("max_iterations", "max_turns", "recursion_limit")),
+        AlsoCalled(("max_iterations", "max_iter", "max_turns", "recursion_limit")),
         Doc("Model calls in one run."),
         Minimum(1),
     ] = 200
@@ -190,7 +190,10 @@ class Workspace:
     """The files the agent works on; paths in tools are rooted here."""
 
     root: Annotated[
-        str, WorkRelative(), Doc("The folder that `/` means; relative to the working directory.")
+        str,
+        AlsoCalled(("root_path", "working_dir", "working_directory", "cwd")),
+        WorkRelative(),
+        Doc("The folder that `/` means; relative to the working directory."),
     ] = "."
     routes: Annotated[
         Mapping[str, str],
@@ -357,7 +360,14 @@ class Memory:
     )
 
 
-INSTRUCTIONS_ELSEWHERE: Final = ("system_prompt", "system", "system_message", "instruction")
+INSTRUCTIONS_ELSEWHERE: Final = (
+    "system_prompt",
+    "system",
+    "system_message",
+    "instruction",
+    "goal",
+    "backstory",
+)
 """The names that other products give to ``instructions``."""
 
 
@@ -375,7 +385,7 @@ class SubAgent:
     ] = None
     instructions: Annotated[
         str | InstructionsFile | None,
-        AlsoCalled(INSTRUCTIONS_ELSEWHERE),
+        AlsoCalled(("prompt", *INSTRUCTIONS_ELSEWHERE)),
         Doc(
             "Its own instructions, a text or {file: PATH}, instead of those in its config; null: those of its config."
         ),
@@ -438,7 +448,10 @@ class Config:
     ] = False
     prompt: Annotated[Prompt, Doc("The system prompt.")] = field(default_factory=Prompt)
     tools: Annotated[
-        tuple[Ref, ...], RefTo("tool"), Doc("Tool components, in the order the model sees them.")
+        tuple[Ref, ...],
+        RefTo("tool"),
+        AlsoCalled(("toolsets", "toolkits")),
+        Doc("Tool components, in the order the model sees them."),
     ] = ()
     agents: Annotated[
         Mapping[str, SubAgent],

@@ -29,8 +29,7 @@ def belongs(word: str, root: Mapping[str, Any]) -> list[str]:
     Args:
         root: a config's schema.
     """
-    found = sorted(_places(word, root, root, ()), key=lambda path: (len(path), path))
-    return [".".join(path) for path in found if len(path) == len(found[0])]
+    return [".".join(path) for path in _places(word, root, root, ())]
 
 
 def component_with(

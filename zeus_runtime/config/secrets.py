@@ -22,9 +22,10 @@ _SECRET_WORDS: Final = frozenset(
 )
 _PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
 _URL_PASSWORD = re.compile(
-    r"(?P<scheme>\b[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#:@'\"<]*:)(?P<password>(?!\$\{|<secret:)[^\s/?#@'\"]+)(?=@)"
+    r"(?P<scheme>(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]+://[^\s/?#:@'\"<]*:)(?P<password>(?!\$\{|<secret:)[^\s/?#@'\"]+)(?=@)"
 )
-_KEY = r"""(?P<name>[A-Za-z_][\w.-]*)["']?\s*[:=]\s*"""
+# A name starts where a word starts: tried at each of its characters, a long word would take quadratic time.
+_KEY = r"""(?P<name>(?<![\w.-])(?=[\w.-]*?[A-Za-z_])[\w.-]+)["']?\s*[:=]\s*"""
 _LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[^\s\[{{&*|>#].*)""")
 _FLOW_VALUE = re.compile(
     rf"""(?P<head>{_KEY})(?P<value>"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s\[{{&*|>#,\]}}"'][^,\]}}#]*)"""

@@ -25,6 +25,7 @@ from zeus_runtime.config.typeschema import (
     WORK_RELATIVE,
     schema_of,
 )
+from zeus_runtime.config.user_paths import expanded
 from zeus_runtime.config.written_secrets import secrets_of_file
 
 KnownModel: TypeAlias = Callable[[str], Sequence[str] | None]
@@ -201,11 +202,7 @@ def _resolved(document: Document, schema: Mapping[str, Any]) -> Node:
 
 def _absolute(document: Document, node: Node) -> FilePath:
     folder: FilePath = document.folders.get(node.origin.value.source, document.directory)
-    path = FilePath(str(node.value))
-    try:
-        return folder / path.expanduser()
-    except RuntimeError:  # nobody knows this user's home, so it is a name that begins with ~
-        return folder / path
+    return folder / expanded(str(node.value))
 
 
 def _impossible_paths(document: Document, schema: Mapping[str, Any]) -> Iterator[Diagnostic]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from zeus_runtime.config.plugin_home import plugin_named
+from zeus_runtime.config.user_paths import expanded
 from zeus_runtime.errors import MissingError, UsageError
 
 Position: TypeAlias = Callable[[tuple[str | int, ...]], object]
@@ -40,10 +41,10 @@ def search_path(
         if plugin is not None:
             named += homes_of(plugin, place)
         else:
-            named.append(_existing(directory / Path(home).expanduser(), "the YAML's 'homes' names", place))
+            named.append(_existing(directory / expanded(home), "the YAML's 'homes' names", place))
     added = environ.get("ZEUS_HOME")
     if added:
-        named.append(_existing(directory / Path(added).expanduser(), "ZEUS_HOME names"))
+        named.append(_existing(directory / expanded(added), "ZEUS_HOME names"))
     candidates = [directory / ".zeus", *named, *user_home(environ), bundled_home()]
     return tuple(dict.fromkeys(home for home in candidates if home.is_dir()))
 

@@ -48,7 +48,7 @@ from zeus_plugins.tools.sandbox import options as sandbox_options, tools as sand
 from zeus_plugins.tools.web import options as web_options, tools as web_tools
 from zeus_runtime import SandboxUnavailableError
 build = SimpleNamespace(
-    directory=Path("."), environ=dict(os.environ), workspace=None,
+    directory=Path("."), environ=dict(os.environ), process_environ=dict(os.environ), workspace=None,
     open_component=lambda kind, ref: DuckDuckGo(SearchOptions()),
 )
 made = list(web_tools.create(web_options.Options(), build))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -175,7 +176,7 @@ class Line:
         return f"Add its key (`{line}`) and compare the fingerprint with the machine's own (ssh-keygen -lf)."
 
     def _place(self, path: str) -> Path:
-        return self._directory / Path(path).expanduser()
+        return self._directory / os.path.expanduser(path)  # noqa: PTH111 - pathlib raises where there is no home
 
 
 class _Seen(asyncssh.SSHClient):
