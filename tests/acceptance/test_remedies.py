@@ -83,10 +83,6 @@ CASES = {
     + MODEL
     + "tools: [subagents]\nagents: {a: {description: d, system_prompt: You review Go code.}}\n",
     "max_turns": HEAD + MODEL + "limits: {max_turns: 3}\n",
-    "system_prompt": HEAD + MODEL + "system_prompt: You review code.\n",
-    "system_prompt of a sub-agent": HEAD
-    + MODEL
-    + "tools: [subagents]\nagents: {a: {description: b, system_prompt: c}}\n",
     "toolsets": HEAD + MODEL + "toolsets: [web]\n",
     "working_dir": HEAD + MODEL + "working_dir: .\n",
     "max_iter": HEAD + MODEL + "max_iter: 3\n",

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from zeus_runtime.config.secrets import Redactor
-from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -46,6 +45,8 @@ def behind_mask(model: Model, secrets: Redactor) -> Model:
 
 def redacted(event: Event, redactor: Redactor) -> Event:
     """``event`` with every known secret masked, however deep it stands; what is approved, with no more than these."""
+    from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed  # a plan needs none of them
+
     mask = redactor.known if isinstance(event, ApprovalRequested | ApprovalDecided) else redactor.json
     changes = {
         name: mask(value)
