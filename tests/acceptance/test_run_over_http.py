@@ -512,3 +512,12 @@ def test_what_the_model_gets_wrong_is_told_to_it(project: Project, zeus: Zeus) -
     assert all(each["is_error"] for each in only(result.lines, "tool_call_result"))
     assert not (project.folder.parent / "escape.txt").exists()
     assert not os.path.exists("/escape.txt")  # noqa: PTH110
+
+
+def test_another_model_is_asked_at_the_configs_own_server(zeus: Zeus, project: Project) -> None:
+    with Provider(Reply("Hello.")) as provider:
+        configured(project, provider, temperature=0.25)
+        result = zeus("run", "zeus.yaml", "hi", "--model", "openai/acme-other")
+        (request,) = provider.requests
+    assert result.exit_code == 0, result.err
+    assert (request.body["model"], request.body["temperature"]) == ("acme-other", 0.25)

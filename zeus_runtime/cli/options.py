@@ -116,16 +116,20 @@ model_option: Decorator = click.option(
     "--model",
     metavar="NAME",
     shell_complete=complete_model,
-    help="The model, instead of all that the config says under `model`.",
+    help="The name of the model; the other options of `litellm` stay.",
 )
 quiet_option: Decorator = click.option("-q", "--quiet", is_flag=True, help="On standard error only errors.")
 
 
 def with_model(which: ConfigArgs, model: str | None) -> ConfigArgs:
-    """``which`` with the model of ``--model`` laid over it."""
+    """``which`` with the model of ``--model`` laid over it.
+
+    The other options of a litellm model stay: without its `api_base` the text would go to another server.
+    """
     import json
 
-    return which if model is None else replace(which, sets=(*which.sets, f"model={json.dumps(model)}"))
+    named = f"model.litellm.model={json.dumps(model)}"
+    return which if model is None else replace(which, sets=(*which.sets, named))
 
 
 def read_config(process: Process, which: ConfigArgs) -> Checked:
