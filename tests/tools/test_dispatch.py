@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from zeus_runtime import Tool, ToolResult, ZeusError, tool
+from zeus_runtime import Redactor, Tool, ToolResult, ZeusError, tool
 from zeus_runtime.tools import check_tools, invoke, validate_arguments
 
 
@@ -18,6 +18,7 @@ class FakeRun:
     session = "session_0123456789ab"
     call_id = "call_1"
     mode = "agent"
+    secrets = Redactor()
 
     def state(self, name: str) -> Any:
         return None

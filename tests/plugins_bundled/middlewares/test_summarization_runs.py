@@ -123,7 +123,7 @@ async def test_its_tokens_and_its_price_count_in_the_runs_totals(tmp_path: Path)
     class Priced(Counting):
         async def stream(self, request: ModelRequest) -> Any:
             async for piece in super().stream(request):
-                usage = Usage(1_000, 10) if request.purpose == "summary" else None
+                usage = Usage(1_000, 10) if request.purpose == "summary" else Usage(1, 0)
                 yield ModelResponse(piece.message, usage) if isinstance(piece, ModelResponse) else piece
 
     model = Priced(30, summary)
@@ -131,8 +131,8 @@ async def test_its_tokens_and_its_price_count_in_the_runs_totals(tmp_path: Path)
         result = await agent.run(GOAL)
     calls = len(model.summaries)
     assert calls > 0
-    assert result.prompt_tokens == 1_000 * calls
-    assert result.cost_usd == pytest.approx(1.01 * calls)
+    assert result.prompt_tokens == 1_000 * calls + result.steps
+    assert result.cost_usd == pytest.approx(1.01 * calls + 0.001 * result.steps)
 
 
 async def test_a_failing_summary_model_does_not_end_the_run_and_the_ledger_says_so(tmp_path: Path) -> None:

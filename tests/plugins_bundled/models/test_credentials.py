@@ -68,7 +68,7 @@ async def test_azure_with_all_but_the_key_still_needs_it(litellm: Any) -> None:
 
 @pytest.mark.parametrize(
     ("name", "better"),
-    [("gpt5", "openai/gpt5"), ("sonnet", "openai/sonnet"), ("openai:gpt-5.2", "openai/gpt-5.2")],
+    [("gpt5", "openai/gpt-5.2"), ("sonnet", "openai/gpt-5.2"), ("openai:gpt-5.2", "openai/gpt-5.2")],
 )
 async def test_a_model_without_a_provider_is_refused_before_anything_is_sent(
     litellm: Any, name: str, better: str
