@@ -128,8 +128,9 @@ def with_model(which: ConfigArgs, model: str | None) -> ConfigArgs:
     """
     import json
 
-    named = f"model.litellm.model={json.dumps(model)}"
-    return which if model is None else replace(which, sets=(*which.sets, named))
+    if model is None:
+        return which
+    return replace(which, sets=(*which.sets, f"model.litellm.model={json.dumps(model)}"))
 
 
 def read_config(process: Process, which: ConfigArgs) -> Checked:
