@@ -132,13 +132,24 @@ def test_a_workspace_that_cannot_be_used_exits_3_with_its_place(
 
 
 @pytest.mark.parametrize("verb", ["validate", "plan", "run"])
-@pytest.mark.parametrize("url", ["zeus.db", "", "/var/lib/zeus.db"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "zeus.db",
+        "",
+        "/var/lib/zeus.db",
+        "sqlite://zeus.db",
+        "mysql://iris:hunter2secret@host/zeus",
+        "no://host/z",
+    ],
+)
 def test_a_database_url_that_is_none_exits_3_with_its_place(
     zeus: Zeus, project: Project, verb: str, url: str
 ) -> None:
     project.agent("never", more=f"storage: {{url: '{url}'}}\n")
     result = zeus(verb, "zeus.yaml", *(["go"] if verb == "run" else []))
-    assert_told(result, 3, "zeus.yaml:6:16", "such as sqlite:///.zeus/zeus.db")
+    assert_told(result, 3, "zeus.yaml:6:16", "sqlite:///.zeus/zeus.db, postgresql://user@host/name")
+    assert "hunter2secret" not in result.out + result.err
 
 
 @pytest.mark.parametrize(
@@ -148,9 +159,6 @@ def test_a_database_url_that_is_none_exits_3_with_its_place(
         ("sqlite:///scripted.py/zeus.db", 4, "set storage.url to another place"),
         ("sqlite:///scripted.py", 4, "file is not a database"),
         ("sqlite:///.", 4, "cannot be opened: it is a folder"),
-        ("sqlite://other.db", 4, "a relative path follows three slashes"),
-        ("mysql://iris:hunter2secret@host/zeus", 4, "install its driver"),
-        ("nosuchdb://host/zeus", 4, "install its driver"),
     ],
 )
 def test_a_database_that_cannot_be_used_says_so(
@@ -163,7 +171,6 @@ def test_a_database_that_cannot_be_used_says_so(
             assert_told(result, 0, "no session yet")
             continue
         assert_told(result, exit_code, said)
-        assert "hunter2secret" not in result.out + result.err
 
 
 def test_a_database_of_another_program_is_left_alone(zeus: Zeus, project: Project) -> None:

@@ -97,6 +97,8 @@ CASES = {
     "compaction": HEAD + MODEL + "middlewares: [compaction]\n",
     "modle": HEAD + "modle: openai/gpt-5.2\n",
     "mode": HEAD + MODEL + "mode: agnet\n",
+    "llm": HEAD + "llm: openai/gpt-5.2\n",
+    "llm as a mapping": HEAD + "llm: {litellm: {model: openai/gpt-5.2}}\n",
 }
 
 

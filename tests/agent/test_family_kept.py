@@ -191,20 +191,31 @@ async def test_a_run_tells_it_once_and_works_in_one_database(tmp_path: Path) -> 
     assert not (tmp_path / "other.db").exists()
 
 
-@pytest.mark.parametrize("key", ["storage", "checkpointer", "retention", "agents"])
-def test_an_override_that_could_do_nothing_is_refused(tmp_path: Path, key: str) -> None:
-    value = {
-        "storage": {"url": "sqlite:///other.db"},
-        "checkpointer": "memory",
-        "retention": {"max_sessions": 3},
-        "agents": {"deeper": {"description": "Helps the helper."}},
-    }
-    agents = {"helper": {"description": "Helps.", "overrides": {key: value[key]}}}
+def test_the_outermost_limit_of_depth_holds_and_another_is_said_to_be_unused(tmp_path: Path) -> None:
+    (told,) = notices(family(tmp_path, helper=HELPER + "limits: {max_subagent_depth: 9, max_steps: 5}\n"))
+    assert "helper.yaml:7:30: limits.max_subagent_depth is not used while helper works" in told
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        ({"storage": {"url": "sqlite:///other.db"}}, "no storage of its own"),
+        ({"checkpointer": "memory"}, "no checkpointer of its own"),
+        ({"retention": {"max_sessions": 3}}, "no retention of its own"),
+        ({"agents": {"deeper": {"description": "Helps the helper."}}}, "no agents of its own"),
+        ({"limits": {"max_subagents": 2}}, "no agents of its own"),
+        ({"limits": {"max_subagent_depth": 2}}, "no agents of its own"),
+    ],
+)
+def test_an_override_that_could_do_nothing_is_refused(
+    tmp_path: Path, overrides: dict[str, Any], told: str
+) -> None:
+    agents = {"helper": {"description": "Helps.", "overrides": overrides}}
     config = write_agent(tmp_path, f"agents: {json.dumps(agents)}\n", tools="[subagents]")
     with pytest.raises(ConfigError) as raised:
         Agent.from_config(config, directory=tmp_path)
     (problem,) = raised.value.diagnostics
     assert problem.code == "agents-unused-key"
-    assert f"no {key} of its own" in problem.message
+    assert told in problem.message
     assert problem.position is not None
     assert problem.position.line == 6

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -142,8 +143,18 @@ def _may_write(plan: Plan) -> bool:
     return writes or (plan.mode == "agent" and bool(plan.opens))
 
 
-_OUTERMOST: Final = ("storage", "checkpointer", "retention")
-"""Keys that only the outermost agent's config decides: its database is where all sessions of the family are."""
+_DEPTH: Final = ("limits", "max_subagent_depth")
+
+_OUTERMOST: Final = {
+    ("storage",): "its sessions are kept and put away with those of the outermost agent",
+    ("checkpointer",): "its sessions are kept and put away with those of the outermost agent",
+    ("retention",): "its sessions are kept and put away with those of the outermost agent",
+    _DEPTH: "the outermost agent's limit holds for all below it",
+}
+"""Keys that only the outermost agent's config decides, and why."""
+
+_AGENTS: Final = (("agents",), ("limits", "max_subagents"), _DEPTH)
+"""Keys without a meaning for an agent that has none of its own."""
 
 
 def _unused(name: str, own: Checked, above: Above) -> Iterator[Notice]:
@@ -151,13 +162,12 @@ def _unused(name: str, own: Checked, above: Above) -> Iterator[Notice]:
     from zeus_runtime.events import Notice
 
     document, outermost = own.document, above.outermost
-    written = [key for key in _OUTERMOST if document.get((key,)) is not None]
-    for key in written:
-        if getattr(own.config, key) != getattr(outermost, key):
+    for key, reason in _OUTERMOST.items():
+        value = attrgetter(".".join(key))
+        if document.get(key) is not None and value(own.config) != value(outermost):
             yield Notice(
                 "agents-unused-key",
-                f"{document.position((key,))}: {key} is not used while {name} works as a sub-agent:"
-                " its sessions are kept and put away with those of the outermost agent.",
+                f"{document.position(key)}: {'.'.join(key)} is not used while {name} works as a sub-agent: {reason}.",
             )
 
 
@@ -173,23 +183,24 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
             raise _refused(
                 checked, "agents-circle", f"agents go round in a circle: {circle}", (name, "config")
             )
-        for key in _OUTERMOST:
-            if spec.overrides and key in spec.overrides:
+        for key in _AGENTS if spec.config is None else ():
+            if _laid_over(checked, name, key):
                 raise _refused(
                     checked,
                     "agents-unused-key",
-                    f"a sub-agent has no {key} of its own: its sessions are kept with the outermost agent's",
-                    (name, "overrides", key),
+                    "a sub-agent that shares this config has no agents of its own",
+                    (name, "overrides", *key),
+                    f"remove it here, or write the agents in a file of their own and name it at agents.{name}.config",
+                )
+        for key, reason in _OUTERMOST.items():
+            if _laid_over(checked, name, key):
+                raise _refused(
+                    checked,
+                    "agents-unused-key",
+                    f"a sub-agent has no {'.'.join(key)} of its own: {reason}",
+                    (name, "overrides", *key),
                     "remove it here, or write it at the top level",
                 )
-        if spec.config is None and "agents" in spec.overrides:
-            raise _refused(
-                checked,
-                "agents-unused-key",
-                "a sub-agent that shares this config has no agents of its own",
-                (name, "overrides", "agents"),
-                f"remove it here, or write the agents in a file of their own and name it at agents.{name}.config",
-            )
         document = _instructed(checked, name, spec, document)
         own = check_loaded(
             document, directory=checked.directory, environ=checked.environ, trust=checked.trust
@@ -197,6 +208,10 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
     except ConfigError as error:
         raise _blamed(checked, name, error) from None
     return own if spec.config is not None else _leaf(own, spec)
+
+
+def _laid_over(checked: Checked, name: str, key: tuple[str, ...]) -> bool:
+    return find(checked.document.root, ("agents", name, "overrides", *key)) is not None
 
 
 def _leaf(own: Checked, spec: SubAgent) -> Checked:

@@ -240,10 +240,10 @@ class Storage:
 
     url: Annotated[
         str,
-        Pattern(r"^[A-Za-z][A-Za-z0-9_+.-]*://"),
+        Pattern(r"^(sqlite(\+\w+)?://($|/)|postgres(ql(\+psycopg)?)?://)"),
         Doc(
-            "SQLAlchemy URL of the database, such as sqlite:///.zeus/zeus.db; a relative SQLite path is relative to "
-            "the working directory."
+            "SQLAlchemy URL of a SQLite or PostgreSQL database: sqlite:///.zeus/zeus.db, postgresql://user@host/name. "
+            "A relative SQLite path is relative to the working directory."
         ),
     ] = "sqlite:///.zeus/zeus.db"
 
@@ -427,6 +427,7 @@ class Config:
     model: Annotated[
         Ref,
         RefTo("model", plain=("litellm", "model")),
+        AlsoCalled(("llm", "model_name", "language_model")),
         Doc("A model name (run by litellm), or a Ref to a model component."),
     ]
     name: Annotated[str, Doc("The agent's name; `{{agent_name}}` in prompts.")] = "zeus"

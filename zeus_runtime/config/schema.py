@@ -131,7 +131,7 @@ def _with_refs(schema: Any, kinds: dict[str, Any]) -> Any:
     kind = schema.get(REF)
     if isinstance(kind, str):
         kinds[kind] = kinds.get(kind) or schema.get(PLAIN)
-        beside = {key: value for key, value in schema.items() if key in ("description", "default")}
+        beside = {key: value for key, value in schema.items() if key not in (REF, PLAIN, "anyOf")}
         return {"$ref": f"#/$defs/ref.{kind}", **beside}
     return {key: value if key in _LITERAL else _with_refs(value, kinds) for key, value in schema.items()}
 
