@@ -21,6 +21,7 @@ Tests generate this page: `ZEUS_GOLDEN=1 .venv/bin/pytest tests/acceptance/test_
 It has a line for every key of [the schema](../schemas/zeus.schema.json), with `*` for a name of yours. For each key, a
 test sets another value and compares one observation with and without it. *Observed* names the observation. *Paths* is
 how the agent was started for it; `all` means {paths}.
+Another test checks that the whole config reaches the run unchanged on each of these paths.
 """
 
 

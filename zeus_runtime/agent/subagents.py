@@ -145,7 +145,7 @@ def _may_write(plan: Plan) -> bool:
 
 _DEPTH: Final = ("limits", "max_subagent_depth")
 
-_OUTERMOST: Final = {
+_OUTERMOST: Final[Mapping[tuple[str, ...], str]] = {
     ("storage",): "its sessions are kept and put away with those of the outermost agent",
     ("checkpointer",): "its sessions are kept and put away with those of the outermost agent",
     ("retention",): "its sessions are kept and put away with those of the outermost agent",
@@ -153,7 +153,7 @@ _OUTERMOST: Final = {
 }
 """Keys that only the outermost agent's config decides, and why."""
 
-_AGENTS: Final = (("agents",), ("limits", "max_subagents"), _DEPTH)
+_AGENTS: Final[tuple[tuple[str, ...], ...]] = (("agents",), ("limits", "max_subagents"), _DEPTH)
 """Keys without a meaning for an agent that has none of its own."""
 
 
