@@ -927,24 +927,32 @@ async def test_where_no_diff_can_be_shown_the_arguments_are_what_is_signed(folde
     assert waiting.file.read_text() == "newer\n"
 
 
-async def test_a_sub_agents_call_is_bound_to_what_was_shown_as_well(folder: Path) -> None:
-    helper = folder / "helper.yaml"
-    (folder / "work").mkdir()
-    file = folder / "work" / "a.txt"
-    file.write_text("one\n")
-    helper.write_text(
-        "version: 1\nname: helper\nmodel: gpt-5.2\ntools: [filesystem]\nworkspace: {root: work}\n"
-        "middlewares: [{approve: {mode: ask}}]\n"
+@pytest.mark.parametrize(("meanwhile", "result"), [("one\n", "1\n"), ("one one\n", "one one\n")])
+async def test_a_sub_agents_call_is_bound_to_what_was_shown_as_well(
+    folder: Path, meanwhile: str, result: str
+) -> None:
+    (folder / "helper.yaml").write_text(
+        "version: 1\nname: helper\nmodel: gpt-5.2\ntools: [filesystem]\nmiddlewares: [{approve: {mode: ask}}]\n"
     )
-    yaml = "agents: {helper: {description: edits, config: ./helper.yaml}}\nworkspace: {root: work}\n"
-    config = write_agent(folder, yaml, tools="[delegation]")
-    task = call("delegate", "d1", agent="helper", task="edit it")
-    model = script(calling(task), calling(edit("one", "1", replace_all=True)), "helped", "done")
-    async with Agent.from_config(config, directory=folder, model=model) as living:
+    file = folder / "a.txt"
+    file.write_text("one\n")
+    yaml = "agents: {helper: {description: edits, config: helper.yaml}}\n"
+    config = write_agent(folder, yaml, tools="[subagents]")
+    task = call("task", "t1", agent="helper", description="d", prompt="edit it")
+    answers = {
+        "go": [calling(task), "done"],
+        "edit it": [calling(edit("one", "1", replace_all=True)), "helped"],
+    }
+
+    def answer(request: Any) -> Any:
+        said = [each.type for each in request.messages].count("ai")
+        return answers[str(request.messages[0].content)][said]
+
+    async with Agent.from_config(config, directory=folder, model=PositionModel(answer)) as living:
         ending = (await play(living, "go"))[-1]
         assert isinstance(ending, RunFailed), ending
         (pending,) = ending.details["pending"]
-        file.write_text("one one\n")
+        file.write_text(meanwhile)
         await living.decide(ending.session, {pending["id"]: APPROVE})
-        await events_of(living.resume(ending.session))
-    assert file.read_text() == "one one\n"
+        assert isinstance((await events_of(living.resume(ending.session)))[-1], RunCompleted)
+    assert file.read_text() == result
