@@ -264,3 +264,9 @@ def step_of(**given: Any) -> Step:
     return Step(
         **{**dict.fromkeys(numbers, 1), "run_id": "r", "model": "m", "fixed": "f", "by_source": {}, **given}
     )
+
+
+def test_a_call_may_cost_all_that_is_left_and_no_more() -> None:
+    refuse_call(0.5, 1.0, Projection(1, 0, 0.5))
+    with pytest.raises(LimitError, match="the next model call may cost"):
+        refuse_call(0.5, 1.0, Projection(1, 0, 0.50001))

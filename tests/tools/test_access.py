@@ -378,3 +378,20 @@ def test_a_workspace_that_was_moved_is_judged_where_it_lies_now(tmp_path: Path) 
     with pytest.raises(Exception, match="decides about this agent"):
         files.write("/a", b"evil")
     assert (new / "root/a").read_text() == "free"
+
+
+def test_a_folder_that_only_the_agent_above_has_as_a_mount_is_judged_by_that_mounts_name(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path.resolve()
+    below = gate_of(root, {}, gate_of(root, {"/up/**": "deny"}, up=root / "data"))
+    assert below.hidden((), str(root), {"data", "x"}) == {"data"}
+
+
+@pytest.mark.parametrize("closed", ["/asked", "/found", "/other"])
+def test_a_file_is_judged_by_the_path_that_was_asked_and_by_the_one_that_it_has(
+    tmp_path: Path, closed: str
+) -> None:
+    gate = gate_of(tmp_path, {closed: "deny"})
+    ruling = gate.ruling(("asked",), f"{tmp_path.resolve()}/found", "read")
+    assert (ruling is None) == (closed == "/other")

@@ -175,9 +175,8 @@ class Desk:
             return
         async with self._signing:
             now = await preview_of(tool, arguments, self._secrets)
-            digest = now and redacted(now, self._known).digest
-            # Nobody knows what a question from before there were digests has shown.
-            holds = digest is None if shown is None else digest == shown
+            # Nobody knows what a question from before there were digests has shown: only a tool without preview holds.
+            holds = shown == (now and redacted(now, self._known).digest)
             yield None if holds else _outdated(tool.name)
 
     async def _asked_before(self) -> bool:

@@ -776,6 +776,15 @@ async def test_a_file_that_did_not_exist_and_was_made_meanwhile_is_not_replaced(
     assert made.read_text() == ""
 
 
+@pytest.mark.parametrize("asked", [write(), edit()], ids=["write", "edit"])
+async def test_a_file_of_which_no_diff_can_be_shown_any_more_is_left_alone(folder: Path, asked: Any) -> None:
+    waiting = Waiting(folder, calling(asked))
+    (name,) = await waiting.begin()
+    waiting.file.write_bytes(b"\x89PNG\0 two")
+    assert was_refused(await waiting.resume({name: APPROVE}))
+    assert waiting.file.read_bytes() == b"\x89PNG\0 two"
+
+
 async def test_a_file_that_is_gone_is_not_made_again(folder: Path) -> None:
     waiting = Waiting(folder, calling(write()))
     (name,) = await waiting.begin()
