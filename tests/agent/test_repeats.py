@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
 
 from tests.support.agents import PositionModel, call, calling, play, script, write_agent
 from zeus_runtime import Agent, ModelRequest
@@ -273,3 +273,31 @@ def test_another_result_of_the_same_call_is_no_repetition() -> None:
         repeats.add(answer, [ToolMessage("the same", tool_call_id="1")])
     assert repeats.expected(answer, 0, "the same") == 3
     assert repeats.expected(answer, 0, "another") == 1
+
+
+def test_an_answer_counts_when_each_of_its_calls_has_a_result() -> None:
+    """A run that was killed within an answer has some of them; an answer without calls has none."""
+    one, other = call("echo", "c1", text="1"), call("echo", "c2", text="2")
+    results = [ToolMessage("a", tool_call_id="c1"), ToolMessage("b", tool_call_id="c2")]
+    whole = [calling(one, other), *results]
+    assert Repeats(8, [*whole, *whole]).count == 2
+    assert Repeats(8, [calling(one, other), results[0]]).count == 0
+    assert Repeats(8, [*whole, calling(one, other), results[0]]).count == 1
+    assert Repeats(8, [*whole, AIMessage("I think."), *whole]).count == 2
+    assert Repeats(8, [*whole, HumanMessage("go on"), *whole]).count == 1
+    assert Repeats(8, [*whole, SystemMessage("a note"), *whole]).count == 2
+    swapped = [calling(one, other), ToolMessage("b", tool_call_id="c1"), ToolMessage("a", tool_call_id="c2")]
+    assert Repeats(8, [*whole, *swapped]).count == 1
+
+
+def test_a_call_that_is_about_to_repeat_is_compared_by_its_own_place_and_within_a_cycle() -> None:
+    one, other = call("echo", "c1", text="1"), call("echo", "c2", text="2")
+    both, single = calling(one, other), calling(one)
+    results = [ToolMessage("a", tool_call_id="c1"), ToolMessage("b", tool_call_id="c2")]
+    repeats = Repeats(8, [both, *results, single, results[0], both, *results])
+    assert repeats.expected(both, 0, "a") == 2
+    assert repeats.expected(both, 1, "b") == 2
+    assert repeats.expected(both, 1, "a") == 1
+    assert repeats.expected(single, 0, "a") == 2
+    assert repeats.expected(single, 0, "b") == 1
+    assert Repeats(8).expected(both, 0, "a") == 1

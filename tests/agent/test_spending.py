@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -11,9 +12,12 @@ from langchain_core.messages import AIMessage
 
 from tests.support.agents import PositionModel, call, calling, play, write_agent
 from zeus_runtime import Agent, ModelProfile, ModelRequest, ModelResponse, Usage
-from zeus_runtime.agent.spending import projection, refuse_call
+from zeus_runtime.agent.spending import Projection, cached_before, projection, refuse_call, spent_before
+from zeus_runtime.context.ledger import Step, StepUsage
 from zeus_runtime.errors import LimitError
 from zeus_runtime.events import Notice, RunCompleted, RunFailed, TokenUsage
+from zeus_runtime.store.database import Database
+from zeus_runtime.store.thread_log import StepEntry, ThreadLog
 
 PRICES = (
     "profiles: {models: {gpt-4o: {max_input_tokens: 100000, input_cost_per_token: 0.000001,"
@@ -215,3 +219,54 @@ def test_calls_in_flight_hold_what_they_may_cost_in_every_run_above() -> None:
         raise AssertionError("the call was made")
     with second.admitted(call):
         pass
+
+
+@pytest.mark.parametrize("spent", [1.0, 1.5])
+def test_a_limit_that_is_reached_exactly_ends_the_turn_whatever_the_next_call_costs(spent: float) -> None:
+    for free in (Projection(0, 0, None), Projection(0, 0, 0.0)):
+        with pytest.raises(LimitError, match=r"this turn cost \$1\.\d+ and reached limits.max_cost_usd = 1"):
+            refuse_call(spent, 1.0, free)
+        refuse_call(0.999, 1.0, free)
+
+
+@pytest.mark.parametrize(
+    ("model", "read", "written", "tokens"),
+    [("m", 1, 0, 50), ("m", 0, 1, 50), ("m", 0, 0, 0), ("other", 1, 1, 0)],
+)
+def test_the_last_request_is_in_the_cache_of_its_own_model_if_that_reports_one(
+    model: str, read: int, written: int, tokens: int
+) -> None:
+    assert cached_before(step_of(model="m", usage=StepUsage(50, 1, read, written)), model) == tokens
+    assert cached_before(step_of(model="m"), model) == 0
+    assert cached_before(None, model) == 0
+
+
+async def test_what_policies_and_sub_agents_spent_counts_when_a_turn_is_resumed(tmp_path: Path) -> None:
+    database = Database("sqlite:///z.db", directory=tmp_path)
+    try:
+        log = ThreadLog(database)
+        await log.create_tables()
+        thread = await log.open("session_one", agent="a")
+        for number, (run_id, cost, policy) in enumerate(
+            [("this", 1.0, 0.25), ("this", None, 0.5), ("this", 2.0, None), ("before", 100.0, 100.0)], 1
+        ):
+            step = step_of(number=number, run_id=run_id, cost_usd=cost, policy_cost_usd=policy)
+            await log.append_step(thread, StepEntry(number, 0, step.to_json()))
+        assert await spent_before(log, thread, "this") == 3.75
+        assert await spent_before(log, thread, "before") == 200.0
+        assert await spent_before(log, thread, "none") == 0.0
+    finally:
+        await database.close()
+
+
+def step_of(**given: Any) -> Step:
+    numbers = ("number", "cursor", "edits", "input_limit_tokens", "fixed_tokens", "view_tokens", "messages")
+    return Step(
+        **{**dict.fromkeys(numbers, 1), "run_id": "r", "model": "m", "fixed": "f", "by_source": {}, **given}
+    )
+
+
+def test_a_call_may_cost_all_that_is_left_and_no_more() -> None:
+    refuse_call(0.5, 1.0, Projection(1, 0, 0.5))
+    with pytest.raises(LimitError, match="the next model call may cost"):
+        refuse_call(0.5, 1.0, Projection(1, 0, 0.50001))

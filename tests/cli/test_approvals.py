@@ -168,6 +168,32 @@ def test_a_terminal_is_asked_and_answers_by_keys(project: Project) -> None:
         assert terminal.raw.count("\x1b[?25l") == terminal.raw.count("\x1b[?25h"), "the cursor is shown again"
 
 
+@pytest.mark.parametrize("words", [["run", "zeus.yaml", "go"], ["resume"], ["chat"]])
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_a_question_says_once_what_waits(zeus: Zeus, project: Project, words: list[str], term: str) -> None:
+    project.agent(shouting(), "done", more=ASKING)
+    if words == ["resume"]:
+        assert zeus("run", "zeus.yaml", "go").exit_code == 7
+    with PseudoTerminal(words, project.folder, {"TERM": term}) as terminal:
+        if words == ["chat"]:
+            terminal.until("agent> ")
+            terminal.press("go\r")
+        terminal.until("approve shout? ")
+        assert terminal.screen.count("shout waits for approval (") == 1
+        assert "needs approval" not in terminal.screen
+        terminal.press("y\r")
+        terminal.until("shout was approved")
+        terminal.until("done")
+
+
+def test_yes_tells_of_each_question_in_a_line(project: Project) -> None:
+    project.agent(shouting(), "done", more=ASKING)
+    with PseudoTerminal(["run", "zeus.yaml", "go", "--yes"], project.folder) as terminal:
+        assert terminal.end() == 0
+        assert terminal.screen.count("? shout needs approval (") == 1
+        assert "waits for approval" not in terminal.screen
+
+
 def test_ctrl_c_at_the_question_leaves_it_open(zeus: Zeus, project: Project) -> None:
     project.agent(shouting(), "done", more=ASKING)
     with PseudoTerminal(["run", "zeus.yaml", "go"], project.folder) as terminal:
@@ -487,3 +513,47 @@ def test_a_waiting_call_is_shown_in_full_with_the_diff_it_would_make_now(
     assert "  no diff: the old file is a PNG image (5 bytes)" in binary
     assert "    │ line 199\n    │ \\x1b[2Jend\n" in binary
     assert zeus("approvals", "show", "nothing").exit_code == 2
+
+
+def test_a_call_decided_later_does_what_was_shown_last(zeus: Zeus, project: Project) -> None:
+    """Each time the file has changed since the question; the second time the user looked at it again."""
+    file = project.folder / "a.txt"
+    for looks in (False, True):
+        file.write_text("first\n")
+        write = {"call": "write_file", "args": {"path": "a.txt", "content": "mine\n"}}
+        path = project.agent(write, "done", more=ASKING)
+        path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
+        assert zeus("run", "go").exit_code == 7
+        (pending,) = waiting(zeus)
+        file.write_text("second\n")
+        if looks:
+            assert "    - second\n" in zeus("approvals", "show", pending["id"]).out
+        done = zeus("resume", pending["session"], "--decide", f"{pending['id']}=approve")
+        assert done.exit_code == 0
+        refused = "← write_file: This call of write_file was not run: the file changed after the user saw"
+        assert (refused in done.err) == (not looks)
+        assert file.read_text() == ("mine\n" if looks else "second\n")
+    # A decision that was made is not moved by whoever looks at it later.
+    assert zeus("approvals", "show", pending["id"]).exit_code == 2
+
+
+@pytest.mark.parametrize("to_model", ["mask", "allow"])
+def test_known_secrets_in_a_file_or_an_argument_do_not_spoil_a_decision(
+    zeus: Zeus, project: Project, monkeypatch: pytest.MonkeyPatch, to_model: str
+) -> None:
+    """The run may know the secret's text, and who shows the question knows its placeholder."""
+    secret = "sk-live-7Qz81mPq44xw"
+    monkeypatch.setenv("SERVICE_API_KEY", secret)
+    file = project.write("a.txt", f"key {secret} one\n")
+    content = f"key {secret} two\n"
+    write = {"call": "write_file", "args": {"path": "a.txt", "content": content}}
+    path = project.agent(write, "done", more=f"{ASKING}secrets: {{to_model: {to_model}}}\n")
+    path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
+    assert zeus("run", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    shown = zeus("approvals", "show", pending["id"])
+    assert "1 removed, 1 added" in shown.out
+    assert secret not in shown.out
+    done = zeus("resume", pending["session"], "--decide", f"{pending['id']}=approve")
+    assert "was not run" not in done.err
+    assert file.read_text() == content

@@ -239,3 +239,19 @@ def test_a_setting_that_holds_a_secret_does_not_show_it(checked) -> None:  # typ
     document = checked("version: 1\nmodel: m\n", sets=sets[:1])
     assert "sk-from-the-shell" not in document.explain("model.litellm.api_key")
     assert Path(document.source).name == "zeus.yaml"
+
+
+def test_the_placeholders_of_known_secrets_are_listed_once_each_and_no_others() -> None:
+    redactor = Redactor().adding({"hunter2-hunter2": "PASSWORD", "swordfish-x9": "TOKEN"})
+    password, token = redactor.text("hunter2-hunter2"), redactor.text("swordfish-x9")
+    unknown = password.replace("PASSWORD", "UNKNOWN")
+    assert unknown != password
+    assert redactor.placeholders_in(f"{token} {password} {unknown} {token}") == [token, password]
+    assert Redactor().placeholders_in(password) == []
+
+
+def test_secrets_of_a_set_are_numbered_in_the_same_order_in_every_process() -> None:
+    values = [f"secret-{number}-{number * 7919}" for number in range(40)]
+    numbered = Redactor().adding(set(values)).names
+    assert numbered == Redactor().adding(sorted(values)).names
+    assert numbered != Redactor().adding(values[::-1]).names

@@ -281,3 +281,117 @@ def test_what_holds_keys_stays_so_whatever_else_is_said_of_it_or_its_folder(keys
     found = deciding.find("/w/a/b/c")
     assert found is not None
     assert found[0].holds_keys
+
+
+def gate_of(
+    root: Path,
+    written: dict[str, Right],
+    above: Gate | None = None,
+    deciding: Deciding | None = None,
+    **at: Path,
+) -> Gate:
+    routes = {f"/{name}/": host for name, host in at.items()}
+    return Gate(Mounts(root, routes, routes), policy_of(written, deciding), above=above)
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "expected"),
+    [
+        ({"/sub/x": "deny"}, {}, {"x"}),
+        ({"/x": "deny"}, {}, set()),
+        ({"*.pem": "deny"}, {}, {"k.pem"}),
+        ({}, {"x": "deny"}, {"x"}),
+        ({"/sub/x": "deny"}, {"k.pem": "deny"}, {"x", "k.pem"}),
+        ({"/up/**": "deny"}, {}, {"data"}),
+        ({"/up": "ask"}, {}, set()),
+        ({}, {"/own/**": "deny"}, {"data"}),
+        ({}, {"/own": "read"}, set()),
+    ],
+)
+def test_a_listing_leaves_out_what_the_rules_of_both_agents_and_all_mounts_close(
+    tmp_path: Path, outer: dict[str, Right], inner: dict[str, Right], expected: set[str]
+) -> None:
+    """``data`` is a folder of the workspace and the root of a mount: ``/up`` above, ``/own`` below."""
+    root, sub = tmp_path.resolve(), tmp_path.resolve() / "sub"
+    above = gate_of(root, outer, up=sub / "data")
+    below = gate_of(sub, inner, above, own=sub / "data")
+    entries = {"x", "k.pem", "y", "data"}
+    assert below.hidden((), str(sub), entries) == expected
+    assert {each for each in entries if below.hides((each,), f"{sub}/{each}")} == expected
+
+
+@pytest.mark.parametrize(("pattern", "expected"), [("*.pem", {"k.pem"}), ("/k.pem", set()), ("y", {"y"})])
+def test_rules_about_names_above_hide_entries_of_a_folder_that_only_the_agent_below_has(
+    tmp_path: Path, pattern: str, expected: set[str]
+) -> None:
+    here, elsewhere = tmp_path.resolve() / "here", tmp_path.resolve() / "elsewhere"
+    below = gate_of(elsewhere, {}, gate_of(here, {pattern: "deny"}))
+    for folder, parts in ((elsewhere, ()), (elsewhere / "a", ("a",))):
+        assert below.hidden(parts, str(folder), {"k.pem", "y"}) == expected
+
+
+def test_a_tools_rule_hides_entries_in_that_tools_call_alone(tmp_path: Path) -> None:
+    class ForGrep:
+        def ruling(self, reached: Reached, kind: Kind, tool: str | None) -> Ruling | None:
+            return Ruling("deny", "a rule") if tool == "grep" and kind == "read" else None
+
+    rules = AccessRules()
+    gate = Gate(Mounts(tmp_path, {}), AccessPolicy(rules, Floor(Deciding()), (ForGrep(),)))
+    assert gate.hidden((), str(tmp_path), {"a"}) == set()
+    with calling("grep"):
+        assert gate.hidden((), str(tmp_path), {"a"}) == {"a"}
+
+
+@pytest.mark.parametrize("whose", ["own", "above"])
+def test_a_second_name_of_a_key_is_refused_whosever_key_it_is(tmp_path: Path, whose: str) -> None:
+    key, other = tmp_path / "key", tmp_path / "node_modules" / "other"
+    key.write_text("secret")
+    other.parent.mkdir()
+    other.hardlink_to(key)
+    keys = Deciding()
+    keys.add(str(key), holds_keys=True)
+    keys.add(str(tmp_path / "gone"), holds_keys=True)
+    above = gate_of(tmp_path / "top", {}, deciding=keys if whose == "above" else None)
+    own = gate_of(tmp_path, {}, above, keys if whose == "own" else None)
+    gate = Gate(own.mounts, own.policy, ("node_modules",), above)
+    assert gate.is_key(other.stat())
+    with pytest.raises(Exception, match="another name of a file that holds keys"):
+        WorkspaceFiles(tmp_path, gate=gate).read("/node_modules/other", max_bytes=10)
+    without = Gate(own.mounts, policy_of({}), ("node_modules",))
+    assert WorkspaceFiles(tmp_path, gate=without).read("/node_modules/other", max_bytes=10) == b"secret"
+
+
+def test_a_workspace_that_was_moved_is_judged_where_it_lies_now(tmp_path: Path) -> None:
+    """The same folder by the same name: only the open descriptor tells that a link above it leads elsewhere."""
+    old, new, link = (tmp_path / each for each in ("old", "new", "link"))
+    (old / "root").mkdir(parents=True)
+    (old / "root/a").write_text("before")
+    new.mkdir()
+    link.symlink_to("old")
+    deciding = Deciding()
+    deciding.add(str(new.resolve() / "root/a"))
+    files = WorkspaceFiles(link / "root", gate=gate_of(link / "root", {}, deciding=deciding))
+    assert files.write("/a", b"free") is False
+    (old / "root").rename(new / "root")
+    link.unlink()
+    link.symlink_to("new")
+    with pytest.raises(Exception, match="decides about this agent"):
+        files.write("/a", b"evil")
+    assert (new / "root/a").read_text() == "free"
+
+
+def test_a_folder_that_only_the_agent_above_has_as_a_mount_is_judged_by_that_mounts_name(
+    tmp_path: Path,
+) -> None:
+    root = tmp_path.resolve()
+    below = gate_of(root, {}, gate_of(root, {"/up/**": "deny"}, up=root / "data"))
+    assert below.hidden((), str(root), {"data", "x"}) == {"data"}
+
+
+@pytest.mark.parametrize("closed", ["/asked", "/found", "/other"])
+def test_a_file_is_judged_by_the_path_that_was_asked_and_by_the_one_that_it_has(
+    tmp_path: Path, closed: str
+) -> None:
+    gate = gate_of(tmp_path, {closed: "deny"})
+    ruling = gate.ruling(("asked",), f"{tmp_path.resolve()}/found", "read")
+    assert (ruling is None) == (closed == "/other")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
 from zeus_runtime.tools.approval import ApprovalPending, Decision
 from zeus_runtime.tools.clock import all_standing_still
-from zeus_runtime.tools.preview import masked
+from zeus_runtime.tools.preview import masked, preview_of, redacted
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         PendingApproval,
     )
     from zeus_runtime.tools.clock import Clock
-    from zeus_runtime.tools.tool import JSON, ToolCall
+    from zeus_runtime.tools.tool import JSON, Tool, ToolCall
 
 
 class ApprovalNeededError(ZeusError):
@@ -92,7 +92,8 @@ class Desk:
         self._run_id = ""
         self._has_asked: bool | None = None
         self._heard: set[str] = set()
-        self._approved: set[tuple[str, str]] = set()
+        self._approved: dict[tuple[str, str], tuple[str | None, Mapping[str, JSON]]] = {}
+        self._signing = asyncio.Lock()
         self._refused_mode: str | None = None
 
     def begin(self, thread: Thread, run_id: str) -> None:
@@ -161,6 +162,23 @@ class Desk:
         """Whether this call, with these arguments, was approved in this process."""
         return (request.place, request.digest) in self._approved
 
+    @asynccontextmanager
+    async def signed(self, tool: Tool, request: ApprovalRequest) -> AsyncIterator[str | None]:
+        """While inside, a call runs; what the model is told instead if an approved call must not run, else None.
+
+        It must not if the call that the user was shown would change something else by now, also where the user changed
+        its arguments. Approved changes run one after the other: none comes between another one's check and its change.
+        """
+        shown, arguments = self._approved.get((request.place, request.digest), ("", {}))
+        if shown == "":
+            yield None
+            return
+        async with self._signing:
+            now = await preview_of(tool, arguments, self._secrets)
+            # Nobody knows what a question from before there were digests has shown: only a tool without preview holds.
+            holds = shown == (now and redacted(now, self._known).digest)
+            yield None if holds else _outdated(tool.name)
+
     async def _asked_before(self) -> bool:
         """Whether this run has asked anything yet."""
         from zeus_runtime.store.approvals import has_asked
@@ -191,12 +209,13 @@ class Desk:
             ApprovalPending: nobody has decided yet.
             UsageError: the channel answered with arguments that do not fit.
         """
-        from zeus_runtime.store.approvals import put
+        from zeus_runtime.store.approvals import note_shown, put
 
         assert self._thread is not None, "a run begins before its calls"
         self._heard.add(request.place)
         shown = self._known(request.arguments)
-        stored = replace(request, reason=self._secrets.text(request.reason))
+        change = request.preview and redacted(request.preview, self._known)
+        stored = replace(request, reason=self._secrets.text(request.reason), preview=change)
         pending = await put(self._log, self._thread, self._run_id, stored, shown)
         self._has_asked = True
         if pending.is_open and self._is_over(pending):
@@ -204,6 +223,9 @@ class Desk:
         if pending.is_open:
             shows = request.preview and masked(request.preview, self._known)
             pending = replace(pending, preview=shows)
+            if self.channel is not None and change is not None:
+                pending = replace(pending, shown=change.digest)
+                await note_shown(self._log, pending)
             self._emit(ApprovalRequested(**_told(pending), expires_ms=pending.expires_ms))
             with all_standing_still((*self._clocks, *clocks)):
                 pending = await self._answered(pending)
@@ -227,7 +249,7 @@ class Desk:
         told = replace(decision, arguments=self._unmasked(decision, request, pending))
         if told.answer == "approve":
             runs = request if told.arguments is None else replace(request, arguments=told.arguments)
-            self._approved.add((request.place, runs.digest))
+            self._approved[request.place, runs.digest] = pending.shown, request.arguments
         return told
 
     @property
@@ -305,6 +327,14 @@ def masked_decision(decision: Decision, secrets: Redactor) -> Decision:
         arguments=secrets.masked(decision.arguments),
         reason=secrets.text(decision.reason),
         instruction=secrets.text(decision.instruction),
+    )
+
+
+def _outdated(tool: str) -> str:
+    """What the model reads of a call whose effect is not what the user saw."""
+    return (
+        f"This call of {tool} was not run: the file changed after the user saw what the call would do. Read the file"
+        " again and repeat the call if it is still needed."
     )
 
 

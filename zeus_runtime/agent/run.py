@@ -286,13 +286,13 @@ class Run:
         arguments = validate_arguments(tool, call.arguments)
         if isinstance(arguments, str):
             return ToolResult(arguments, is_error=True)
-        decision = await self._outfit.approvals.held(
-            ApprovalRequest(tool.name, arguments, str(call.place), call.id)
-        )
+        request = ApprovalRequest(tool.name, arguments, str(call.place), call.id)
+        decision = await self._outfit.approvals.held(request)
         if decision is not None and decision.answer == "reject":
             return _rejected(tool.name, decision.reason)
         if decision is not None and decision.arguments is not None:
             arguments = dict(decision.arguments)
+            request = replace(request, arguments=arguments)
         turn = self.turn
 
         def progress(message: str, done: float | None, total: float | None) -> None:
@@ -316,25 +316,28 @@ class Run:
             is_attended=self._outfit.approvals.channel is not None,
             secrets=self._outfit.secrets,
         )
-        result = masked_result(await self._invoked(tool, arguments, view, clock), self._outfit.secrets)
+        async with self._outfit.approvals.signed(tool, request) as outdated:
+            if outdated is not None:
+                return ToolResult(outdated, is_error=True)
+            result = masked_result(await self._invoked(tool, request, view, clock), self._outfit.secrets)
         if view.waits is not None:
             raise view.waits
         return result
 
     async def _invoked(
-        self, tool: Tool, arguments: Mapping[str, Any], view: ToolRunView, clock: Clock
+        self, tool: Tool, request: ApprovalRequest, view: ToolRunView, clock: Clock
     ) -> ToolResult:
         """What the tool answers; where it reaches a file that needs an approval, it is asked for and called again.
 
         Whoever approved this very call has approved what it reaches.
         """
-        request = ApprovalRequest(tool.name, arguments, str(view.place), view.call_id, may_remember=False)
+        arguments = request.arguments
         try:
             with calling(tool.name, approved=self._outfit.approvals.has_approved(request)):
                 return await invoke(tool, arguments, view, clock)
         except AccessAsked as asked:
             reason = f"{asked.path}: {asked.ruling.why}"
-        decision = await self._outfit.approvals.ask(replace(request, reason=reason))
+        decision = await self._outfit.approvals.ask(replace(request, reason=reason, may_remember=False))
         if decision.answer == "reject":
             return _rejected(tool.name, decision.reason)
         with calling(tool.name, approved=True):

@@ -80,7 +80,7 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
     from zeus_runtime.cli.approving import fields_of
     from zeus_runtime.cli.question import question_lines
     from zeus_runtime.errors import UsageError
-    from zeus_runtime.store.approvals import open_approvals
+    from zeus_runtime.store.approvals import note_shown, open_approvals
 
     checked, _ = read_owner(process, which)
 
@@ -89,7 +89,9 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
         if found is None or found.is_question:
             return found
         agent = (await log.info(await log.find(found.session))).agent
-        return await _previewed(checked, agent, found)
+        shown = await _previewed(checked, agent, found)
+        await note_shown(log, shown)
+        return shown
 
     pending = with_log(process, checked, work)
     if pending is None:
@@ -107,13 +109,19 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
 async def _previewed(checked: Checked, agent: str, pending: PendingApproval) -> PendingApproval:
     """The call with what it would change now, as the tool of the agent that waits tells it."""
     from zeus_runtime.agent.plan import make_plan
-    from zeus_runtime.tools.preview import masked, preview_of
+    from zeus_runtime.agent.redaction import family_redactor, masked_for
+    from zeus_runtime.tools.preview import masked, preview_of, redacted
 
     plan = make_plan(checked)
+    # The secrets of the run, or the digest would be another one than the run's.
+    redactor = family_redactor(checked, plan)
     plan = next((each for each_name, each in _plans(plan) if each_name == agent), plan)
     tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
-    preview = None if tool is None else await preview_of(tool, pending.arguments, checked.document.redactor)
-    return replace(pending, preview=preview and masked(preview, checked.document.redactor.known))
+    preview = None if tool is None else await preview_of(tool, pending.arguments, masked_for(plan, redactor))
+    if preview is None:
+        return pending
+    known = redactor.known
+    return replace(pending, preview=masked(preview, known), shown=redacted(preview, known).digest)
 
 
 def _plans(plan: Plan) -> Iterator[tuple[str, Plan]]:

@@ -45,6 +45,8 @@ class Asking(Protocol):
 
     async def ask(self, pending: PendingApproval) -> Decision | None: ...
 
+    def waits(self, name: str) -> bool: ...
+
     async def answer(self, name: str) -> None: ...
 
 
@@ -75,10 +77,12 @@ class TerminalApprovals:
         finally:
             del self._open[pending.id]
 
+    def waits(self, name: str) -> bool:
+        """Whether a question waits to be put to the user."""
+        return name in self._open
+
     async def answer(self, name: str) -> None:
-        """Put the question to the user, if it still waits; a run that is stopped meanwhile takes it back."""
-        if name not in self._open:
-            return
+        """Put a question that waits to the user; a run that is stopped meanwhile takes it back."""
         pending, future = self._open[name]
         asking = asyncio.create_task(self._decided(pending))
         try:
@@ -145,10 +149,14 @@ class YesApprovals:
             return Decision("approve")
         return None if self._terminal is None else await self._terminal.ask(pending)
 
+    def waits(self, name: str) -> bool:
+        """Whether a question waits to be put to the user."""
+        return self._terminal is not None and self._terminal.waits(name)
+
     async def answer(self, name: str) -> None:
-        """Put a question to the user, if it still waits."""
-        if self._terminal is not None:
-            await self._terminal.answer(name)
+        """Put a question that waits to the user."""
+        assert self._terminal is not None, "without a terminal no question waits"
+        await self._terminal.answer(name)
 
 
 @dataclass(frozen=True)

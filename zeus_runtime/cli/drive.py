@@ -54,9 +54,12 @@ async def drive(
                         session = event.session
                     elif isinstance(event, RunCompleted | RunFailed):
                         ending = event
-                    view.show(event)
-                    if approvals is not None and isinstance(event, ApprovalRequested):
+                    if isinstance(event, ApprovalRequested) and approvals and approvals.waits(event.id):
+                        # The question says all that the event's line says.
+                        view.close()
                         await approvals.answer(event.id)
+                    else:
+                        view.show(event)
         except asyncio.CancelledError:
             if not interrupted():
                 raise

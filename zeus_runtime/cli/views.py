@@ -40,12 +40,12 @@ PROGRESS_SECONDS: Final = 2.0
 
 
 class View(Protocol):
-    """Gets every event of a run, the terminal one last."""
+    """Gets every event of a run but the questions that the terminal asks, the terminal one last."""
 
     def show(self, event: Event) -> None: ...
 
     def close(self) -> None:
-        """Leave the terminal as it was; whatever happens, this is called before the process ends."""
+        """Leave the terminal as it was: before a question, and whatever happens before the process ends."""
         ...
 
 

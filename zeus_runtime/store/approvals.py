@@ -57,6 +57,7 @@ async def put(
         "may_remember": request.may_remember,
         "on_timeout": request.on_timeout,
     }
+    change = "" if request.preview is None else request.preview.digest
     expires = None if request.timeout_seconds is None else now + round(request.timeout_seconds * 1000)
     here = (_approval.c.thread == thread.key, _approval.c.run_id == run_id)
 
@@ -73,6 +74,7 @@ async def put(
             "created_ms": now,
             "expires_ms": expires,
             "request": json.dumps(stored, ensure_ascii=True),
+            "shown": change,
         }
         if rejected is not None and rejected.decision is not None:
             row |= _decided(Decision("reject", rejected.decision.reason, by="earlier"), now)
@@ -85,14 +87,21 @@ async def put(
     return await owning(log.database, thread, "a question", work)
 
 
+async def note_shown(log: ThreadLog, pending: PendingApproval) -> None:
+    """Bind the decision to the change that is shown now, unless there is one already."""
+    undecided = update(_approval).where(_of(pending), _approval.c.verdict.is_(None))
+    await log.database.run(lambda connection: connection.execute(undecided.values(shown=pending.shown)))
+
+
 async def settle(log: ThreadLog, pending: PendingApproval, decision: Decision) -> PendingApproval:
-    """Write down ``decision``, unless there is one already; what holds now."""
+    """Write down ``decision`` on what ``pending`` showed, unless there is one already; what holds now."""
     now = log.now_ms()
 
     def work(connection: Connection) -> PendingApproval:
         here = _of(pending)
         undecided = update(_approval).where(here, _approval.c.verdict.is_(None))
-        connection.execute(undecided.values(_decided(decision, now)))
+        # Somebody else may have been shown a later change meanwhile, which this decision is not about.
+        connection.execute(undecided.values({**_decided(decision, now), "shown": pending.shown}))
         found = _one(connection, _rows().where(here))
         return found or pending
 
@@ -338,5 +347,6 @@ def _read(row: RowMapping) -> PendingApproval:
         decision=decision,
         decided_ms=row["decided_ms"],
         withdrawn=row["verdict"] == WITHDRAWN,
+        shown=row["shown"],
         **json.loads(row["request"]),
     )

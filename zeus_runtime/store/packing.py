@@ -27,10 +27,13 @@ _COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "session_state_snapshot": ("number", "at_seq", "edits", "run_id", "reason", "created_ms"),
     "pending_approval": (
         *("id", "run_id", "place", "digest", "created_ms", "expires_ms"),
-        *("request", "verdict", "decided_ms", "decision"),
+        *("request", "verdict", "decided_ms", "decision", "shown"),
     ),
 }
-"""Table to its columns but ``thread``, the first one its order. Without types: values are not converted."""
+"""Table to its columns but ``thread``, the first one its order. Without types: values are not converted.
+
+A session that was archived before a column was added names its own columns.
+"""
 
 _TABLES: Final = {
     name: table(name, column("thread"), *(column(each) for each in columns))
@@ -89,11 +92,11 @@ def unpack_rows(connection: Connection, thread: int, data: bytes, digest: str) -
             connection.execute(insert(_TABLES[at]), waiting)
             waiting.clear()
 
-    for name, *values in _lines(data, digest):
+    for name, row in _lines(data, digest):
         if name != at or len(waiting) >= _ROWS_AT_ONCE:
             flush()
             at = name
-        waiting.append({"thread": thread, **dict(zip(_COLUMNS[name], map(_in, values), strict=True))})
+        waiting.append({"thread": thread, **row})
     flush()
 
 
@@ -103,8 +106,7 @@ def packed_rows(data: bytes, digest: str, name: str) -> list[Mapping[str, Any]]:
     Raises:
         RunError: they are not what was packed.
     """
-    rows = [values for table_name, *values in _lines(data, digest) if table_name == name]
-    return [dict(zip(_COLUMNS[name], map(_in, values), strict=True)) for values in rows]
+    return [row for table_name, row in _lines(data, digest) if table_name == name]
 
 
 def drop_rows(connection: Connection, thread: int) -> None:
@@ -113,7 +115,7 @@ def drop_rows(connection: Connection, thread: int) -> None:
         connection.execute(delete(source).where(source.c.thread == thread))
 
 
-def _lines(data: bytes, digest: str) -> list[list[Any]]:
+def _lines(data: bytes, digest: str) -> list[tuple[str, dict[str, Any]]]:
     try:
         text = zlib.decompress(data)
     except zlib.error as error:
@@ -126,7 +128,8 @@ def _lines(data: bytes, digest: str) -> list[list[Any]]:
             f"the archived session has the format {head['format']}, which this Zeus does not know",
             remedy="Restore it with the newer Zeus that archived it.",
         )
-    return rows
+    columns = head["columns"]
+    return [(name, dict(zip(columns[name], map(_in, values), strict=True))) for name, *values in rows]
 
 
 def _damaged(why: str) -> RunError:

@@ -26,7 +26,7 @@ from zeus_runtime.store.tables import TABLES
 if TYPE_CHECKING:
     from zeus_runtime.store.database import Database
 
-HEAD: Final = "0011"
+HEAD: Final = "0012"
 """The newest revision of ``migrations``. Revisions are four digits, so that they compare as texts do."""
 
 MIGRATIONS: Final = Path(__file__).with_name("migrations")

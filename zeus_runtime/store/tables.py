@@ -171,7 +171,8 @@ class ParentRow(SQLModel, table=True):
 class ApprovalRow(SQLModel, table=True):
     """What a person is asked, written before anybody is; ``verdict`` is null until it is decided.
 
-    ``request`` and ``decision`` are JSON. ``digest`` binds the decision to the tool and the arguments that were shown.
+    ``request`` and ``decision`` are JSON. ``digest`` binds the decision to the tool and the arguments that were shown,
+    ``shown`` to the change that was; it is null in rows from before revision 0012.
     """
 
     __tablename__ = "pending_approval"
@@ -191,6 +192,7 @@ class ApprovalRow(SQLModel, table=True):
     verdict: str | None = Field(default=None, sa_column=Column(Text, nullable=True))
     decided_ms: int | None = Field(default=None, sa_column=Column(BigInteger, nullable=True))
     decision: str | None = Field(default=None, sa_column=Column(Text, nullable=True))
+    shown: str | None = Field(default=None, sa_column=Column(Text, nullable=True))
 
 
 class AllowedRow(SQLModel, table=True):

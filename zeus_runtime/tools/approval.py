@@ -118,6 +118,8 @@ class PendingApproval:
         decision: None while nobody decided.
         decided_ms: UTC milliseconds.
         withdrawn: the conversation went on without it.
+        shown: ``Preview.digest`` of the change that was shown last, which the decision is bound to as well; empty where
+            the arguments were shown instead, None for a question from before there were digests.
         preview: what the call would change now, for whoever is asked while the run waits; not stored.
     """
 
@@ -138,6 +140,7 @@ class PendingApproval:
     decision: Decision | None = None
     decided_ms: int | None = None
     withdrawn: bool = False
+    shown: str | None = None
     preview: Preview | None = field(default=None, compare=False, repr=False)
 
     @property

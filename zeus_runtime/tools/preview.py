@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,7 @@ class Change:
     """A text that a call would change.
 
     Args:
-        path: the file, or another name of the text.
+        path: the file with links resolved, or another name of the text: a change of another file is another change.
         before: its text now; None where there is none yet.
         after: its text after the call.
     """
@@ -43,15 +45,13 @@ class Preview:
     stands_for: tuple[str, ...] = ()
     problem: str = ""
 
-    def holds(self, now: Preview | None) -> bool:
-        """Whether the call would still change what this shows: a file may change while a person decides.
-
-        Args:
-            now: what the call would do now.
-        """
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the effect that it shows; empty where it shows no change, and the arguments say it all."""
         if not self.changes:
-            return True
-        return now is not None and [*map(_effect, self.changes)] == [*map(_effect, now.changes)]
+            return ""
+        text = json.dumps([*map(_effect, self.changes)])
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _effect(change: Change) -> tuple[str, bool, list[str], list[str]]:
@@ -69,12 +69,18 @@ def masked(preview: Preview, redact: Callable[[Any], Any]) -> Preview:
     Args:
         redact: masks known secrets in a JSON value.
     """
-    changes = tuple(Change(**redact(vars(each))) for each in preview.changes)
+    shows = redacted(preview, redact)
     if any(
         now.before == now.after and was.before != was.after
-        for was, now in zip(preview.changes, changes, strict=True)
+        for was, now in zip(preview.changes, shows.changes, strict=True)
     ):
         return Preview(problem="known secrets change, which are masked")
+    return shows
+
+
+def redacted(preview: Preview, redact: Callable[[Any], Any]) -> Preview:
+    """The preview without known secrets. Its digest is the same whether the call's arguments are masked or not."""
+    changes = tuple(Change(**redact(vars(each))) for each in preview.changes)
     return Preview(changes, preview.stands_for, str(redact(preview.problem)))
 
 

@@ -671,3 +671,297 @@ async def test_several_edits_of_one_answer_all_run_when_each_does_what_was_shown
         await events_of(running.stream("go", approvals=person))
     assert file.read_text() == "ONE\ntwo\nTHREE\n"
     assert len(person.asked) == 2
+
+
+class Waiting:
+    """An agent that edits ``/a.txt``, and a question about it that nobody decided yet."""
+
+    def __init__(self, folder: Path, *answers: Any, more: str = "", asks: bool = True) -> None:
+        self.folder = folder
+        self.file = folder / "work" / "a.txt"
+        self.file.parent.mkdir(exist_ok=True)
+        self.file.write_text("one\ntwo\nthree\n")
+        self.session = ""
+        self._model = script(*answers, "done")
+        self._yaml = f"workspace: {{root: work}}\n{more}"
+
+    def agent(self, *, asks: bool = True) -> Agent:
+        approve = "middlewares: [{approve: {mode: ask}}]\n" if asks else ""
+        config = write_agent(self.folder, approve + self._yaml, tools="[filesystem]")
+        return Agent.from_config(config, directory=self.folder, model=self._model)
+
+    async def begin(self, person: Person | None = None) -> list[str]:
+        """The ids of what waits."""
+        async with self.agent() as living:
+            ending = (await events_of(living.stream("go", approvals=person)))[-1]
+        assert isinstance(ending, RunFailed), ending
+        self.session = ending.session
+        return [each["id"] for each in ending.details["pending"]]
+
+    async def resume(
+        self, decisions: Mapping[str, Decision], person: Person | None = None, *, asks: bool = True
+    ) -> list[ToolCallResult]:
+        """What the calls gave."""
+        async with self.agent(asks=asks) as living:
+            if decisions:
+                await living.decide(self.session, decisions)
+            return of(await events_of(living.resume(self.session, approvals=person)), ToolCallResult)
+
+    async def sql(self, statement: str) -> None:
+        from sqlalchemy import text
+
+        database = Database(SQLITE_URL, directory=self.folder)
+        try:
+            await database.run(lambda connection: connection.execute(text(statement)))
+        finally:
+            await database.close()
+
+
+def write(content: str = "one\n2\nthree\n", path: str = "/a.txt", name: str = "c") -> Any:
+    return call("write_file", name, path=path, content=content)
+
+
+def edit(old: str = "two", new: str = "2", name: str = "c", **more: Any) -> Any:
+    return call("edit_file", name, path="/a.txt", old=old, new=new, **more)
+
+
+def was_refused(results: Sequence[ToolCallResult]) -> bool:
+    (result,) = results
+    assert result.is_error == ("the file changed after the user saw" in result.content), result.content
+    return result.is_error
+
+
+@pytest.mark.parametrize("asked", [write(), edit(replace_all=True)], ids=["write", "edit"])
+@pytest.mark.parametrize("asks", [True, False], ids=["asks", "asks nobody now"])
+@pytest.mark.parametrize("decision", [APPROVE, Decision("approve", always=True)], ids=["once", "always"])
+async def test_a_call_that_is_approved_later_does_what_its_question_was_about_or_nothing(
+    folder: Path, asked: Any, decision: Decision, *, asks: bool
+) -> None:
+    waiting = Waiting(folder, calling(asked))
+    (name,) = await waiting.begin()
+    meanwhile = "one\ntwo\nthree, and two again\n"
+    waiting.file.write_text(meanwhile)
+    assert was_refused(await waiting.resume({name: decision}, asks=asks))
+    assert waiting.file.read_text() == meanwhile
+
+
+@pytest.mark.parametrize("asked", [write(), edit()], ids=["write", "edit"])
+@pytest.mark.parametrize("asks", [True, False], ids=["asks", "asks nobody now"])
+async def test_a_call_that_is_approved_later_runs_where_nothing_changed(
+    folder: Path, asked: Any, *, asks: bool
+) -> None:
+    waiting = Waiting(folder, calling(asked))
+    (name,) = await waiting.begin()
+    assert not was_refused(await waiting.resume({name: APPROVE}, asks=asks))
+    assert waiting.file.read_text() == "one\n2\nthree\n"
+
+
+async def test_a_refused_call_may_be_repeated_and_is_asked_again(folder: Path) -> None:
+    waiting = Waiting(folder, calling(edit(name="c1", replace_all=True)), calling(edit(name="c2")))
+    (name,) = await waiting.begin()
+    waiting.file.write_text("just two\n")
+    person = says(APPROVE)
+    results = await waiting.resume({name: APPROVE}, person)
+    assert [each.is_error for each in results] == [True, False]
+    assert [each.id for each in person.asked] != [name]
+    assert waiting.file.read_text() == "just 2\n"
+
+
+async def test_a_file_that_did_not_exist_and_was_made_meanwhile_is_not_replaced(folder: Path) -> None:
+    waiting = Waiting(folder, calling(write("new", path="/b.txt")))
+    (name,) = await waiting.begin()
+    made = waiting.file.with_name("b.txt")
+    made.write_text("")
+    assert was_refused(await waiting.resume({name: APPROVE}))
+    assert made.read_text() == ""
+
+
+@pytest.mark.parametrize("asked", [write(), edit()], ids=["write", "edit"])
+async def test_a_file_of_which_no_diff_can_be_shown_any_more_is_left_alone(folder: Path, asked: Any) -> None:
+    waiting = Waiting(folder, calling(asked))
+    (name,) = await waiting.begin()
+    waiting.file.write_bytes(b"\x89PNG\0 two")
+    assert was_refused(await waiting.resume({name: APPROVE}))
+    assert waiting.file.read_bytes() == b"\x89PNG\0 two"
+
+
+async def test_a_file_that_is_gone_is_not_made_again(folder: Path) -> None:
+    waiting = Waiting(folder, calling(write()))
+    (name,) = await waiting.begin()
+    waiting.file.unlink()
+    assert was_refused(await waiting.resume({name: APPROVE}))
+    assert not waiting.file.exists()
+
+
+@pytest.mark.parametrize("asked", ["write_file", "edit_file"])
+async def test_a_folder_that_became_a_link_leads_no_approved_call_elsewhere(folder: Path, asked: str) -> None:
+    """The text there is the same, so only the place tells that it is another file."""
+    arguments = {"content": "2"} if asked == "write_file" else {"old": "two", "new": "2"}
+    waiting = Waiting(folder, calling(call(asked, "c", path="/sub/a.txt", **arguments)))
+    here, other = (waiting.file.parent / each for each in ("sub", "other"))
+    for each in (here, other):
+        each.mkdir()
+        (each / "a.txt").write_text("two")
+    (name,) = await waiting.begin()
+    here.rename(waiting.file.parent / "moved")
+    here.symlink_to("other")
+    assert was_refused(await waiting.resume({name: APPROVE}))
+    assert (other / "a.txt").read_text() == "two"
+
+
+@pytest.mark.parametrize("later", [True, False], ids=["later", "at the prompt"])
+async def test_arguments_that_the_user_changed_run_on_the_file_that_the_user_saw(
+    folder: Path, *, later: bool
+) -> None:
+    changed = Decision("approve", arguments={"path": "/a.txt", "content": "mine"})
+    waiting = Waiting(folder, calling(write("1")))
+
+    async def decided(meddle: Callable[[], object]) -> bool:
+        if not later:
+
+            def answer(_pending: PendingApproval) -> Decision:
+                meddle()
+                return changed
+
+            async with waiting.agent() as living:
+                return was_refused(
+                    of(await events_of(living.stream("go", approvals=Person(answer))), ToolCallResult)
+                )
+        (name,) = await waiting.begin()
+        meddle()
+        return was_refused(await waiting.resume({name: changed}))
+
+    assert not await decided(lambda: None)
+    assert waiting.file.read_text() == "mine"
+    assert await decided(lambda: waiting.file.write_text("theirs"))
+    assert waiting.file.read_text() == "theirs"
+
+
+@pytest.mark.parametrize("later", [True, False], ids=["later", "at the prompt"])
+@pytest.mark.parametrize(
+    ("calls", "ran"),
+    [
+        ((write("1\n", name="c1"), write("2\n", name="c2")), 1),
+        ((edit("one\ntwo", "1 2", name="c1"), edit("two\nthree", "2 3", name="c2")), 1),
+        ((edit("one", "1", name="c1"), edit("three", "3", name="c2")), 2),
+    ],
+    ids=["writes", "edits of one line", "edits of two lines"],
+)
+async def test_of_two_calls_on_one_file_the_second_runs_where_the_first_left_its_change_as_shown(
+    folder: Path, calls: Sequence[Any], ran: int, *, later: bool
+) -> None:
+    waiting = Waiting(folder, calling(*calls))
+    if later:
+        names = await waiting.begin()
+        assert len(names) == 2
+        results = await waiting.resume(dict.fromkeys(names, APPROVE))
+    else:
+        async with waiting.agent() as living:
+            results = of(await events_of(living.stream("go", approvals=says(APPROVE))), ToolCallResult)
+    assert len(results) == 2
+    assert sum(not each.is_error for each in results) == ran
+    for each in results:
+        assert not each.is_error or "was not run" in each.content
+    if ran == 2:
+        assert waiting.file.read_text() == "1\ntwo\n3\n"
+
+
+async def test_a_decision_is_bound_to_what_somebody_was_shown_last(folder: Path) -> None:
+    """Asked again at a terminal, the user saw the new change; a resume that asks nobody shows nothing."""
+    waiting = Waiting(folder, calling(write()))
+    (name,) = await waiting.begin(says(None))
+    waiting.file.write_text("second\n")
+    assert not await waiting.resume({})
+    assert was_refused(await waiting.resume({name: APPROVE}))
+
+    (name,) = await waiting.begin(says(None))
+    waiting.file.write_text("third\n")
+    assert not await waiting.resume({}, says(None))
+    assert not was_refused(await waiting.resume({name: APPROVE}))
+
+
+async def test_an_answer_at_the_prompt_is_about_what_the_prompt_showed(folder: Path) -> None:
+    """Somebody else was shown a later change while this user was thinking."""
+    waiting = Waiting(folder, calling(write()))
+    (name,) = await waiting.begin()
+    living = waiting.agent()
+
+    class Slow:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            waiting.file.write_text("theirs\n")
+            await waiting.sql("UPDATE pending_approval SET shown = 'of a later change'")
+            return APPROVE
+
+    async with living:
+        results = of(await events_of(living.resume(waiting.session, approvals=Slow())), ToolCallResult)
+        (asked,) = await approvals_of_session(waiting)
+    assert (asked.id, asked.shown) != (name, "of a later change")
+    assert was_refused(results)
+
+
+async def approvals_of_session(waiting: Waiting) -> list[PendingApproval]:
+    database = Database(SQLITE_URL, directory=waiting.folder)
+    try:
+        log = ThreadLog(database)
+        return await approvals_of(log, await log.find(waiting.session))
+    finally:
+        await database.close()
+
+
+async def test_a_question_from_before_digests_is_asked_again_by_the_model(folder: Path) -> None:
+    waiting = Waiting(folder, calling(write()))
+    (name,) = await waiting.begin()
+    await waiting.sql("UPDATE pending_approval SET shown = NULL")
+    assert was_refused(await waiting.resume({name: APPROVE}))
+
+
+async def test_a_question_from_before_digests_about_a_tool_without_preview_holds(folder: Path) -> None:
+    async with agent(folder, recording("a")) as living:
+        ending = (await play(living, "go"))[-1]
+        ((_, name),) = pending_ids(ending).items()
+        session = ending.session  # type: ignore[union-attr]
+        waiting = Waiting(folder)
+        await waiting.sql("UPDATE pending_approval SET shown = NULL")
+        await living.decide(session, {name: APPROVE})
+        assert isinstance((await events_of(living.resume(session)))[-1], RunCompleted)
+    assert effects(folder) == ["a"]
+
+
+async def test_where_no_diff_can_be_shown_the_arguments_are_what_is_signed(folder: Path) -> None:
+    """The first call makes the text that the second one replaces."""
+    waiting = Waiting(folder, calling(write("new\n", name="c1"), edit("new", "newer", name="c2")))
+    names = await waiting.begin()
+    await waiting.resume({names[0]: APPROVE})
+    await waiting.resume({names[1]: APPROVE})
+    assert waiting.file.read_text() == "newer\n"
+
+
+@pytest.mark.parametrize(("meanwhile", "result"), [("one\n", "1\n"), ("one one\n", "one one\n")])
+async def test_a_sub_agents_call_is_bound_to_what_was_shown_as_well(
+    folder: Path, meanwhile: str, result: str
+) -> None:
+    (folder / "helper.yaml").write_text(
+        "version: 1\nname: helper\nmodel: gpt-5.2\ntools: [filesystem]\nmiddlewares: [{approve: {mode: ask}}]\n"
+    )
+    file = folder / "a.txt"
+    file.write_text("one\n")
+    yaml = "agents: {helper: {description: edits, config: helper.yaml}}\n"
+    config = write_agent(folder, yaml, tools="[subagents]")
+    task = call("task", "t1", agent="helper", description="d", prompt="edit it")
+    answers = {
+        "go": [calling(task), "done"],
+        "edit it": [calling(edit("one", "1", replace_all=True)), "helped"],
+    }
+
+    def answer(request: Any) -> Any:
+        said = [each.type for each in request.messages].count("ai")
+        return answers[str(request.messages[0].content)][said]
+
+    async with Agent.from_config(config, directory=folder, model=PositionModel(answer)) as living:
+        ending = (await play(living, "go"))[-1]
+        assert isinstance(ending, RunFailed), ending
+        (pending,) = ending.details["pending"]
+        file.write_text(meanwhile)
+        await living.decide(ending.session, {pending["id"]: APPROVE})
+        assert isinstance((await events_of(living.resume(ending.session)))[-1], RunCompleted)
+    assert file.read_text() == result

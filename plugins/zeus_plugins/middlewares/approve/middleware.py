@@ -61,10 +61,6 @@ class Approve(Middleware):
         if changed and (again := self._policy.ruled(tool, runs)) is not None and again.action == "deny":
             refused = f"{tool.name} is not allowed with these arguments ({again.reason}). It was not run."
             return ToolResult(told(refused, decision, runs), is_error=True)
-        if not changed and request.preview is not None:
-            now = await preview_of(tool, arguments, self._secrets)
-            if not request.preview.holds(now):
-                return ToolResult(outdated(tool.name), is_error=True)
         result = await call_next(replace(call, arguments=runs))
         return replace(result, content=told(result.content, decision, runs if changed else None))
 
@@ -165,14 +161,6 @@ def _on_host(workspace: WorkspaceFiles, path: str) -> Iterator[set[str]]:
 def _below(folder: str, path: str) -> str | None:
     """A path of the host from one of its folders on; None if it is not in that."""
     return os.path.relpath(path, folder) if path != folder and Path(path).is_relative_to(folder) else None
-
-
-def outdated(tool: str) -> str:
-    """What the model reads of a call whose effect is no longer what the user saw."""
-    return (
-        f"This call of {tool} was not run: the file changed after the user saw what the call would do. Read the file"
-        " again and repeat the call if it is still needed."
-    )
 
 
 def rejection(tool: str, decision: Decision, timeout_seconds: float | None) -> str:

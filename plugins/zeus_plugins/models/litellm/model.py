@@ -96,6 +96,7 @@ class LitellmModel:
         from zeus_plugins.models.litellm.assembly import Assembly, call_ids, seed_of
         from zeus_plugins.models.litellm.credentials import credentials, refused_key
         from zeus_plugins.models.litellm.library import library
+        from zeus_plugins.models.litellm.reading import delta_of
         from zeus_runtime import ModelError, ModelResponse, cost_usd
 
         litellm = await library()
@@ -118,9 +119,11 @@ class LitellmModel:
                 error.remedy = refused_key(litellm, self._options, self._environ)
             raise
         if finish_reason == "tool_calls" and not assembly.has_calls:
-            raise ModelError(
-                "the provider announced tool calls and sent none that can be read", kind="server"
-            )
+            # litellm drops a call without a function from a stream, and nothing of it reaches us but this reason. It
+            # becomes a call without a name, as in an answer that is not streamed, so that the model gets an error for
+            # it. Beside another call it leaves no trace: an index that is left out proves nothing.
+            for piece in assembly.add(delta_of({"tool_calls": [{}]})):
+                yield piece
         if refused:
             finish_reason = "content_filter"
         yield ModelResponse(
