@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from functools import cached_property, lru_cache
 from itertools import count
 from typing import Any, Final
 
-from zeus_runtime.config.placeholders import PLACEHOLDER, START, is_searched, placeholder, written_forms
+from zeus_runtime.config.placeholders import (
+    PLACEHOLDER,
+    START,
+    is_searched,
+    placeholder,
+    rest_of,
+    rest_placeholder,
+    written_forms,
+)
 from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"
@@ -177,10 +185,12 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """``text`` with every known secret that is searched for in running text replaced by its placeholder."""
-        found = [form for form in self._forms if form in text]
-        if not found:
-            return text
-        return _pattern(tuple(found)).sub(self._replaced, text)
+        parts: list[str] = []
+        done = 0
+        for start, end, shown in self._found(text):
+            parts += [text[done:start], shown]
+            done = end
+        return "".join([*parts, text[done:]]) if parts else text
 
     def masked(self, value: Any) -> Any:
         """A text or JSON value with known secrets replaced, as ``text`` does."""
@@ -189,20 +199,17 @@ class Redactor:
     def settled(self, text: str) -> tuple[str, str]:
         """The part of a growing text that nothing after it can change, masked, and the rest as it is.
 
-        The rest is at most as long as the longest secret: it may be the beginning of one.
+        The rest may be the beginning of a secret, or a secret that another one may overlap.
         """
         end = self._open_end(text)
-        found = [form for form in self._forms if form in text]
-        if not found:
-            return text[:end], text[end:]
         parts: list[str] = []
         done = 0
-        for match in _pattern(tuple(found)).finditer(text):
-            if match.start() >= end:
+        for start, after, shown in self._found(text):
+            if after > end:
+                end = min(start, end)
                 break
-            parts += [text[done : match.start()], self._replaced(match)]
-            done = match.end()
-        end = max(done, end)
+            parts += [text[done:start], shown]
+            done = after
         return "".join([*parts, text[done:end]]), text[end:]
 
     def restored(self, text: str, held: str) -> str:
@@ -213,7 +220,7 @@ class Redactor:
         """
 
         def real(match: re.Match[str]) -> str:
-            secret = self._written.get(match[0])
+            secret = self._meant(match[0])
             if secret is None or secret not in held:
                 return match[0]
             if match[0] in held:
@@ -224,7 +231,7 @@ class Redactor:
 
     def placeholders_in(self, text: str) -> Sequence[str]:
         """The placeholders of known secrets that ``text`` holds, each once."""
-        return list(dict.fromkeys(each for each in PLACEHOLDER.findall(text) if each in self._written))
+        return list(dict.fromkeys(each for each in PLACEHOLDER.findall(text) if self._meant(each)))
 
     def adding(self, values: Iterable[str] | Mapping[str, str]) -> Redactor:
         """A redactor that knows ``values`` too; empty ones are ignored.
@@ -263,12 +270,35 @@ class Redactor:
                     return start
         return len(text)
 
-    def _replaced(self, match: re.Match[str]) -> str:
-        text = match[0]
-        if (shown := self._forms.get(text)) is not None:
-            return shown
-        # Of another config, or written by somebody: what stands between the brackets may be the secret itself.
-        return text if text in self._written else START + self.text(text.removeprefix(START))
+    def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Where known secrets stand, and what is shown instead; those that overlap are one."""
+        forms = tuple(form for form in self._forms if form in text)
+        if not forms:
+            return
+        pattern, at = _pattern(forms), 0
+        start = end = 0
+        shown = ""
+        while match := pattern.search(text, at):
+            at = match.start() + 1
+            form = match[0]
+            if form not in self._forms:
+                # Of another config, or written by somebody: what stands behind its start may be the secret itself.
+                at = match.end() if self._meant(form) else match.start() + len(START)
+            elif match.start() >= end:
+                if shown:
+                    yield start, end, shown
+                start, end, shown = match.start(), match.end(), self._forms[form]
+            elif match.end() > end:
+                shown += rest_placeholder(self._forms[form], end - match.start())
+                end = match.end()
+        if shown:
+            yield start, end, shown
+
+    def _meant(self, shown: str) -> str | None:
+        """The text that a placeholder stands for; None for a placeholder of no known secret."""
+        if (text := self._written.get(shown)) is None and (rest := rest_of(shown)):
+            text = self._written.get(rest[0], "")[rest[1] :] or None
+        return text
 
     @cached_property
     def _forms(self) -> Mapping[str, str]:
