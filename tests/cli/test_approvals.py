@@ -487,3 +487,22 @@ def test_a_waiting_call_is_shown_in_full_with_the_diff_it_would_make_now(
     assert "  no diff: the old file is a PNG image (5 bytes)" in binary
     assert "    │ line 199\n    │ \\x1b[2Jend\n" in binary
     assert zeus("approvals", "show", "nothing").exit_code == 2
+
+
+def test_a_waiting_call_hides_what_only_the_sub_agents_config_knows(zeus: Zeus, project: Project) -> None:
+    write = {"call": "write_file", "args": {"path": "a.txt", "content": "the key argo-Secret-4711"}}
+    path = project.agent(write, "done", more=ASKING)
+    path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
+    assert zeus("run", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    path.write_text(path.read_text().replace("[filesystem]", "[filesystem, subagents]"))
+    with path.open("a") as config:
+        config.write('agents: {child: {description: "reads", config: child.yaml}}\n')
+    child = "version: 1\nname: child\nmodel: {litellm: {model: gpt-4o, api_key: argo-Secret-4711}}\n"
+    project.write("child.yaml", child)
+    shown = zeus("approvals", "show", pending["id"])
+    assert "+ the key <secret:model.litellm.api_key>" in shown.out, shown.out + shown.err
+    for arguments in (("show", pending["id"]), ("pending",), ("pending", "--json")):
+        shown = zeus("approvals", *arguments)
+        assert shown.exit_code == 0
+        assert "argo" not in shown.out + shown.err

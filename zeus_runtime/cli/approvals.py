@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.agent.plan import Plan
     from zeus_runtime.cli.process import Process
+    from zeus_runtime.config.secrets import Redactor
     from zeus_runtime.store.thread_log import ThreadLog
     from zeus_runtime.tools.approval import PendingApproval
 
@@ -51,7 +52,7 @@ def list_pending(
 
     checked, _ = read_owner(process, which)
     found = with_log(process, checked, lambda log: open_approvals(log, session)) or []
-    redact = checked.document.redactor
+    redact = process.secrets
     if as_object:
         answer(as_json(redact.known([each.as_json() for each in found])))
         return
@@ -89,7 +90,7 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
         if found is None or found.is_question:
             return found
         agent = (await log.info(await log.find(found.session))).agent
-        return await _previewed(checked, agent, found)
+        return await _previewed(checked, agent, found, process.secrets)
 
     pending = with_log(process, checked, work)
     if pending is None:
@@ -97,14 +98,16 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
             f"nothing waits for a decision under the id {name!r}",
             remedy="`zeus approvals pending` lists what waits.",
         )
-    known = checked.document.redactor.known
+    known = process.secrets.known
     pending = replace(pending, arguments=known(pending.arguments), reason=known(pending.reason))
     answers = [known(field.line) for field in fields_of(pending)] if pending.is_question else ()
     for line in question_lines(pending, answers, whole=True, width=terminal_columns()):
         answer(line.text, style=line.style)
 
 
-async def _previewed(checked: Checked, agent: str, pending: PendingApproval) -> PendingApproval:
+async def _previewed(
+    checked: Checked, agent: str, pending: PendingApproval, secrets: Redactor
+) -> PendingApproval:
     """The call with what it would change now, as the tool of the agent that waits tells it."""
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.tools.preview import masked, preview_of
@@ -112,8 +115,8 @@ async def _previewed(checked: Checked, agent: str, pending: PendingApproval) -> 
     plan = make_plan(checked)
     plan = next((each for each_name, each in _plans(plan) if each_name == agent), plan)
     tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
-    preview = None if tool is None else await preview_of(tool, pending.arguments, checked.document.redactor)
-    return replace(pending, preview=preview and masked(preview, checked.document.redactor.known))
+    preview = None if tool is None else await preview_of(tool, pending.arguments, secrets)
+    return replace(pending, preview=preview and masked(preview, secrets.known))
 
 
 def _plans(plan: Plan) -> Iterator[tuple[str, Plan]]:
