@@ -13,6 +13,7 @@ from zeus_runtime.config.placeholders import (
     PLACEHOLDER,
     START,
     is_searched,
+    looks_random,
     placeholder,
     rest_of,
     rest_placeholder,
@@ -28,10 +29,15 @@ _SECRET_WORDS: Final = frozenset(
     {"KEY", "APIKEY", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE"}
     | {"CREDENTIAL", "CREDENTIALS", "AUTHORIZATION"}
 )
+_ENDINGS: Final = frozenset({"PASS", "PWD", "PAT"})
+"""Ordinary words too, so the whole name and the value decide with them."""
 _PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
 _URL_PASSWORD = re.compile(
     r"(?P<scheme>(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]+://[^\s/?#:@'\"<]*:)(?P<password>(?!\$\{|<secret:)[^\s/?#@'\"]+)(?=@)"
 )
+_URL_USER = re.compile(r"://([^\s/?#:@'\"]{16,})@")
+"""A user without a password is a token where it looks like one (https://TOKEN@host)."""
+_SETTING = re.compile(r"(?:^|[;\s])([A-Za-z][A-Za-z_]*)=([^;\s]+)")
 # A name starts where a word starts: tried at each of its characters, a long word would take quadratic time.
 _KEY = r"""(?P<name>(?<![\w.-])(?=[\w.-]*?[A-Za-z_])[\w.-]+)["']?\s*[:=]\s*"""
 _LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[^\s\[{{&*|>#].*)""")
@@ -109,14 +115,29 @@ def looks_secret(name: str) -> bool:
     ``MAX_TOKENS``, ``KEYBOARD`` and ``KEY_FILE`` do not: whole words count, a plural TOKENS is an amount, and where a
     secret is kept is none.
     """
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    words = re.split(r"[^A-Za-z0-9]+", spaced.upper())
+    words = _words(name)
     return words[-1] not in _PLACE_WORDS and any(word in _SECRET_WORDS for word in words)
 
 
-def secret_key(key: str) -> bool:
-    """Whether a YAML key's name says that its value is a secret; a lone ``key`` may well be none."""
-    return key.lower() != "key" and looks_secret(key)
+def holds_secret(name: str, value: str) -> bool:
+    """Whether the name of a variable says that its value is a secret: ``looks_secret``, or ``DB_PASS``, ``GITHUB_PAT``.
+
+    A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is no password.
+    """
+    if looks_secret(name):
+        return True
+    words = _words(name)
+    one_word = re.fullmatch(r"(?![/~.]|[A-Za-z]:[\\/])[^\s*]+", value)
+    return len(words) > 1 and words[-1] in _ENDINGS and one_word is not None
+
+
+def secret_entry(key: str, value: str) -> bool:
+    """Whether a YAML key says that its text is a secret; a lone ``key`` may well be none."""
+    return key.lower() != "key" and holds_secret(key, value)
+
+
+def _words(name: str) -> list[str]:
+    return re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper())
 
 
 def holds_headers(key: object) -> bool:
@@ -128,17 +149,17 @@ def mask_line(line: str) -> str:
     """A source line with URL passwords and the values of secret-looking keys masked; ``${...}`` stays readable."""
     masked = _URL_PASSWORD.sub(rf"\g<scheme>{MASK}", line)
     whole = _LINE_VALUE.fullmatch(masked)
-    return (
-        _masked_value(whole)
-        if whole and secret_key(whole["name"])
-        else _FLOW_VALUE.sub(_masked_value, masked)
-    )
+    return _masked_value(whole) if whole and _is_secret(whole) else _FLOW_VALUE.sub(_masked_value, masked)
 
 
 def _masked_value(match: re.Match[str]) -> str:
-    if not secret_key(match["name"]) or _HARMLESS.fullmatch(match["value"]):
+    if not _is_secret(match) or _HARMLESS.fullmatch(match["value"]):
         return match[0]
     return match["head"] + MASK
+
+
+def _is_secret(match: re.Match[str]) -> bool:
+    return secret_entry(match["name"], re.sub(r"\s+#.*", "", match["value"]).strip().strip("\"'"))
 
 
 @dataclass(frozen=True)
@@ -358,15 +379,27 @@ def _pattern(forms: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def secrets_of_environment(environ: Mapping[str, str]) -> Redactor:
-    """A redactor for every variable whose name looks secret, used in the YAML or not (a provider's key is read from
-    the environment without a word in the YAML)."""
+    """A redactor for every variable that holds a secret, used in the YAML or not (a provider's key is read from the
+    environment without a word in the YAML)."""
     return Redactor().adding(
         {
-            value: name
+            secret: name
             for name, value in sorted(environ.items(), reverse=True)
-            if len(value) >= MIN_AMBIENT_LENGTH and looks_secret(name)
+            for secret in secrets_of_variable(name, value)
         }
     )
+
+
+def secrets_of_variable(name: str, value: str) -> Iterator[str]:
+    """The secrets in a variable: all of it by its name; by its shape what a URL or a connection string has of them."""
+    if len(value) >= MIN_AMBIENT_LENGTH and holds_secret(name, value):
+        yield value
+    parts = [*url_passwords(value), *(each for each in _URL_USER.findall(value) if looks_random(each))]
+    for key, part in _SETTING.findall(value):
+        # Among the settings of a connection a lone `Pwd` is a password.
+        if secret_entry(f"its_{key}" if key.upper() in _ENDINGS else key, part):
+            parts.append(part)
+    yield from (each for each in parts if len(each) >= MIN_AMBIENT_LENGTH and is_searched(each))
 
 
 def url_passwords(text: str) -> tuple[str, ...]:
