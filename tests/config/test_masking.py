@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from zeus_runtime.config import Redactor
 from zeus_runtime.config.placeholders import is_searched, looks_random
+from zeus_runtime.config.secrets import secrets_of_environment
 
 KEY = "sk-live-0123456789"
 NAMES = {KEY: "API_KEY", 'pass/wörd "quoted" + 1': "DB_PASSWORD", "postgres": "PG_PASSWORD"}
@@ -247,3 +248,19 @@ def test_a_secret_is_found_in_another_form_of_unicode(written: str) -> None:
 def test_a_secret_is_found_in_full_width() -> None:
     wide = KEY.translate({code: code + 0xFEE0 for code in range(0x21, 0x7F)})
     assert REDACTOR.text(f"is {wide}.") == "is <secret:API_KEY:full-width>."
+
+
+def test_a_secret_that_is_learned_later_is_masked_by_every_redactor_made_before() -> None:
+    root = secrets_of_environment({"API_KEY": KEY})
+    made = root.adding({"another-secret-1": "OTHER"})
+    family = Redactor().adding(["third-secret-1"]).joined(made)
+    assert made.text("fresh-token-0815") == "fresh-token-0815"
+    made.learn("fresh-token-0815", "accounts.far.access_token")
+    made.learn("fresh-token-0816", "accounts.far.access_token")
+    for known in (root, made, family):
+        shown = known.text(f"fresh-token-0815 fresh-token-0816 {KEY}")
+        assert shown == (
+            "<secret:accounts.far.access_token> <secret:accounts.far.access_token-2> <secret:API_KEY>"
+        )
+        assert known.settled("a fresh-tok") == ("a ", "fresh-tok")
+        assert known.json(["fresh-token-0815"]) == ["<secret:accounts.far.access_token>"]

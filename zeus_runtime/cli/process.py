@@ -42,7 +42,7 @@ class Process:
 
     def learn(self, redactor: Redactor) -> None:
         """Mask these secrets too, from now on."""
-        self._redactor = redactor.adding(self._redactor.names) if self._redactor else redactor
+        self._redactor = redactor.joined(self._redactor) if self._redactor else redactor
 
     @property
     def secrets(self) -> Redactor:
@@ -50,7 +50,7 @@ class Process:
         from zeus_runtime.config.secrets import secrets_of_environment
 
         known = secrets_of_environment(self.environ)
-        return known.adding(self._redactor.names) if self._redactor else known
+        return known.joined(self._redactor) if self._redactor else known
 
     def redact(self, text: str) -> str:
         """``text`` without ``secrets``."""

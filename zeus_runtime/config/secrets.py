@@ -162,6 +162,18 @@ def _is_secret(match: re.Match[str]) -> bool:
     return secret_entry(match["name"], re.sub(r"\s+#.*", "", match["value"]).strip().strip("\"'"))
 
 
+class Learned:
+    """Secrets that a process gets while it runs, such as an account's tokens; it only grows."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+
+    def add(self, secret: str, name: str) -> None:
+        """Know ``secret`` from now on."""
+        if secret not in self.names:
+            self.names[secret] = _free(name, set(map(placeholder, self.names.values())))
+
+
 @dataclass(frozen=True)
 class Redactor:
     """Replaces every known secret in text or JSON by a placeholder that is the same in every run; a value.
@@ -172,9 +184,11 @@ class Redactor:
 
     Args:
         names: secret text to the name in its placeholder, the first known first.
+        learned: those that are known later, by every redactor that has the same.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
+    learned: tuple[Learned, ...] = ()
 
     def __repr__(self) -> str:
         return f"Redactor({len(self.names)} secrets)"
@@ -182,7 +196,7 @@ class Redactor:
     @property
     def secrets(self) -> frozenset[str]:
         """The known secret texts."""
-        return frozenset(self.names)
+        return frozenset(self._now.names)
 
     def __call__(self, text: str) -> str:
         """``text`` with every known secret, and every password in a URL, masked."""
@@ -201,7 +215,7 @@ class Redactor:
         return _each(value, self._known)
 
     def _known(self, text: str) -> str:
-        name = self.names.get(text)
+        name = self._now.names.get(text)
         return self.text(text) if name is None else placeholder(name)
 
     def text(self, text: str) -> str:
@@ -272,13 +286,23 @@ class Redactor:
             free = _free(name, taken)
             names[text] = free
             taken.add(placeholder(free))
-        return self if len(names) == len(self.names) else Redactor(names)
+        return self if len(names) == len(self.names) else Redactor(names, self.learned)
+
+    def joined(self, other: Redactor) -> Redactor:
+        """A redactor that knows what both know, now and later."""
+        known = self.adding(other.names)
+        return Redactor(known.names, tuple(dict.fromkeys((*self.learned, *other.learned))))
+
+    def learn(self, secret: str, name: str) -> None:
+        """Mask a secret that was got just now, here and in every redactor made from this one."""
+        for each in self.learned[:1]:
+            each.add(secret, name)
 
     def hides(self, text: str) -> bool:
         """Whether ``text`` holds something that would be masked."""
         return self(text) != text
 
-    @cached_property
+    @property
     def forms(self) -> Sequence[str]:
         """Every text that is searched for."""
         return tuple(self._forms)
@@ -321,9 +345,40 @@ class Redactor:
             text = self._written.get(rest[0], "")[rest[1] :] or None
         return text
 
-    @cached_property
+    @property
+    def _now(self) -> Redactor:
+        """A redactor of all that is known now."""
+        count = sum(len(each.names) for each in self.learned)
+        if not count:
+            return self
+        kept: tuple[int, Redactor] | None = self.__dict__.get("_kept")
+        if kept is None or kept[0] != count:
+            known = Redactor(self.names)
+            for each in self.learned:
+                known = known.adding(each.names)
+            kept = self.__dict__["_kept"] = count, known
+        return kept[1]
+
+    @property
     def _forms(self) -> Mapping[str, str]:
         """Text that is searched for to its placeholder."""
+        return self._now._own_forms
+
+    @property
+    def _longest(self) -> int:
+        return self._now._own_longest
+
+    @property
+    def _by_first(self) -> Mapping[str, Sequence[str]]:
+        """First character to the texts that are searched for."""
+        return self._now._own_by_first
+
+    @property
+    def _written(self) -> Mapping[str, str]:
+        return self._now._own_written
+
+    @cached_property
+    def _own_forms(self) -> Mapping[str, str]:
         forms: dict[str, str] = {}
         for secret, name in self.names.items():
             if is_searched(secret):
@@ -332,19 +387,18 @@ class Redactor:
         return forms
 
     @cached_property
-    def _longest(self) -> int:
+    def _own_longest(self) -> int:
         return max(map(len, self._forms), default=0)
 
     @cached_property
-    def _by_first(self) -> Mapping[str, Sequence[str]]:
-        """First character to the texts that are searched for."""
+    def _own_by_first(self) -> Mapping[str, Sequence[str]]:
         found: dict[str, list[str]] = {}
         for form in self._forms:
             found.setdefault(form[0], []).append(form)
         return found
 
     @cached_property
-    def _written(self) -> Mapping[str, str]:
+    def _own_written(self) -> Mapping[str, str]:
         return {shown: text for text, shown in self._forms.items()}
 
 
@@ -381,7 +435,7 @@ def _pattern(forms: tuple[str, ...]) -> re.Pattern[str]:
 def secrets_of_environment(environ: Mapping[str, str]) -> Redactor:
     """A redactor for every variable that holds a secret, used in the YAML or not (a provider's key is read from the
     environment without a word in the YAML)."""
-    return Redactor().adding(
+    return Redactor(learned=(Learned(),)).adding(
         {
             secret: name
             for name, value in sorted(environ.items(), reverse=True)
