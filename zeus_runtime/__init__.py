@@ -68,6 +68,8 @@ if TYPE_CHECKING:
     from zeus_runtime.context.tokens import Counter as Counter
     from zeus_runtime.context.tokens import counter_for as counter_for
     from zeus_runtime.context.tokens import counter_with as counter_with
+    from zeus_runtime.cutting import cut_text as cut_text
+    from zeus_runtime.cutting import last_words as last_words
     from zeus_runtime.errors import LimitError as LimitError
     from zeus_runtime.errors import MissingError as MissingError
     from zeus_runtime.errors import OptionsError as OptionsError
@@ -394,6 +396,7 @@ _ROOMS = {
     "cost_usd": "models.profiles",
     "counter_for": "context.tokens",
     "counter_with": "context.tokens",
+    "cut_text": "cutting",
     "dataclass": "frozen",
     "edited_masked": "tools.masked_text",
     "epoch_of": "store.claims",
@@ -414,6 +417,7 @@ _ROOMS = {
     "inner_path": "tools.sandbox_files",
     "keep_picture": "models.pictures",
     "kept_from": "context.keeping",
+    "last_words": "cutting",
     "literal_prefix": "tools.patterns",
     "make_private": "store.database",
     "masked_bytes": "tools.masked_text",

@@ -241,3 +241,16 @@ async def test_a_secret_with_quotes_within_json_within_a_message_is_masked(tmp_p
     assert "<secret:OWN_API_KEY:json>" in str(model.requests[-1].messages[-1].content)
     for path in (tmp_path / ".zeus").rglob("*"):
         assert not path.is_file() or b"0123456789" not in path.read_bytes(), path
+
+
+async def test_a_token_that_is_got_while_the_agent_runs_is_masked_from_then_on(tmp_path: Path) -> None:
+    model = script(calling(call("echo", "e", text="fresh-token-0815")), "It was fresh-token-0815.")
+    config = write_agent(tmp_path, plugin=TOOLS)
+    async with Agent.from_config(config, directory=tmp_path, environ={}, model=model) as running:
+        running.plan.build.learn("fresh-token-0815", "accounts.far.access_token")
+        events = await play(running, "take fresh-token-0815")
+    wire = json.dumps([each.to_wire() for each in events])
+    sent = repr([list(each.messages) for each in model.requests])
+    assert "fresh-token" not in wire + sent
+    assert "<secret:accounts.far.access_token>" in wire
+    assert "<secret:accounts.far.access_token>" in sent

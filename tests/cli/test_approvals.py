@@ -557,3 +557,22 @@ def test_known_secrets_in_a_file_or_an_argument_do_not_spoil_a_decision(
     done = zeus("resume", pending["session"], "--decide", f"{pending['id']}=approve")
     assert "was not run" not in done.err
     assert file.read_text() == content
+
+
+def test_a_waiting_call_hides_what_only_the_sub_agents_config_knows(zeus: Zeus, project: Project) -> None:
+    write = {"call": "write_file", "args": {"path": "a.txt", "content": "the key argo-Secret-4711"}}
+    path = project.agent(write, "done", more=ASKING)
+    path.write_text(path.read_text().replace("[voices]", "[filesystem]"))
+    assert zeus("run", "go").exit_code == 7
+    (pending,) = waiting(zeus)
+    path.write_text(path.read_text().replace("[filesystem]", "[filesystem, subagents]"))
+    with path.open("a") as config:
+        config.write('agents: {child: {description: "reads", config: child.yaml}}\n')
+    child = "version: 1\nname: child\nmodel: {litellm: {model: gpt-4o, api_key: argo-Secret-4711}}\n"
+    project.write("child.yaml", child)
+    shown = zeus("approvals", "show", pending["id"])
+    assert "+ the key <secret:model.litellm.api_key>" in shown.out, shown.out + shown.err
+    for arguments in (("show", pending["id"]), ("pending",), ("pending", "--json")):
+        shown = zeus("approvals", *arguments)
+        assert shown.exit_code == 0
+        assert "argo" not in shown.out + shown.err

@@ -7,6 +7,7 @@ import html
 import json
 import re
 import string
+import unicodedata
 from urllib.parse import quote
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from zeus_runtime.config import Redactor
 from zeus_runtime.config.placeholders import is_searched, looks_random
+from zeus_runtime.config.secrets import secrets_of_environment
 
 KEY = "sk-live-0123456789"
 NAMES = {KEY: "API_KEY", 'pass/wörd "quoted" + 1': "DB_PASSWORD", "postgres": "PG_PASSWORD"}
@@ -194,3 +196,71 @@ def test_a_secret_is_found_as_urls_pages_and_exceptions_write_it(written: str) -
 def test_a_secret_that_is_written_for_a_url_is_masked_as_plain_text_too() -> None:
     redactor = Redactor().adding({"p%40ss/w0rd%21": "DB"})
     assert redactor.text("it is p@ss/w0rd! now") == "it is <secret:DB:url-decoded> now"
+
+
+INNER = "s3cret-word-42"
+OUTER = f"postgres://app:{INNER}@db/shop"
+LEFT, RIGHT = "left-part-0815xyz", "0815xyz-right-part"
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("text", [OUTER, f"a {OUTER} b {INNER}", f"{INNER}{OUTER}{INNER}"])
+def test_a_secret_within_another_leaves_no_rest_of_either(text: str, turned: bool) -> None:
+    pairs = [(INNER, "DB_PASSWORD"), (OUTER, "DATABASE_URL")]
+    known = Redactor().adding(dict(reversed(pairs) if turned else pairs))
+    masked = known.text(text)
+    assert masked == text.replace(OUTER, "<secret:DATABASE_URL>").replace(INNER, "<secret:DB_PASSWORD>")
+    assert known.restored(masked, text) == text
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_secrets_that_overlap_are_masked_to_the_end_of_the_last(turned: bool) -> None:
+    pairs = [(LEFT, "LEFT"), (RIGHT, "RIGHT")]
+    known = Redactor().adding(dict(reversed(pairs) if turned else pairs))
+    text = "a left-part-0815xyz-right-part!"
+    masked = known.text(text)
+    assert masked == "a <secret:LEFT><secret:RIGHT:after-7>!"
+    assert known.text(masked) == masked
+    assert known.restored(masked, text) == text
+    told, rest = known.settled(text[:19])
+    assert (told, rest) == ("a ", LEFT), "more of the other may follow"
+    assert known.settled(rest + text[19:]) == (masked[2:], "")
+
+
+def test_a_placeholder_of_an_unknown_secret_hides_no_secret_that_begins_in_it() -> None:
+    known = Redactor().adding({"in>side-4711": "S"})
+    assert known.text("<secret:in>side-4711") == "<secret:<secret:S>"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        unicodedata.normalize("NFD", "Gr\u00fc\u00dfe-4711-x"),
+        json.dumps(unicodedata.normalize("NFD", "Gr\u00fc\u00dfe-4711-x")),
+        "Gr\u00fc\u00dfe-4711-x".encode("utf-16-le").decode("latin-1").removesuffix("\0"),
+    ],
+)
+def test_a_secret_is_found_in_another_form_of_unicode(written: str) -> None:
+    known = Redactor().adding({"Gr\u00fc\u00dfe-4711-x": "S"})
+    assert "4711" not in known.text(written).replace("\0", "")
+
+
+def test_a_secret_is_found_in_full_width() -> None:
+    wide = KEY.translate({code: code + 0xFEE0 for code in range(0x21, 0x7F)})
+    assert REDACTOR.text(f"is {wide}.") == "is <secret:API_KEY:full-width>."
+
+
+def test_a_secret_that_is_learned_later_is_masked_by_every_redactor_made_before() -> None:
+    root = secrets_of_environment({"API_KEY": KEY})
+    made = root.adding({"another-secret-1": "OTHER"})
+    family = Redactor().adding(["third-secret-1"]).joined(made)
+    assert made.text("fresh-token-0815") == "fresh-token-0815"
+    made.learn("fresh-token-0815", "accounts.far.access_token")
+    made.learn("fresh-token-0816", "accounts.far.access_token")
+    for known in (root, made, family):
+        shown = known.text(f"fresh-token-0815 fresh-token-0816 {KEY}")
+        assert shown == (
+            "<secret:accounts.far.access_token> <secret:accounts.far.access_token-2> <secret:API_KEY>"
+        )
+        assert known.settled("a fresh-tok") == ("a ", "fresh-tok")
+        assert known.json(["fresh-token-0815"]) == ["<secret:accounts.far.access_token>"]

@@ -255,3 +255,45 @@ def test_secrets_of_a_set_are_numbered_in_the_same_order_in_every_process() -> N
     numbered = Redactor().adding(set(values)).names
     assert numbered == Redactor().adding(sorted(values)).names
     assert numbered != Redactor().adding(values[::-1]).names
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "secret"),
+    [
+        ("DB_PASS", "correct-horse-battery", "correct-horse-battery"),
+        ("MYSQL_PWD", "hunter2hunter2", "hunter2hunter2"),
+        ("GITHUB_PAT", "github_pat_11AAAA", "github_pat_11AAAA"),
+        ("DATABASE_URL", "postgres://app:s3cret-word@db/shop", "s3cret-word"),
+        ("SENTRY_DSN", "https://0123456789abcdef0123@o1.ingest.example/7", "0123456789abcdef0123"),
+        ("PGCONN", "host=db user=app password=s3cret-word", "s3cret-word"),
+        ("STORE", "Server=db;Uid=app;Pwd=s3cret-word;", "s3cret-word"),
+        ("STORE", "AccountName=a;AccountKey=Zm9vYmFyYmF6cXV4;EndpointSuffix=x", "Zm9vYmFyYmF6cXV4"),
+    ],
+)
+def test_a_variable_is_a_secret_by_its_ending_or_its_shape(name: str, value: str, secret: str) -> None:
+    known = secrets_of_environment({name: value})
+    assert known.secrets == {secret}
+    assert known.text(f"it is {secret}!") == f"it is <secret:{name}>!"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PWD", "/srv/customer-4711"),
+        ("PWD", "relative-folder-1"),
+        ("OLDPWD", "/srv/customer-4711"),
+        ("INIT_PWD", "/srv/customer-4711"),
+        ("START_PWD", "C:\\work\\customer-4711"),
+        ("FILE_PAT", "src/**/*.py"),
+        ("FIRST_PASS", "look at every file once"),
+        ("BOARDING_PASSENGER", "somebody-4711"),
+        ("BYPASS", "localhost-4711"),
+        ("DATABASE_URL", "postgres://postgres:postgres@localhost/db"),
+        ("HOMEPAGE", "https://example.com/a@b"),
+        ("GIT_REMOTE", "ssh://a-long-user-name@host/x"),
+        ("GIT_COMMIT", "0123456789abcdef0123456789abcdef01234567"),
+        ("SETTINGS", "key=value-4711 tokens=12345678"),
+    ],
+)
+def test_an_ordinary_variable_is_none(name: str, value: str) -> None:
+    assert not secrets_of_environment({name: value}).secrets

@@ -72,3 +72,9 @@ def test_what_a_file_that_the_config_names_holds_is_masked_like_its_own(tmp_path
         == "it said <secret:.mcp.json/mcpServers.far.headers.Authorization-2>."
     )
     assert "s3cr3t" not in redactor('{"Authorization": "Bearer s3cr3t-0123"}')
+
+
+def test_what_looks_like_a_token_in_the_env_of_a_server_is_a_secret_whatever_its_name() -> None:
+    env = {"GH": "ghx0123456789abcdef", "MODE": "production-4711", "DATA": "/srv/customer4711/data4711"}
+    found = written_secrets({"mcpServers": {"far": {"command": "x", "env": env}}, "db_pass": "s3cret-word"})
+    assert found == {"ghx0123456789abcdef": "mcpServers.far.env.GH", "s3cret-word": "db_pass"}

@@ -25,7 +25,7 @@ from zeus_runtime.models.interface import (
     ToolCallDelta,
     ToolSchema,
 )
-from zeus_runtime.models.masking import Masked
+from zeus_runtime.models.masking import Masked, masked_message
 
 KEY = "sk-live-0123456789"
 SECRETS = Redactor().adding({KEY: "API_KEY", f"{KEY}-and-more": "LONGER", "live-0123": "INNER"})
@@ -163,3 +163,20 @@ def test_a_request_without_a_secret_is_passed_on_as_it_is() -> None:
 
     asyncio.run(ask())
     assert spoken.asked[0] is request
+
+
+def test_a_secret_over_two_blocks_of_text_does_not_show() -> None:
+    halves: list[str | dict[str, Any]] = [
+        {"type": "text", "text": f"a {KEY[:9]}"},
+        {"type": "text", "text": f"{KEY[9:]} b"},
+    ]
+    picture = {"type": "image_url", "image_url": {"url": "https://a.example/x.png"}}
+    masked = masked_message(HumanMessage([*halves, picture, halves[0]]), SECRETS)
+    assert masked.content == [{"type": "text", "text": "a <secret:API_KEY> b"}, picture, halves[0]]
+
+
+def test_a_piece_of_another_kind_between_its_halves_does_not_show_a_secret() -> None:
+    pieces = [TextDelta(KEY[:9]), ToolCallDelta(0, "c", "echo", '{"a":'), TextDelta(KEY[9:] + ".")]
+    told = heard(SECRETS, *pieces, ToolCallDelta(0, None, None, "1}"))
+    assert "".join(each.text for each in told if isinstance(each, TextDelta)) == "<secret:API_KEY>."
+    assert "".join(each.arguments for each in told if isinstance(each, ToolCallDelta)) == '{"a":1}'

@@ -88,3 +88,10 @@ def test_a_result_is_masked_in_all_its_parts_and_one_without_secrets_is_the_same
 def test_bytes_that_are_no_text_survive_masking() -> None:
     assert masked_bytes(b"\xff" + KEY.encode() + b"\xfe", SECRETS) == b"\xff<secret:API_KEY>\xfe"
     assert masked_bytes(b"\xff\x00", SECRETS) == b"\xff\x00"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_secret_in_utf_16_is_masked_and_the_text_around_it_stays(encoding: str) -> None:
+    text = f"gr\u00fcn {KEY} \u6f22\n"
+    shown = masked_bytes(text.encode(encoding), SECRETS)
+    assert shown.decode(encoding) == text.replace(KEY, "<secret:API_KEY>")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.model import Mode, Retention
     from zeus_runtime.models.interface import Model
     from zeus_runtime.store.listing import SessionInfo
+    from zeus_runtime.store.masked_log import MaskedLog
     from zeus_runtime.tools import Connection, Tool, Toolset
     from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
 
@@ -152,7 +154,11 @@ class Agent:
         """What nobody has decided yet, the oldest first: of a session and its sub-agents, or of the whole database."""
         from zeus_runtime.store.approvals import open_approvals
 
-        return await open_approvals((await self._open()).log, session)
+        secrets = self._runner.secrets
+        return [
+            replace(each, arguments=secrets.masked(each.arguments), reason=secrets.text(each.reason))
+            for each in await open_approvals((await self._open()).log, session)
+        ]
 
     async def decide(self, session: str, decisions: Mapping[str, Decision]) -> None:
         """Decide what a session waits for, all of it or none; ``resume`` then goes on.
@@ -201,7 +207,12 @@ class Agent:
             every_agent: those of all agents that use the database, not of this one alone.
         """
         agent = None if every_agent else self._plan.config.name
-        return await (await self._open()).log.sessions(agent=agent, limit=limit)
+        return await (await self._masked_log()).sessions(agent=agent, limit=limit)
+
+    async def _masked_log(self) -> MaskedLog:
+        from zeus_runtime.store.masked_log import MaskedLog
+
+        return MaskedLog((await self._open()).database, self._runner.secrets)
 
     async def latest_session(self) -> str | None:
         """The session that this agent used last; None if it has none."""
@@ -231,7 +242,7 @@ class Agent:
         Raises:
             UsageError: there is no such session, or it is archived.
         """
-        log = (await self._open()).log
+        log = await self._masked_log()
         return await history_of(log, await log.find(session), whole=whole)
 
     async def chosen_mode(self, session: str) -> Mode | None:

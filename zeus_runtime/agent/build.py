@@ -68,6 +68,7 @@ class Build:
         tools: every tool of the agent by name, as they are whenever it is looked at; while middlewares are created,
             those of ``tools:`` and of the lines above.
         secrets: what the run's model sees masked; nothing while only planning.
+        learn: masks a secret that is got while the agent runs (a token), given with a name for its placeholder.
     """
 
     config: Config
@@ -92,3 +93,4 @@ class Build:
     permit: Callable[[Command], None] = field(default=refuse, repr=False)
     tools: Mapping[str, Tool] = field(default_factory=dict, repr=False)
     secrets: Redactor = field(default_factory=Redactor, repr=False)
+    learn: Callable[[str, str], None] = field(default=lambda secret, name: None, repr=False)

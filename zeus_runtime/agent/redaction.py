@@ -19,7 +19,7 @@ def family_redactor(checked: Checked, plan: Plan) -> Redactor:
     """The secrets of a config and of the configs of all its agents: each may read the others' files."""
     redactor = checked.document.redactor
     for agent in plan.agents.values():
-        redactor = redactor.adding(family_redactor(agent.checked, agent.plan).names)
+        redactor = redactor.joined(family_redactor(agent.checked, agent.plan))
     return redactor
 
 
@@ -35,7 +35,7 @@ def masked_by(config: Config, redactor: Redactor) -> Redactor:
 
 def behind_mask(model: Model, secrets: Redactor) -> Model:
     """``model`` behind a point where ``secrets`` are masked."""
-    if not secrets.forms:
+    if not secrets.forms and not secrets.learned:
         return model
     from zeus_runtime.context import View
     from zeus_runtime.models.masking import Masked

@@ -66,6 +66,7 @@ def equipped(
             name, overrides=config.profiles, homes=checked.homes, table=checked.model_table()
         ),
         permit=lambda command: permit(checked, command),
+        learn=checked.document.redactor.learn,
     )
     return replace(
         bare,

@@ -51,7 +51,7 @@ def list_pending(
 
     checked, _ = read_owner(process, which)
     found = with_log(process, checked, lambda log: open_approvals(log, session)) or []
-    redact = checked.document.redactor
+    redact = process.secrets
     if as_object:
         answer(as_json(redact.known([each.as_json() for each in found])))
         return
@@ -99,7 +99,7 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
             f"nothing waits for a decision under the id {name!r}",
             remedy="`zeus approvals pending` lists what waits.",
         )
-    known = checked.document.redactor.known
+    known = process.secrets.known
     pending = replace(pending, arguments=known(pending.arguments), reason=known(pending.reason))
     answers = [known(field.line) for field in fields_of(pending)] if pending.is_question else ()
     for line in question_lines(pending, answers, whole=True, width=terminal_columns()):

@@ -168,12 +168,12 @@ def search(
     for notice in found.notices:
         complain(f"warning: {notice}", "yellow")
     if as_object:
-        answer(as_json([vars(hit) for hit in found.hits]))
+        answer(as_json(process.secrets.json([vars(hit) for hit in found.hits])))
         return
     if not found.hits:
         complain("nothing was found")
         raise SystemExit(1)
-    answer("\n\n".join(_passage(number, hit) for number, hit in enumerate(found.hits, 1)))
+    answer(process.redact("\n\n".join(_passage(number, hit) for number, hit in enumerate(found.hits, 1))))
 
 
 @command.command("remove")

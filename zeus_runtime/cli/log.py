@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from zeus_runtime.cli.database_file import is_missing
+from zeus_runtime.cli.streams import complain
+from zeus_runtime.errors import ZeusError
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
@@ -22,20 +24,24 @@ def with_log(
     *,
     makes: bool = False,
 ) -> T | None:
-    """What ``work`` gives; None where the database is a file that is not there, unless it ``makes`` one."""
+    """What ``work`` gives; None where the database is a file that is not there, unless it ``makes`` one.
+
+    The secrets of the agent and its sub-agents are masked in what it reads, and in all that the command prints then.
+    """
     import asyncio
 
     from zeus_runtime.cli.start import prepared
     from zeus_runtime.store.database import Database
-    from zeus_runtime.store.thread_log import ThreadLog
+    from zeus_runtime.store.masked_log import MaskedLog
 
     if not makes and is_missing(checked):
         return None
+    _learn_family(process, checked)
 
     async def run() -> T:
         database = Database(checked.config.storage.url, directory=checked.directory)
         try:
-            log = ThreadLog(database)
+            log = MaskedLog(database, process.secrets)
             await log.create_tables()
             return await work(log)
         finally:
@@ -43,3 +49,17 @@ def with_log(
 
     with prepared(process):
         return asyncio.run(run())
+
+
+def _learn_family(process: Process, checked: Checked) -> None:
+    """Sessions of sub-agents are in the same database, and their configs have secrets of their own."""
+    from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.agent.redaction import family_redactor
+
+    if not checked.config.agents:
+        return
+    try:
+        process.learn(family_redactor(checked, make_plan(checked)))
+    except ZeusError as error:
+        why = process.redact(error.message).partition("\n")[0]
+        complain(f"note: secrets that only the sub-agents' configs have are not masked: {why}", "yellow")

@@ -42,11 +42,16 @@ class Process:
 
     def learn(self, redactor: Redactor) -> None:
         """Mask these secrets too, from now on."""
-        self._redactor = redactor.adding(self._redactor.names) if self._redactor else redactor
+        self._redactor = redactor.joined(self._redactor) if self._redactor else redactor
 
-    def redact(self, text: str) -> str:
-        """``text`` without the secrets of the environment and of the configs read so far."""
+    @property
+    def secrets(self) -> Redactor:
+        """The secrets of the environment and of the configs read so far."""
         from zeus_runtime.config.secrets import secrets_of_environment
 
         known = secrets_of_environment(self.environ)
-        return (known.adding(self._redactor.names) if self._redactor else known)(text)
+        return known.joined(self._redactor) if self._redactor else known
+
+    def redact(self, text: str) -> str:
+        """``text`` without ``secrets``."""
+        return self.secrets(text)

@@ -18,8 +18,10 @@ from zeus_runtime.config.plugin_home import PluginHomes
 from zeus_runtime.config.reader import MAX_BYTES, decode, read
 from zeus_runtime.config.secrets import (
     HiddenStr,
+    holds_secret,
     looks_secret,
     secrets_of_environment,
+    secrets_of_variable,
 )
 from zeus_runtime.config.settings import parse_setting
 from zeus_runtime.config.sources import Sources
@@ -130,7 +132,10 @@ def _with_dotenv(environ: Mapping[str, str], folder: Path, layers: Layers) -> di
 
 def _hidden_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment with its secrets masked in ``repr``, so that a traceback with locals does not show them."""
-    return {name: HiddenStr(value) if looks_secret(name) else value for name, value in environ.items()}
+    return {
+        name: HiddenStr(value) if looks_secret(name) or any(secrets_of_variable(name, value)) else value
+        for name, value in environ.items()
+    }
 
 
 def _with_settings(root: Node, sets: Sequence[str], layers: Layers) -> Node:
@@ -198,7 +203,9 @@ def _filled(
         except InterpolationError as error:
             failed.append((path, node, error))
             return node
-        secrets.update({environ.get(name, ""): name for name in variables if looks_secret(name)})
+        secrets.update(
+            {environ.get(name, ""): name for name in variables if holds_secret(name, environ.get(name, ""))}
+        )
         return node._replace(value=text, interpolated=bool(variables))
 
     filled = fill(root, ())

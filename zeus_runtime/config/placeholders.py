@@ -23,6 +23,18 @@ def placeholder(name: str, form: str = "") -> str:
     return f"{START}{shown}{':' if form else ''}{form}>"
 
 
+def rest_placeholder(shown: str, length: int) -> str:
+    """What stands for a secret without its first ``length`` characters, which another secret in the text ends with."""
+    body = shown.removesuffix(">")
+    return f"{body}{'-' if ':' in body.removeprefix(START) else ':'}after-{length}>"
+
+
+def rest_of(shown: str) -> tuple[str, int] | None:
+    """The placeholder of the whole secret, and the length that ``rest_placeholder`` left out."""
+    match = re.fullmatch(r"(.+)[:-]after-([0-9]{1,6})>", shown)
+    return (f"{match[1]}>", int(match[2])) if match else None
+
+
 def is_searched(secret: str) -> bool:
     """Whether a secret is searched for within running text, or masked only where it is a whole value.
 
@@ -50,7 +62,8 @@ def looks_random(value: str) -> bool:
 
 def written_forms(secret: str, name: str) -> Iterator[tuple[str, str]]:
     """Each way in which a secret is searched for in text, with its placeholder: as it is, as JSON, in a URL, in HTML,
-    as Python shows it, as base64 at any place of longer data, and line by line."""
+    as Python shows it, as base64 at any place of longer data, line by line, in other Unicode forms, in full width
+    and as UTF-16."""
     from html import escape
     from json import dumps
     from urllib.parse import quote_plus, unquote
@@ -67,6 +80,7 @@ def written_forms(secret: str, name: str) -> Iterator[tuple[str, str]]:
         ("python", repr(secret)[1:-1]),
         *_base64(secret),
         *_lines(secret),
+        *_normalized(secret),
     ]
     seen: set[str] = set()
     for form, text in ways:
@@ -108,3 +122,17 @@ def _lines(secret: str) -> Iterator[tuple[str, str]]:
         text = line.strip()
         if not text.startswith("-----") and not re.search(r"\s", text) and len(text) >= LEAST_CHARACTERS:
             yield f"line{number}", text
+
+
+def _normalized(secret: str) -> Iterator[tuple[str, str]]:
+    """Texts that Unicode takes for the same: composed, decomposed, and in full-width characters."""
+    from json import dumps
+    from unicodedata import normalize
+
+    for form in ("nfc", "nfd", "nfkc", "nfkd"):
+        text = normalize(form.upper(), secret)  # type: ignore[arg-type]
+        yield form, text
+        yield f"{form}-json", dumps(text)[1:-1]
+    # UTF-16 that was read as UTF-8.
+    yield "utf-16", "\0".join(secret)
+    yield "full-width", secret.translate({code: code + 0xFEE0 for code in range(0x21, 0x7F)})

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from functools import cached_property, lru_cache
 from itertools import count
 from typing import Any, Final
 
-from zeus_runtime.config.placeholders import PLACEHOLDER, START, is_searched, placeholder, written_forms
+from zeus_runtime.config.placeholders import (
+    PLACEHOLDER,
+    START,
+    is_searched,
+    looks_random,
+    placeholder,
+    rest_of,
+    rest_placeholder,
+    written_forms,
+)
 from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"
@@ -20,10 +29,15 @@ _SECRET_WORDS: Final = frozenset(
     {"KEY", "APIKEY", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE"}
     | {"CREDENTIAL", "CREDENTIALS", "AUTHORIZATION"}
 )
+_ENDINGS: Final = frozenset({"PASS", "PWD", "PAT"})
+"""Ordinary words too, so the whole name and the value decide with them."""
 _PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
 _URL_PASSWORD = re.compile(
     r"(?P<scheme>(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]+://[^\s/?#:@'\"<]*:)(?P<password>(?!\$\{|<secret:)[^\s/?#@'\"]+)(?=@)"
 )
+_URL_USER = re.compile(r"://([^\s/?#:@'\"]{16,})@")
+"""A user without a password is a token where it looks like one (https://TOKEN@host)."""
+_SETTING = re.compile(r"(?:^|[;\s])([A-Za-z][A-Za-z_]*)=([^;\s]+)")
 # A name starts where a word starts: tried at each of its characters, a long word would take quadratic time.
 _KEY = r"""(?P<name>(?<![\w.-])(?=[\w.-]*?[A-Za-z_])[\w.-]+)["']?\s*[:=]\s*"""
 _LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[^\s\[{{&*|>#].*)""")
@@ -101,14 +115,29 @@ def looks_secret(name: str) -> bool:
     ``MAX_TOKENS``, ``KEYBOARD`` and ``KEY_FILE`` do not: whole words count, a plural TOKENS is an amount, and where a
     secret is kept is none.
     """
-    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
-    words = re.split(r"[^A-Za-z0-9]+", spaced.upper())
+    words = _words(name)
     return words[-1] not in _PLACE_WORDS and any(word in _SECRET_WORDS for word in words)
 
 
-def secret_key(key: str) -> bool:
-    """Whether a YAML key's name says that its value is a secret; a lone ``key`` may well be none."""
-    return key.lower() != "key" and looks_secret(key)
+def holds_secret(name: str, value: str) -> bool:
+    """Whether the name of a variable says that its value is a secret: ``looks_secret``, or ``DB_PASS``, ``GITHUB_PAT``.
+
+    A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is no password.
+    """
+    if looks_secret(name):
+        return True
+    words = _words(name)
+    one_word = re.fullmatch(r"(?![/~.]|[A-Za-z]:[\\/])[^\s*]+", value)
+    return len(words) > 1 and words[-1] in _ENDINGS and one_word is not None
+
+
+def secret_entry(key: str, value: str) -> bool:
+    """Whether a YAML key says that its text is a secret; a lone ``key`` may well be none."""
+    return key.lower() != "key" and holds_secret(key, value)
+
+
+def _words(name: str) -> list[str]:
+    return re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper())
 
 
 def holds_headers(key: object) -> bool:
@@ -120,17 +149,29 @@ def mask_line(line: str) -> str:
     """A source line with URL passwords and the values of secret-looking keys masked; ``${...}`` stays readable."""
     masked = _URL_PASSWORD.sub(rf"\g<scheme>{MASK}", line)
     whole = _LINE_VALUE.fullmatch(masked)
-    return (
-        _masked_value(whole)
-        if whole and secret_key(whole["name"])
-        else _FLOW_VALUE.sub(_masked_value, masked)
-    )
+    return _masked_value(whole) if whole and _is_secret(whole) else _FLOW_VALUE.sub(_masked_value, masked)
 
 
 def _masked_value(match: re.Match[str]) -> str:
-    if not secret_key(match["name"]) or _HARMLESS.fullmatch(match["value"]):
+    if not _is_secret(match) or _HARMLESS.fullmatch(match["value"]):
         return match[0]
     return match["head"] + MASK
+
+
+def _is_secret(match: re.Match[str]) -> bool:
+    return secret_entry(match["name"], re.sub(r"\s+#.*", "", match["value"]).strip().strip("\"'"))
+
+
+class Learned:
+    """Secrets that a process gets while it runs, such as an account's tokens; it only grows."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, str] = {}
+
+    def add(self, secret: str, name: str) -> None:
+        """Know ``secret`` from now on."""
+        if secret not in self.names:
+            self.names[secret] = _free(name, set(map(placeholder, self.names.values())))
 
 
 @dataclass(frozen=True)
@@ -143,9 +184,11 @@ class Redactor:
 
     Args:
         names: secret text to the name in its placeholder, the first known first.
+        learned: those that are known later, by every redactor that has the same.
     """
 
     names: Mapping[str, str] = field(default_factory=dict)
+    learned: tuple[Learned, ...] = ()
 
     def __repr__(self) -> str:
         return f"Redactor({len(self.names)} secrets)"
@@ -153,7 +196,7 @@ class Redactor:
     @property
     def secrets(self) -> frozenset[str]:
         """The known secret texts."""
-        return frozenset(self.names)
+        return frozenset(self._now.names)
 
     def __call__(self, text: str) -> str:
         """``text`` with every known secret, and every password in a URL, masked."""
@@ -172,15 +215,17 @@ class Redactor:
         return _each(value, self._known)
 
     def _known(self, text: str) -> str:
-        name = self.names.get(text)
+        name = self._now.names.get(text)
         return self.text(text) if name is None else placeholder(name)
 
     def text(self, text: str) -> str:
         """``text`` with every known secret that is searched for in running text replaced by its placeholder."""
-        found = [form for form in self._forms if form in text]
-        if not found:
-            return text
-        return _pattern(tuple(found)).sub(self._replaced, text)
+        parts: list[str] = []
+        done = 0
+        for start, end, shown in self._found(text):
+            parts += [text[done:start], shown]
+            done = end
+        return "".join([*parts, text[done:]]) if parts else text
 
     def masked(self, value: Any) -> Any:
         """A text or JSON value with known secrets replaced, as ``text`` does."""
@@ -189,20 +234,17 @@ class Redactor:
     def settled(self, text: str) -> tuple[str, str]:
         """The part of a growing text that nothing after it can change, masked, and the rest as it is.
 
-        The rest is at most as long as the longest secret: it may be the beginning of one.
+        The rest may be the beginning of a secret, or a secret that another one may overlap.
         """
         end = self._open_end(text)
-        found = [form for form in self._forms if form in text]
-        if not found:
-            return text[:end], text[end:]
         parts: list[str] = []
         done = 0
-        for match in _pattern(tuple(found)).finditer(text):
-            if match.start() >= end:
+        for start, after, shown in self._found(text):
+            if after > end:
+                end = min(start, end)
                 break
-            parts += [text[done : match.start()], self._replaced(match)]
-            done = match.end()
-        end = max(done, end)
+            parts += [text[done:start], shown]
+            done = after
         return "".join([*parts, text[done:end]]), text[end:]
 
     def restored(self, text: str, held: str) -> str:
@@ -213,7 +255,7 @@ class Redactor:
         """
 
         def real(match: re.Match[str]) -> str:
-            secret = self._written.get(match[0])
+            secret = self._meant(match[0])
             if secret is None or secret not in held:
                 return match[0]
             if match[0] in held:
@@ -224,7 +266,7 @@ class Redactor:
 
     def placeholders_in(self, text: str) -> Sequence[str]:
         """The placeholders of known secrets that ``text`` holds, each once."""
-        return list(dict.fromkeys(each for each in PLACEHOLDER.findall(text) if each in self._written))
+        return list(dict.fromkeys(each for each in PLACEHOLDER.findall(text) if self._meant(each)))
 
     def adding(self, values: Iterable[str] | Mapping[str, str]) -> Redactor:
         """A redactor that knows ``values`` too; empty ones are ignored.
@@ -244,13 +286,23 @@ class Redactor:
             free = _free(name, taken)
             names[text] = free
             taken.add(placeholder(free))
-        return self if len(names) == len(self.names) else Redactor(names)
+        return self if len(names) == len(self.names) else Redactor(names, self.learned)
+
+    def joined(self, other: Redactor) -> Redactor:
+        """A redactor that knows what both know, now and later."""
+        known = self.adding(other.names)
+        return Redactor(known.names, tuple(dict.fromkeys((*self.learned, *other.learned))))
+
+    def learn(self, secret: str, name: str) -> None:
+        """Mask a secret that was got just now, here and in every redactor made from this one."""
+        for each in self.learned[:1]:
+            each.add(secret, name)
 
     def hides(self, text: str) -> bool:
         """Whether ``text`` holds something that would be masked."""
         return self(text) != text
 
-    @cached_property
+    @property
     def forms(self) -> Sequence[str]:
         """Every text that is searched for."""
         return tuple(self._forms)
@@ -263,16 +315,70 @@ class Redactor:
                     return start
         return len(text)
 
-    def _replaced(self, match: re.Match[str]) -> str:
-        text = match[0]
-        if (shown := self._forms.get(text)) is not None:
-            return shown
-        # Of another config, or written by somebody: what stands between the brackets may be the secret itself.
-        return text if text in self._written else START + self.text(text.removeprefix(START))
+    def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """Where known secrets stand, and what is shown instead; those that overlap are one."""
+        forms = tuple(form for form in self._forms if form in text)
+        if not forms:
+            return
+        pattern, at = _pattern(forms), 0
+        start = end = 0
+        shown = ""
+        while match := pattern.search(text, at):
+            at = match.start() + 1
+            form = match[0]
+            if form not in self._forms:
+                # Of another config, or written by somebody: what stands behind its start may be the secret itself.
+                at = match.end() if self._meant(form) else match.start() + len(START)
+            elif match.start() >= end:
+                if shown:
+                    yield start, end, shown
+                start, end, shown = match.start(), match.end(), self._forms[form]
+            elif match.end() > end:
+                shown += rest_placeholder(self._forms[form], end - match.start())
+                end = match.end()
+        if shown:
+            yield start, end, shown
 
-    @cached_property
+    def _meant(self, shown: str) -> str | None:
+        """The text that a placeholder stands for; None for a placeholder of no known secret."""
+        if (text := self._written.get(shown)) is None and (rest := rest_of(shown)):
+            text = self._written.get(rest[0], "")[rest[1] :] or None
+        return text
+
+    @property
+    def _now(self) -> Redactor:
+        """A redactor of all that is known now."""
+        count = sum(len(each.names) for each in self.learned)
+        if not count:
+            return self
+        kept: tuple[int, Redactor] | None = self.__dict__.get("_kept")
+        if kept is None or kept[0] != count:
+            known = Redactor(self.names)
+            for each in self.learned:
+                known = known.adding(each.names)
+            kept = self.__dict__["_kept"] = count, known
+        return kept[1]
+
+    @property
     def _forms(self) -> Mapping[str, str]:
         """Text that is searched for to its placeholder."""
+        return self._now._own_forms
+
+    @property
+    def _longest(self) -> int:
+        return self._now._own_longest
+
+    @property
+    def _by_first(self) -> Mapping[str, Sequence[str]]:
+        """First character to the texts that are searched for."""
+        return self._now._own_by_first
+
+    @property
+    def _written(self) -> Mapping[str, str]:
+        return self._now._own_written
+
+    @cached_property
+    def _own_forms(self) -> Mapping[str, str]:
         forms: dict[str, str] = {}
         for secret, name in self.names.items():
             if is_searched(secret):
@@ -281,19 +387,18 @@ class Redactor:
         return forms
 
     @cached_property
-    def _longest(self) -> int:
+    def _own_longest(self) -> int:
         return max(map(len, self._forms), default=0)
 
     @cached_property
-    def _by_first(self) -> Mapping[str, Sequence[str]]:
-        """First character to the texts that are searched for."""
+    def _own_by_first(self) -> Mapping[str, Sequence[str]]:
         found: dict[str, list[str]] = {}
         for form in self._forms:
             found.setdefault(form[0], []).append(form)
         return found
 
     @cached_property
-    def _written(self) -> Mapping[str, str]:
+    def _own_written(self) -> Mapping[str, str]:
         return {shown: text for text, shown in self._forms.items()}
 
 
@@ -328,15 +433,27 @@ def _pattern(forms: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def secrets_of_environment(environ: Mapping[str, str]) -> Redactor:
-    """A redactor for every variable whose name looks secret, used in the YAML or not (a provider's key is read from
-    the environment without a word in the YAML)."""
-    return Redactor().adding(
+    """A redactor for every variable that holds a secret, used in the YAML or not (a provider's key is read from the
+    environment without a word in the YAML)."""
+    return Redactor(learned=(Learned(),)).adding(
         {
-            value: name
+            secret: name
             for name, value in sorted(environ.items(), reverse=True)
-            if len(value) >= MIN_AMBIENT_LENGTH and looks_secret(name)
+            for secret in secrets_of_variable(name, value)
         }
     )
+
+
+def secrets_of_variable(name: str, value: str) -> Iterator[str]:
+    """The secrets in a variable: all of it by its name; by its shape what a URL or a connection string has of them."""
+    if len(value) >= MIN_AMBIENT_LENGTH and holds_secret(name, value):
+        yield value
+    parts = [*url_passwords(value), *(each for each in _URL_USER.findall(value) if looks_random(each))]
+    for key, part in _SETTING.findall(value):
+        # Among the settings of a connection a lone `Pwd` is a password.
+        if secret_entry(f"its_{key}" if key.upper() in _ENDINGS else key, part):
+            parts.append(part)
+    yield from (each for each in parts if len(each) >= MIN_AMBIENT_LENGTH and is_searched(each))
 
 
 def url_passwords(text: str) -> tuple[str, ...]:

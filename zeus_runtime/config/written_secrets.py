@@ -15,13 +15,15 @@ from zeus_runtime.config.placeholders import looks_random
 from zeus_runtime.config.secrets import (
     MIN_AMBIENT_LENGTH,
     holds_headers,
-    looks_secret,
-    secret_key,
+    holds_secret,
+    secret_entry,
     url_passwords,
 )
 
 _FLAG: Final = r"--?([A-Za-z][\w-]*)"
 _NAMED: Final = r"(?:--?([A-Za-z][\w-]*)=|([A-Za-z][\w-]*):\s*|([A-Za-z_]\w*)=)(.+)"
+_TOKEN: Final = re.compile(r"[\w.+=~-]{16,}")
+"""Of a program's variables a path or an address is none."""
 _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
 # Not compiled at import: most configs never need them.
 
@@ -62,7 +64,9 @@ def secrets_of_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
             text, variables = interpolate(value, environ)
         except InterpolationError:
             return value
-        named.update({environ.get(name, ""): name for name in variables if looks_secret(name)})
+        named.update(
+            {environ.get(name, ""): name for name in variables if holds_secret(name, environ.get(name, ""))}
+        )
         return text
 
     whole = filled(content)
@@ -89,20 +93,24 @@ def _found(value: Any, path: NodePath, key: str = "") -> Iterator[tuple[str, Nod
 
 def _of_text(value: str, path: NodePath, key: str) -> Iterator[str]:
     yield from url_passwords(value)
-    if secret_key(key):
+    if secret_entry(key, value):
         yield from _long_enough(value)
     elif len(path) > 1 and holds_headers(path[-2]) and looks_random(value):
         yield value
         yield from (each for each in re.split(r"[\s;,=]+", value) if looks_random(each))
+    elif len(path) > 1 and path[-2] == "env" and _TOKEN.fullmatch(value) and looks_random(value):
+        yield value
 
 
 def _of_arguments(arguments: Sequence[str]) -> Iterator[str]:
     for flag, value in pairwise(["", *arguments]):
         named = re.fullmatch(_NAMED, value)
-        if named and secret_key(named[1] or named[2] or named[3]):
+        if named and secret_entry(named[1] or named[2] or named[3], named[4]):
             yield from _long_enough(named[4])
         elif (
-            (before := re.fullmatch(_FLAG, flag)) and secret_key(before[1]) and not re.fullmatch(_FLAG, value)
+            (before := re.fullmatch(_FLAG, flag))
+            and secret_entry(before[1], value)
+            and not re.fullmatch(_FLAG, value)
         ):
             yield from _long_enough(value)
 

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import PurePath
 from typing import Any, Final, Literal, TypeAlias
 
+from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import MissingError, ZeusError
 from zeus_runtime.tools.apart import Apart, ApartError
 
@@ -117,7 +118,7 @@ def parsed(data: bytes, suffix: str) -> Mapping[str, Any]:
     except MemoryError:
         raise
     except (Exception, RecursionError) as error:  # noqa: BLE001 - a library's word on a damaged file
-        return {"unreadable": f"it is damaged: {type(error).__name__}: {str(error)[:200]}"}
+        return {"unreadable": f"it is damaged: {type(error).__name__}: {cut_text(str(error), 200)}"}
     return {"form": made.form, "pages": [[page.text, page.number] for page in made.pages]}
 
 

@@ -66,6 +66,7 @@ class KnowledgeService:
         open_offline: make those that need no key and no network.
         caller: on whose behalf; from the config, never from the model.
         linked: the bases that the config names; what tools may search.
+        secrets: what is masked in what is read and found.
         now_ns: the clock, nanoseconds since 1970.
     """
 
@@ -235,7 +236,16 @@ class KnowledgeService:
         hits = await database.run(
             lambda connection: self._searched().search(connection, searched, query, vectors, top_k=top_k)
         )
-        return Found(tuple(hits), tuple(notices))
+        return Found(tuple(map(self._masked, hits)), tuple(notices))
+
+    def _masked(self, hit: Hit) -> Hit:
+        """What was read before its secrets were known is stored as it is."""
+        return replace(
+            hit,
+            source=self._secrets.text(hit.source),
+            heading=self._secrets.text(hit.heading),
+            content=self._secrets.text(hit.content),
+        )
 
     async def aclose(self) -> None:
         """Close what is open."""

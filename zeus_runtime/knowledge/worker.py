@@ -21,6 +21,7 @@ from dataclasses import asdict
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.cutting import cut_text
 from zeus_runtime.tools.apart import ENVIRONMENT, end_with
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ def _serve(user: int) -> None:
         embedder: Embedder = getattr(import_module(module), function)(**factory["arguments"])
         said = json.dumps([embedder.model, embedder.dimension])
     except Exception as error:  # noqa: BLE001 - whatever keeps it from making the model is told its user
-        _write(answers, json.dumps(f"{type(error).__name__}: {str(error)[:200]}").encode())
+        _write(answers, json.dumps(f"{type(error).__name__}: {cut_text(str(error), 200)}").encode())
         return
     _write(answers, said.encode())
     asyncio.run(_embed(embedder, orders, answers))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from zeus_runtime.cutting import cut_text
 from zeus_runtime.models.errors import ErrorClass, ModelError
 from zeus_runtime.models.overflow import find_overflow
 
@@ -222,14 +223,14 @@ def retry_after(headers: Mapping[str, str], text: str = "", now: datetime | None
 
 
 def readable(text: str) -> str:
-    """A provider's message without the wrapping of exception names and JSON, cut at 2,000 characters."""
+    """A provider's message without the wrapping of exception names and JSON, cut to 2,000 characters."""
     said = re.sub(r"^(?:(?:litellm\.)?\w+(?:Error|Exception|Timeout)(?::| -) ?)+", "", text.strip())
     start = said.find("{")
     if start >= 0:
         with suppress(ValueError, RecursionError):
             said = _message(json.JSONDecoder().raw_decode(said, start)[0]) or said
     said = " ".join(said.split()) or text.strip() or "no message"
-    return said if len(said) <= _LONGEST_MESSAGE else said[:_LONGEST_MESSAGE] + "…"
+    return cut_text(said, _LONGEST_MESSAGE)
 
 
 def _message(value: Any) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from zeus_runtime.models.interface import (
     Model,
@@ -35,7 +36,25 @@ def masked_message(message: Message, secrets: Redactor) -> Message:
     """The message with known secrets masked; the same object where it holds none."""
     payload = to_payload(message)
     masked = secrets.masked(payload)
+    if isinstance(payload["content"], list):
+        masked = {**masked, "content": list(_masked_blocks(payload["content"], secrets))}
     return message if masked == payload else from_payload(masked)  # type: ignore[return-value]
+
+
+def _masked_blocks(blocks: Sequence[Any], secrets: Redactor) -> Iterator[Any]:
+    """Content blocks; texts side by side become one block where only together they hold a secret."""
+    for is_text, group in groupby(blocks, lambda block: isinstance(block, Mapping) and _is_text(block)):
+        found = list(group)
+        masked = secrets.masked(found)
+        if is_text and len(found) > 1:
+            whole = secrets.text("".join(each["text"] for each in found))
+            if whole != "".join(each["text"] for each in masked):
+                masked = [{**masked[0], "text": whole}]
+        yield from masked
+
+
+def _is_text(block: Mapping[str, Any]) -> bool:
+    return block.get("type") == "text" and isinstance(block.get("text"), str)
 
 
 def masked_schemas(schemas: Sequence[ToolSchema], secrets: Redactor) -> tuple[ToolSchema, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from zeus_runtime.cutting import cut_text
 from zeus_runtime.plugins.component import Component, Kind
 from zeus_runtime.plugins.importing import FAILURES, brief
 from zeus_runtime.plugins.plugin import HookFunction, Plugin
@@ -189,4 +190,4 @@ def _is_awaitable(value: object) -> bool:
 
 
 def _described(value: object) -> str:
-    return "None" if value is None else f"{type(value).__name__} {str(value)[:60]!r}"
+    return "None" if value is None else f"{type(value).__name__} {cut_text(str(value), 60)!r}"

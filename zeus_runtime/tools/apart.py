@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import ZeusError
 
 if TYPE_CHECKING:
@@ -197,7 +198,7 @@ def _done(order: _Order) -> bytes:
     except MemoryError:
         return json.dumps({"failed": f"it takes more memory than {_MAX_BYTES // 1_000_000:,} MB"}).encode()
     except (Exception, RecursionError) as error:  # noqa: BLE001 - whatever a parser does with it is told its user
-        return json.dumps({"failed": f"{type(error).__name__}: {str(error)[:200]}"}).encode()
+        return json.dumps({"failed": f"{type(error).__name__}: {cut_text(str(error), 200)}"}).encode()
 
 
 def _limit(seconds: float) -> None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.tools.modes import MODE_TABLE
 from zeus_runtime.tools.tool import JSON, Tool, ToolResult, ToolRun
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}\Z")
 _MAX_PROBLEMS = 10
 _MAX_ERROR_CHARACTERS = 2_000
+_MAX_DETAIL_CHARACTERS = 200
 
 
 def check_tools(tools: Iterable[Tool]) -> list[str]:
@@ -56,7 +58,9 @@ def validate_arguments(tool: Tool, arguments: JSON) -> dict[str, JSON] | str:
             problems_of(given), key=lambda problem: [str(step) for step in problem.absolute_path]
         )
     except (SchemaError, Unresolvable, KeyError, re.error) as error:
-        reason = _clipped(getattr(error, "message", "") or f"{type(error).__name__}: {error}")
+        reason = cut_text(
+            getattr(error, "message", "") or f"{type(error).__name__}: {error}", _MAX_DETAIL_CHARACTERS
+        )
         return f"{tool.name} cannot be called: its own schema is broken ({reason}). Tell the user; do not try again."
     if not problems and isinstance(given, dict):
         return given
@@ -98,9 +102,9 @@ async def invoke(
                 "Whether it took effect is unknown: check before you try again.",
                 is_error=True,
             )
-        return _failed(tool, error, run)
+        return _failed(tool, error)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a tool's failure is the model's to read, not the run's end
-        return _failed(tool, error, run)
+        return _failed(tool, error)
 
 
 def _called(tool: Tool, arguments: Mapping[str, JSON], run: ToolRun) -> Awaitable[ToolResult | str]:
@@ -109,13 +113,10 @@ def _called(tool: Tool, arguments: Mapping[str, JSON], run: ToolRun) -> Awaitabl
     return tool.function(**{**arguments, **({"run": run} if tool.takes_run else {})})
 
 
-def _failed(tool: Tool, error: BaseException, run: ToolRun) -> ToolResult:
+def _failed(tool: Tool, error: BaseException) -> ToolResult:
     if isinstance(error, ZeusError):
         return ToolResult(str(error), is_error=True)
-    message = str(error)
-    if len(message) > _MAX_ERROR_CHARACTERS:
-        message = run.secrets.text(message)  # before it is cut: a part of a secret is no known secret
-        message = f"{message[:_MAX_ERROR_CHARACTERS]}... ({len(message):,} characters)"
+    message = cut_text(str(error), _MAX_ERROR_CHARACTERS)
     return ToolResult(
         f"{tool.name} failed: {type(error).__name__}{': ' if message else ''}{message}", is_error=True
     )
@@ -177,7 +178,7 @@ def _explained(problem: Any) -> str:
             ),
         )
         return f"{place or 'the arguments'}: fits none of the allowed forms; closest: {_explained(best)}"
-    return f"{place or 'the arguments'}: {_clipped(problem.message)}"
+    return f"{place or 'the arguments'}: {cut_text(problem.message, _MAX_DETAIL_CHARACTERS)}"
 
 
 def _place(path: Iterable[str | int]) -> str:
@@ -224,8 +225,4 @@ _EXPLANATIONS: Mapping[str, Callable[[Any, str], str]] = {
 
 
 def _json(value: JSON) -> str:
-    return _clipped(json.dumps(value, ensure_ascii=False))
-
-
-def _clipped(text: str) -> str:
-    return text if len(text) <= 200 else f"{text[:200]}..."
+    return cut_text(json.dumps(value, ensure_ascii=False), _MAX_DETAIL_CHARACTERS)

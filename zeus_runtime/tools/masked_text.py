@@ -27,10 +27,22 @@ def masked_result(result: ToolResult, secrets: Redactor) -> ToolResult:
 
 
 def masked_bytes(data: bytes, secrets: Redactor) -> bytes:
-    """UTF-8 text with known secrets masked; other bytes as they are."""
+    """Text in UTF-8 or UTF-16 with known secrets masked; other bytes as they are."""
+    if b"\0" in data:
+        data = _masked_wide(data, secrets)
     if not any(form.encode("utf-8", "surrogatepass") in data for form in secrets.forms):
         return data
     return _encoded(secrets.text(_decoded(data)))
+
+
+def _masked_wide(data: bytes, secrets: Redactor) -> bytes:
+    """The longest forms first; a placeholder is in the same encoding, so that every other character stays one."""
+    for form in sorted(secrets.forms, key=len, reverse=True):
+        for encoding in ("utf-16-le", "utf-16-be"):
+            written = form.encode(encoding, "surrogatepass")
+            if written in data:
+                data = data.replace(written, secrets.text(form).encode(encoding, "surrogatepass"))
+    return data
 
 
 def edited_masked(data: bytes, change: Callable[[bytes], bytes], secrets: Redactor) -> bytes:

@@ -16,7 +16,7 @@ import pytest
 from zeus_plugins.tools.sandbox.telling import MOST_CHARACTERS, told
 
 from tests.support.sandboxes import bubblewrap, processes_with
-from zeus_runtime import Agent, ConfigError, SandboxCapabilities
+from zeus_runtime import Agent, ConfigError, Redactor, SandboxCapabilities
 from zeus_runtime.cli import main
 from zeus_runtime.events import Event, Notice, RunCompleted, ToolCallResult, ToolProgress
 from zeus_runtime.testing import ScriptedModel, calling
@@ -143,7 +143,7 @@ async def test_of_output_that_comes_too_fast_the_end_is_told() -> None:
             again.set()
         seen.append(text)
 
-    with told(tell) as hear:
+    with told(tell, Redactor()) as hear:
         hear("é".encode()[:1])
         hear("é".encode()[1:] + b"first")
         hear(b"x" * 10_000 + b"last")

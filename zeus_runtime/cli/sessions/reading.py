@@ -16,7 +16,6 @@ from zeus_runtime.cli.streams import answer, as_json, complain
 from zeus_runtime.cli.wording import call_line
 
 if TYPE_CHECKING:
-    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
     from zeus_runtime.cli.sessions.stored import Message, Stored
     from zeus_runtime.config.secrets import Redactor
@@ -75,8 +74,7 @@ def show_session(
     """Print a session's conversation, whole, as it was before any context policy; the last used one by default."""
     from zeus_runtime.cli.sessions.stored import conversation
 
-    checked, stored = _read(process, session, which)
-    redact = checked.document.redactor
+    stored, redact = _read(process, session, which), process.secrets
     shown = [each for each in stored.messages if whole or not each.set_aside]
     if as_object:
         answer(as_json(_object(stored, shown, redact)))
@@ -153,8 +151,7 @@ def export_session(
     from zeus_runtime.cli.private_file import write_private
     from zeus_runtime.cli.sessions.stored import as_document, as_markdown
 
-    checked, stored = _read(process, session, which, whole=True)
-    redact = checked.document.redactor
+    stored, redact = _read(process, session, which, whole=True), process.secrets
     text = as_json(redact.json(as_document(stored))) if form == "json" else redact(as_markdown(stored))
     if output is None:
         answer(text)
@@ -178,7 +175,7 @@ def _read(
     which: ConfigArgs,
     *,
     whole: bool = False,
-) -> tuple[Checked, Stored]:
+) -> Stored:
     from zeus_runtime.cli.sessions.stored import read
     from zeus_runtime.errors import UsageError
 
@@ -194,7 +191,7 @@ def _read(
     if found is None:
         missing = f"no session {session!r}" if session else "no session yet"
         raise UsageError(f"there is {missing}", remedy="`zeus run` begins one.")
-    return checked, found
+    return found
 
 
 async def family(log: ThreadLog, session: SessionInfo) -> list[SessionInfo]:

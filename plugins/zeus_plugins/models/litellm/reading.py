@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from zeus_runtime import ModelError, Usage
+from zeus_runtime import ModelError, Usage, cut_text
 
 MOST_TOKENS: Final = 10**9
 """No call uses more tokens: a larger number is a mistake of the server."""
@@ -137,7 +137,7 @@ def unreadable(error: BaseException) -> ModelError | None:
     cause = next((each for each in causes if isinstance(each, _MISREAD)), None)
     if cause is None:
         return None
-    why = str(cause).strip().partition("\n")[0][:200]
+    why = cut_text(str(cause).strip().partition("\n")[0], 200)
     return ModelError(f"the provider's answer cannot be read ({type(cause).__name__}: {why})", kind="server")
 
 

@@ -28,7 +28,7 @@ from zeus_plugins.sandboxes.bubblewrap.command import (
 )
 from zeus_plugins.sandboxes.bubblewrap.identity import Identity
 from zeus_plugins.sandboxes.bubblewrap.watch import INTERVAL_SECONDS, exceeded
-from zeus_runtime import Program, SandboxError, SandboxLimit, SandboxLimits
+from zeus_runtime import Program, SandboxError, SandboxLimit, SandboxLimits, cut_text, last_words
 
 _CHUNK: Final = 2**16
 _START_SECONDS: Final = 20.0
@@ -110,7 +110,7 @@ class Standing:
         if killed_by is None and self._group is not None and self._group.ran_out_of_memory:
             killed_by = "memory"
         if code is None and killed_by is None:
-            text = bytes(watch.kept[-_REASON_BYTES:]).decode(errors="replace").strip()
+            text = last_words(bytes(watch.kept), _REASON_BYTES)
             raise SandboxError(f"bubblewrap ended before the program did: {text or 'it gives no reason'}")
         if code == 128 + signal.SIGXFSZ and killed_by is None:
             killed_by = "file_size"
@@ -309,7 +309,7 @@ async def _first_process(gate: socket.socket, output: IO[bytes], status: IO[byte
         ready = b""
     if ready != READY:
         os.set_blocking(output.fileno(), False)
-        said = (output.read(_REASON_BYTES) or b"").decode(errors="replace").strip()
+        said = cut_text((output.read() or b"").decode(errors="replace").strip(), _REASON_BYTES)
         raise SandboxError(f"bubblewrap cannot make a sandbox: {said or 'it gives no reason'}")
     gate.setblocking(True)
     written = os.read(status.fileno(), _CHUNK).decode()

@@ -22,6 +22,7 @@ from zeus_runtime import (
     SandboxLimit,
     SandboxLimits,
     finished,
+    last_words,
 )
 
 _ENGINE_SECONDS: Final = 120.0
@@ -132,7 +133,7 @@ class Engine:
             async with asyncio.timeout(_ENGINE_SECONDS):
                 if await process.stdout.read(len(commands.BEGUN)) == commands.BEGUN:
                     return
-                said = (await process.stderr.read())[-_REASON_BYTES:].decode(errors="replace").strip()
+                said = last_words(await process.stderr.read(), _REASON_BYTES)
         except TimeoutError:
             said = f"nothing happened for {_ENGINE_SECONDS:g} seconds"
         raise SandboxError(f"{self._options.command} exec failed: {said or 'it gives no reason'}")
@@ -175,7 +176,7 @@ class Engine:
                         return False, ""
                     archive.write(data)
                 code = await process.wait()
-                return True, (await telling).decode(errors="replace").strip() if code else ""
+                return True, last_words(await telling, _REASON_BYTES) if code else ""
         except TimeoutError:
             raise SandboxError(
                 f"the container engine did not answer within {_ENGINE_SECONDS:g} seconds"
@@ -225,7 +226,7 @@ class Engine:
                 process.kill()
                 await process.wait()
         if must and process.returncode != 0:
-            said = error[-_REASON_BYTES:].decode(errors="replace").strip()
+            said = last_words(error, _REASON_BYTES)
             raise SandboxError(f"{self._options.command} {arguments[0]} failed: {said or process.returncode}")
         return out or b""
 
@@ -233,5 +234,5 @@ class Engine:
 async def _end_of(source: asyncio.StreamReader) -> bytes:
     end = b""
     while data := await source.read(_CHUNK):
-        end = (end + data)[-_REASON_BYTES:]
+        end = (end + data)[-_REASON_BYTES - 1 :]
     return end

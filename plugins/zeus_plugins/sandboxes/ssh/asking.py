@@ -23,7 +23,7 @@ from zeus_plugins.sandboxes.ssh.wire import (
     next_frame,
     said,
 )
-from zeus_runtime import SandboxError, SandboxUnavailableError, finished
+from zeus_runtime import SandboxError, SandboxUnavailableError, cut_text, finished
 
 if TYPE_CHECKING:
     from zeus_plugins.sandboxes.ssh.connection import Line
@@ -171,8 +171,8 @@ class Far:
             )
         text = b""
         with suppress(asyncssh.Error, OSError):
-            text = await process.stderr.read(_REASON_BYTES)
-        told = text.decode(errors="replace").strip().splitlines()
+            text = await process.stderr.read(_REASON_BYTES + 1)
+        told = cut_text(text.decode(errors="replace"), _REASON_BYTES).strip().splitlines()
         return SandboxUnavailableError(
             f"{self._options.python} on {self._line.name} cannot watch over programs: "
             f"{told[-1] if told else f'it ended with {code}'}",

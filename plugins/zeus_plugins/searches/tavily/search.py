@@ -17,6 +17,7 @@ from zeus_runtime import (
     RunError,
     SearchHit,
     Secret,
+    cut_text,
 )
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def _json(content: bytes) -> Any:
 def _why(answer: Any) -> str:
     """What Tavily says of a refusal."""
     try:
-        return f": {str(answer['detail']['error'])[:300]}"
+        return f": {cut_text(str(answer['detail']['error']), 300)}"
     except (KeyError, TypeError):
         return ""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zeus_runtime import MissingError, OptionsError, UntrustedError, ZeusError
+from zeus_runtime import MissingError, OptionsError, UntrustedError, ZeusError, cut_text
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -190,5 +190,4 @@ def unfit(error: ValidationError) -> str:
 
 
 def _short(text: str) -> str:
-    text = " ".join(text.split()).rstrip(".")
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+    return cut_text(" ".join(text.split()).rstrip("."), _LONGEST)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from zeus_plugins.tools.mcp.failures import explained
 from zeus_plugins.tools.mcp.schemas import schema_problem
+from zeus_runtime import cut_text
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -182,7 +183,7 @@ def _cut(text: str, what: str, problems: list[str]) -> str:
     if len(text) <= _MAX_TEXT:
         return text
     problems.append(f"{what} has {len(text):,} characters; the first {_MAX_TEXT:,} are shown")
-    return f"{text[:_MAX_TEXT]}... ({len(text):,} characters)"
+    return cut_text(text, _MAX_TEXT)
 
 
 def _text(content: Any) -> str:

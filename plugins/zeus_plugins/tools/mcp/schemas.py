@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import unquote
 
+from zeus_runtime import cut_text
+
 MAX_CHARACTERS: Final = 200_000
 """Of a tool's parameters as JSON."""
+_LONGEST: Final = 200
 
 
 def schema_problem(schema: Mapping[str, Any]) -> str | None:
@@ -24,10 +27,14 @@ def schema_problem(schema: Mapping[str, Any]) -> str | None:
         missing = next((name for name in _references(schema) if not _leads(name, schema)), None)
     except SchemaError as error:
         place = ".".join(str(step) for step in error.absolute_path)
-        return f"its parameters are no JSON Schema: {f'{place}: ' if place else ''}{_short(error.message)}"
+        return f"its parameters are no JSON Schema: {f'{place}: ' if place else ''}{cut_text(error.message, _LONGEST)}"
     except RecursionError:
         return "its parameters are nested too deeply"
-    return None if missing is None else f"its parameters refer to {_short(missing)!r}, which is not there"
+    return (
+        None
+        if missing is None
+        else f"its parameters refer to {cut_text(missing, _LONGEST)!r}, which is not there"
+    )
 
 
 def _references(value: Any) -> Iterator[str]:
@@ -62,7 +69,3 @@ def _leads(name: str, schema: Mapping[str, Any]) -> bool:
         else:
             return False
     return True
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -9,7 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO
 
+from zeus_runtime import last_words
+
 _LAST_BYTES = 2_000
+_LAST_WORDS_BYTES = 400
 
 
 class ErrorLog(asyncio.Protocol):
@@ -31,11 +34,11 @@ class ErrorLog(asyncio.Protocol):
     @property
     def last_words(self) -> str:
         """The end of what it wrote, for a message."""
-        lines = self._last.decode(errors="replace").strip().splitlines()
-        return " / ".join(line.strip() for line in lines[-3:])[-400:]
+        lines = last_words(self._last, _LAST_BYTES).splitlines()
+        return last_words(" / ".join(line.strip() for line in lines[-3:]).encode(), _LAST_WORDS_BYTES)
 
     def data_received(self, data: bytes) -> None:
-        self._last = (self._last + data)[-_LAST_BYTES:]
+        self._last = (self._last + data)[-_LAST_BYTES - 1 :]
         if self._size + len(data) > self._max_bytes:
             self._open("wb")
             data = data[-self._max_bytes :]

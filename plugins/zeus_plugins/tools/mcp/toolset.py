@@ -74,7 +74,7 @@ class McpToolset(Toolset):
             self._options,
             Place(build.directory, build.process_environ, self._options.log_kilobytes * 1_000, build.permit),
             build.workspace,
-            lambda server: provider_of(server, build.environ),
+            lambda server: provider_of(server, build.environ, build.learn),
             lambda server: written_at(server, build.environ),
         )
         self._links = [Link(server, ground, self._changed) for server in self._servers]
@@ -148,19 +148,19 @@ class McpToolset(Toolset):
     def accounts(self) -> Sequence[Account]:
         from zeus_plugins.tools.mcp.oauth.account import account_of
 
-        return [account_of(server, self._build.environ) for server in self._servers if uses_oauth(server)]
+        return [account_of(server, self._build) for server in self._servers if uses_oauth(server)]
 
     async def log_in(self, account: str, show: Callable[[str], None]) -> int:
         from zeus_plugins.tools.mcp.oauth.account import log_in
         from zeus_plugins.tools.mcp.sdk import quieten
 
         quieten()
-        return await log_in(self._with_account(account), self._build.environ, show)
+        return await log_in(self._with_account(account), self._build, show)
 
     async def log_out(self, account: str) -> bool:
         from zeus_plugins.tools.mcp.oauth.account import log_out
 
-        return await log_out(self._with_account(account), self._build.environ)
+        return await log_out(self._with_account(account), self._build)
 
     def _with_account(self, name: str) -> Server:
         return next(server for server in self._servers if server.name == name and uses_oauth(server))

@@ -1,4 +1,4 @@
-"""What a program prints, told while it runs: at once, then in pieces a tenth of a second apart."""
+"""What a program prints, told while it runs: at once, then in pieces a tenth of a second apart, secrets masked."""
 
 from __future__ import annotations
 
@@ -10,20 +10,25 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import asyncio
 
+    from zeus_runtime import Redactor
+
 INTERVAL_SECONDS: Final = 0.1
 MOST_CHARACTERS: Final = 4_000
 """Of one piece: of what comes faster, its end."""
 
 
 @contextmanager
-def told(tell: Callable[[str], object]) -> Iterator[Callable[[bytes], None]]:
+def told(tell: Callable[[str], object], secrets: Redactor) -> Iterator[Callable[[bytes], None]]:
     """While inside, what is given to the function that this gives is told as text, none of it twice.
 
     The last piece may not be told: the program's end tells all.
+
+    Args:
+        secrets: masked before a piece is cut, also where one comes in two pieces.
     """
     import asyncio
 
-    telling = _Telling(tell, asyncio.get_running_loop())
+    telling = _Telling(tell, secrets, asyncio.get_running_loop())
     try:
         yield telling.hear
     finally:
@@ -31,15 +36,20 @@ def told(tell: Callable[[str], object]) -> Iterator[Callable[[bytes], None]]:
 
 
 class _Telling:
-    def __init__(self, tell: Callable[[str], object], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, tell: Callable[[str], object], secrets: Redactor, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self._tell = tell
+        self._secrets = secrets
         self._loop = loop
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._text = ""
+        self._held = ""
         self._timer: asyncio.TimerHandle | None = None
 
     def hear(self, data: bytes) -> None:
-        self._text = (self._text + self._decoder.decode(data))[-MOST_CHARACTERS:]
+        masked, self._held = self._secrets.settled(self._held + self._decoder.decode(data))
+        self._text = (self._text + masked)[-MOST_CHARACTERS:]
         if self._timer is None:
             self._say()
 

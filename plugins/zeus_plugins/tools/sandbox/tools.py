@@ -107,7 +107,7 @@ def _execute_code(options: Options, backend: SandboxBackend) -> Tool:
         except UnicodeEncodeError:
             raise SandboxError("code holds characters that UTF-8 cannot write (lone surrogates)") from None
         program = Program(command, {command[-1].rpartition("/")[2]: source})
-        with told(run.progress) as hear:
+        with told(run.progress, run.secrets) as hear:
             outcome = await box.exec(program, limits, hear)
         return ToolResult(
             report(outcome, limits, max_characters=options.max_result_chars, secrets=run.secrets),

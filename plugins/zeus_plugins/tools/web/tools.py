@@ -7,13 +7,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Final
 
 from zeus_plugins.tools.web.options import Options
-from zeus_runtime import Minimum, MissingError, Ref, Tool, ToolResult, ToolRun, tool
+from zeus_runtime import Minimum, MissingError, Ref, Tool, ToolResult, ToolRun, cut_text, tool
 
 if TYPE_CHECKING:
-    from zeus_runtime import Build, WebSearch
+    from zeus_runtime import Build, SearchHit, WebSearch
 
 _NEEDED: Final = ("httpcore", "anyio", "markdownify", "charset_normalizer")
 _QUERY_CHARACTERS: Final = 400
+_HIT_CHARACTERS: Final = 1_000
 
 
 def create(options: Options, build: Build) -> Sequence[Tool]:
@@ -49,12 +50,16 @@ def _web_search(search: WebSearch, options: Options) -> Tool:
         if not hits:
             return ToolResult("Nothing was found.")
         shown = [
-            f"{number}. {hit.title.strip() or hit.url}\n   {hit.url}\n   {' '.join(hit.text.split())[:1_000]}".rstrip()
+            f"{number}. {hit.title.strip() or hit.url}\n   {hit.url}\n   {_said(hit)}".rstrip()
             for number, hit in enumerate(hits, 1)
         ]
         return ToolResult("\n".join(shown))
 
     return web_search
+
+
+def _said(hit: SearchHit) -> str:
+    return cut_text(" ".join(hit.text.split()), _HIT_CHARACTERS)
 
 
 def _web_fetch(options: Options) -> Tool:
@@ -78,7 +83,7 @@ def _web_fetch(options: Options) -> Tool:
         with Apart() as apart:
             text = await asyncio.to_thread(page_text, page, apart=apart, seconds=options.timeout_seconds)
         # Before it is cut: a part of a secret is no known secret.
-        text = run.secrets.text(text)
+        text = run.secrets.text(text) if page.whole else run.secrets.settled(text)[0]
         part = text[start : start + options.max_result_chars]
         end = start + len(part)
         notes = []

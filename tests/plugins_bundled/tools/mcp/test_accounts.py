@@ -220,3 +220,24 @@ async def test_a_request_that_is_none_disturbs_nothing(caplog: pytest.LogCapture
             assert b"404" in await reader.readline()
             writer.close()
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("how", ["read", "written"])
+def test_an_accounts_tokens_are_masked_from_when_they_are_known(tmp_path: Path, how: str) -> None:
+    account = {
+        "tokens": {"access_token": "access-0815", "refresh_token": "refresh-0815", "token_type": "Bearer"},
+        "client": {"client_id": "zeus", "client_secret": "client-0815"},
+        "metadata": None,
+    }
+    learned: dict[str, str] = {}
+    store = AccountStore(tmp_path, "far", "https://far.example/mcp", learned.__setitem__)
+    if how == "read":
+        AccountStore(tmp_path, "far", "https://far.example/mcp").write(account)
+        store.read()
+    else:
+        store.write(account)
+    assert learned == {
+        "access-0815": "accounts.far.access_token",
+        "refresh-0815": "accounts.far.refresh_token",
+        "client-0815": "accounts.far.client_secret",
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def written_at(server: Server, environ: Mapping[str, str]) -> float | None:
     return account_store(server, environ).written_at
 
 
-def provider_of(server: Server, environ: Mapping[str, str]) -> Any:
+def provider_of(server: Server, environ: Mapping[str, str], learn: Callable[[str, str], None]) -> Any:
     """What authorises a run's requests to a server; None where it needs none. It asks nobody: a missing right is an
     error that says how to get it."""
     if not uses_oauth(server):
@@ -29,4 +29,4 @@ def provider_of(server: Server, environ: Mapping[str, str]) -> Any:
     from zeus_plugins.tools.mcp.oauth.provider import AccountProvider
     from zeus_plugins.tools.mcp.oauth.store import account_store
 
-    return AccountProvider(server, account_store(server, environ))
+    return AccountProvider(server, account_store(server, environ, learn))

@@ -15,17 +15,18 @@ from zeus_runtime import Account, OptionsError, RunError
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.servers import Server
+    from zeus_runtime import Build
 
 _SECONDS: Final = 120
 """How long a login may take beside the time that a person has."""
 
 
-def account_of(server: Server, environ: Mapping[str, str]) -> Account:
+def account_of(server: Server, build: Build) -> Account:
     """How it is with a server's account."""
     from zeus_plugins.tools.mcp.oauth.provider import scopes_of
 
     try:
-        kept = account_store(server, environ).read()
+        kept = account_store(server, build.environ, build.learn).read()
     except OptionsError as error:
         return Account(server.name, server.spec.address or "", authorised=False, detail=error.message)
     if kept is None:
@@ -50,7 +51,7 @@ def _moment(seconds: float) -> str:
         return "further than a calendar goes"
 
 
-async def log_in(server: Server, environ: Mapping[str, str], show: Callable[[str], None]) -> int:
+async def log_in(server: Server, build: Build, show: Callable[[str], None]) -> int:
     """Let a person authorise a server's account.
 
     Args:
@@ -74,7 +75,7 @@ async def log_in(server: Server, environ: Mapping[str, str], show: Callable[[str
     from zeus_plugins.tools.mcp.transports import address
 
     quieten()
-    store = account_store(server, environ)
+    store = account_store(server, build.environ, build.learn)
     store.check()
 
     def shown(url: str) -> None:
@@ -118,7 +119,7 @@ def _remedy(server: Server, error: Exception, why: str) -> str:
     return "Try again; --no-browser only prints the address."
 
 
-async def log_out(server: Server, environ: Mapping[str, str]) -> bool:
+async def log_out(server: Server, build: Build) -> bool:
     """Take an account's right back at its server, as far as it has a way for that, and forget it.
 
     Returns:
@@ -128,7 +129,7 @@ async def log_out(server: Server, environ: Mapping[str, str]) -> bool:
         RunError: it is forgotten, and its server still has it.
         OptionsError: it cannot be forgotten.
     """
-    store = account_store(server, environ)
+    store = account_store(server, build.environ, build.learn)
     # Whoever renews it at this moment would write it anew.
     async with store.locked():
         try:

@@ -23,7 +23,7 @@ from pydantic import AnyUrl
 
 from zeus_plugins.tools.mcp.failures import UnauthorizedError
 from zeus_plugins.tools.mcp.oauth.asking import asked, refuse_plain
-from zeus_runtime import OptionsError
+from zeus_runtime import OptionsError, cut_text
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.oauth.store import AccountStore
@@ -315,7 +315,7 @@ def _lacking(response: httpx2.Response) -> str:
         return ""
     if extract_field_from_www_auth(response, "error") != "insufficient_scope":
         return ""
-    return (extract_field_from_www_auth(response, "scope") or "(it does not say which)")[:_LONGEST]
+    return cut_text(extract_field_from_www_auth(response, "scope") or "(it does not say which)", _LONGEST)
 
 
 def _error_of(response: httpx2.Response) -> str:
@@ -324,4 +324,4 @@ def _error_of(response: httpx2.Response) -> str:
         content = json.loads(response.content)
     except (ValueError, RecursionError):
         return ""
-    return str(content.get("error") or "")[:_LONGEST] if isinstance(content, dict) else ""
+    return cut_text(str(content.get("error") or ""), _LONGEST) if isinstance(content, dict) else ""

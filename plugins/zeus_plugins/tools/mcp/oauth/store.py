@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,18 +18,24 @@ if TYPE_CHECKING:
 
 _SERVICE: Final = "zeus-runtime"
 _ENTRY: Final = "accounts"
+_SECRET_KEYS: Final = frozenset(
+    {"access_token", "refresh_token", "id_token", "client_secret", "registration_access_token"}
+)
+"""Of RFC 6749, 7591 and OpenID Connect."""
 _LOCK_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.05
 _ROOM_BYTES: Final = 16_384
 """More than an account takes on the disk."""
 
 
-def account_store(server: Server, environ: Mapping[str, str]) -> AccountStore:
+def account_store(
+    server: Server, environ: Mapping[str, str], learn: Callable[[str, str], None] | None = None
+) -> AccountStore:
     """Where a server's account is kept: beside the user's Home, not in the project, which may be shared."""
     configured = environ.get("XDG_CONFIG_HOME")
     base = Path(configured) if configured else Path(environ.get("HOME") or Path.home()) / ".config"
     address = server.spec.address or ""
-    return AccountStore(base / "zeus" / "accounts", server.name, address)
+    return AccountStore(base / "zeus" / "accounts", server.name, address, learn)
 
 
 class AccountStore:
@@ -39,9 +45,13 @@ class AccountStore:
         folder: where accounts are.
         name: the server's name.
         address: its address: an account is not used for another server of the same name.
+        learn: masks its tokens, whenever they are read or written.
     """
 
-    def __init__(self, folder: Path, name: str, address: str) -> None:
+    def __init__(
+        self, folder: Path, name: str, address: str, learn: Callable[[str, str], None] | None = None
+    ) -> None:
+        self._learn = learn
         self._folder = folder
         self.name = name
         self._address = address
@@ -72,6 +82,7 @@ class AccountStore:
             for key in self._keys():
                 with suppress(InvalidToken):
                     kept: Mapping[str, Any] = json.loads(Fernet(key).decrypt(content))
+                    self._mask(kept)
                     return kept
         raise OptionsError(
             f"the account of {self.name!r} cannot be decrypted: it is damaged, its key has changed, or the keyring"
@@ -99,6 +110,7 @@ class AccountStore:
         """
         from cryptography.fernet import Fernet
 
+        self._mask(account)
         text = json.dumps({"name": self.name, "address": self._address, **account})
         with self._readable():
             self._make_folder()
@@ -110,6 +122,12 @@ class AccountStore:
                     writer.flush()
                     os.fsync(descriptor)
                 made.replace(self._path)
+
+    def _mask(self, account: Mapping[str, Any]) -> None:
+        for part in ("tokens", "client"):
+            for key in _SECRET_KEYS & (account.get(part) or {}).keys():
+                if self._learn is not None and account[part][key]:
+                    self._learn(str(account[part][key]), f"accounts.{self.name}.{key}")
 
     def delete(self) -> bool:
         """Forget the account; False if there was none."""

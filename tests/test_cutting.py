@@ -1,0 +1,216 @@
+"""No text is cut so that a part of a secret is left, which masking does not find any more."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zeus_plugins
+
+import zeus_runtime
+from zeus_runtime import Redactor, cut_text, last_words
+from zeus_runtime.models.classify import classify
+
+SECRET = "sk-Zq7-own/key+0123456789.abcdef"
+KNOWN = Redactor().adding({SECRET: "API_KEY"})
+WORDS = "some words, 漢字 "
+
+
+def failed(text: str) -> str:
+    import asyncio
+    from types import SimpleNamespace
+
+    from zeus_runtime import tool
+    from zeus_runtime.tools.dispatch import invoke
+
+    @tool(category="utility", access="read")
+    async def fails() -> str:
+        """Fail."""
+        raise RuntimeError(text)
+
+    run: Any = SimpleNamespace(secrets=Redactor())
+    return asyncio.run(invoke(fails, {}, run)).content
+
+
+def misfit(text: str) -> str:
+    from zeus_runtime import tool
+    from zeus_runtime.tools.dispatch import validate_arguments
+
+    @tool(category="utility", access="read")
+    async def counts(number: int) -> str:
+        """Count."""
+        return str(number)
+
+    return str(validate_arguments(counts, {"number": text}))
+
+
+def of_server(text: str) -> str:
+    from zeus_plugins.tools.mcp.failures import explained
+
+    return explained(RuntimeError(text)).message
+
+
+def of_server_process(text: str) -> str:
+    from zeus_plugins.tools.mcp.stderr import ErrorLog
+
+    log = object.__new__(ErrorLog)
+    log._last = text.encode()[-2_001:]
+    return log.last_words
+
+
+def offered(text: str) -> str:
+    from zeus_plugins.tools.mcp.offer import _cut
+
+    return _cut(text, "its prompt", [])
+
+
+def of_schema(text: str) -> str:
+    from zeus_plugins.tools.mcp.schemas import schema_problem
+
+    return str(schema_problem({"type": "object", "properties": {"a": {"type": text}}}))
+
+
+def found_on_the_web(text: str) -> str:
+    from zeus_plugins.tools.web.tools import _said
+
+    from zeus_runtime import SearchHit
+
+    return _said(SearchHit("title", "https://a.example", text))
+
+
+def refused_by_tavily(text: str) -> str:
+    from zeus_plugins.searches.tavily.search import _why
+
+    return _why({"detail": {"error": text}})
+
+
+def unread(text: str) -> str:
+    from zeus_plugins.models.litellm.reading import unreadable
+
+    return str(unreadable(ValueError(text)))
+
+
+def damaged(text: str) -> str:
+    from zeus_runtime.knowledge import convert
+
+    def parse(data: bytes) -> Any:
+        raise ValueError(text)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(convert._FORMATS, ".x", parse)  # type: ignore[arg-type]
+        return str(convert.parsed(b"", ".x"))
+
+
+CUTTERS: dict[Callable[[str], str], int] = {
+    (lambda text: cut_text(text, 100)): 100,
+    (lambda text: last_words(text.encode(), 100)): 100,
+    (lambda text: str(classify(text))): 2_000,
+    (lambda text: str(classify(json.dumps({"error": {"message": text}})))): 2_000,
+    failed: 2_000,
+    misfit: 200,
+    of_server: 500,
+    of_server_process: 400,
+    offered: 20_000,
+    of_schema: 200,
+    found_on_the_web: 1_000,
+    refused_by_tavily: 300,
+    unread: 200,
+    damaged: 200,
+}
+"""What cuts text that is not yet masked, and about where."""
+
+
+def parts_of(text: str) -> list[str]:
+    """What of the secret shows, four characters or more."""
+    return [
+        SECRET[start : start + 4] for start in range(len(SECRET) - 3) if SECRET[start : start + 4] in text
+    ]
+
+
+@pytest.mark.parametrize("cut", CUTTERS, ids=lambda cut: f"{cut.__name__}-{CUTTERS[cut]}")
+def test_wherever_a_text_is_cut_no_part_of_a_secret_shows(cut: Callable[[str], str]) -> None:
+    most, was_cut = CUTTERS[cut], False
+    for place in range(0, 3 * len(SECRET), 3):
+        before = (WORDS * most)[: max(0, most - place)] + " "
+        for text in (before + SECRET + " " + WORDS * 20, WORDS * 200 + SECRET + " " + WORDS[:place]):
+            shown = cut(text)
+            assert not parts_of(KNOWN(shown)), (place, shown)
+            was_cut |= "some words" in shown and len(shown) < len(text)
+    assert was_cut
+
+
+def test_what_is_left_are_whole_words_and_the_length() -> None:
+    assert cut_text("one two three", 13) == "one two three"
+    assert cut_text("one two three", 12) == "one two… (13 characters)"
+    assert cut_text("one two three", 7) == "one two… (13 characters)"
+    assert cut_text("漢字漢字漢字", 4) == "漢字漢字… (6 characters)"
+    assert cut_text("x" * 1_000, 100) == "… (1,000 characters)"
+    assert last_words(b"one two three", 13) == "one two three"
+    assert last_words(b"one two three", 8) == "three"
+    assert last_words(b"one two three", 9) == "two three"
+    assert last_words("漢字漢字".encode(), 6) == "漢字"
+
+
+@pytest.mark.parametrize("at", range(0, len(SECRET), 5))
+async def test_what_a_program_prints_in_two_pieces_is_masked_while_it_runs(at: int) -> None:
+    from zeus_plugins.tools.sandbox.telling import MOST_CHARACTERS, told
+
+    heard: list[str] = []
+    with told(heard.append, KNOWN) as hear:
+        hear(b"first ")
+        hear(f"key {SECRET[:at]}".encode())
+        hear(f"{SECRET[at:]} ".encode() + b"x" * (MOST_CHARACTERS - at) + b"\n.")
+        telling: Any = hear.__self__  # type: ignore[attr-defined]
+        telling._say()
+    assert heard[0] == "first "
+    assert "x\n" in heard[1]
+    assert not parts_of("".join(heard))
+
+
+AFTER_MASKING = {
+    "zeus_plugins/middlewares/eviction/preview.py": "a message, masked when it was stored",
+    "zeus_plugins/middlewares/summarization/extract.py": "a message",
+    "zeus_plugins/middlewares/truncation/candidates.py": "arguments, masked when they were streamed",
+    "zeus_plugins/tools/filesystem/pages.py": "a line, masked two lines above",
+    "zeus_plugins/tools/sandbox/report.py": "masked by its caller",
+    "zeus_runtime/agent/repeats.py": "arguments",
+    "zeus_runtime/agent/run.py": "the name of a call, as streamed",
+    "zeus_runtime/cli/trusting.py": "a part to be trusted, masked",
+    "zeus_runtime/config/construct.py": "a value of the config, whose secrets hide in repr",
+    "zeus_runtime/config/diagnostics.py": "a source line, masked",
+    "zeus_runtime/config/interpolation.py": "an expression, which names a variable",
+    "zeus_runtime/config/layers.py": "the name of a file",
+    "zeus_runtime/config/scalars.py": "a number",
+    "zeus_runtime/config/wording.py": "a value of the config that hides nothing",
+}
+"""Files that cut by characters, and why no secret is in what they cut."""
+
+
+def cuts_by_characters(tree: ast.AST) -> bool:
+    """Whether ``f"{text[:n]}..."`` stands in the code."""
+    return any(
+        isinstance(cut, ast.FormattedValue)
+        and isinstance(cut.value, ast.Subscript)
+        and isinstance(cut.value.slice, ast.Slice)
+        and isinstance(mark, ast.Constant)
+        and str(mark.value).startswith(("…", "..."))
+        for text in ast.walk(tree)
+        if isinstance(text, ast.JoinedStr)
+        for cut, mark in zip(text.values, text.values[1:], strict=False)
+    )
+
+
+def test_code_that_cuts_by_characters_says_why_it_may() -> None:
+    packages = [Path(package.__path__[0]) for package in (zeus_runtime, zeus_plugins)]
+    found = {
+        file.relative_to(package.parent).as_posix()
+        for package in packages
+        for file in package.rglob("*.py")
+        if "testing" not in file.parts and cuts_by_characters(ast.parse(file.read_text(encoding="utf-8")))
+    }
+    assert found <= set(AFTER_MASKING), "use cut_text, which leaves no part of a secret"
+    assert "zeus_runtime/config/scalars.py" in found

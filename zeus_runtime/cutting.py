@@ -1,0 +1,39 @@
+"""Cut text that may hold secrets: only between words, because half a secret is no known secret. Pure.
+
+Whoever masks text afterwards finds every secret in it whole or not at all. A word is a run without a space: in a
+script that writes no spaces, each letter is one. Where the cut falls does not depend on the known secrets, so it says
+nothing about them.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+
+def cut_text(text: str, most: int) -> str:
+    """``text``, or as many whole words of its beginning as fit into ``most`` characters, and how long it is."""
+    if len(text) <= most:
+        return text
+    end = most
+    if not _parts(text[end]):
+        while end and not _parts(text[end - 1]):
+            end -= 1
+    return f"{text[:end].rstrip()}… ({len(text):,} characters)"
+
+
+def last_words(data: bytes, most: int) -> str:
+    """The whole words within the last ``most`` bytes of what a program wrote, as text.
+
+    Args:
+        data: at least one byte more than ``most`` where more was written.
+    """
+    text = data[-most:].decode(errors="replace")
+    start = 0
+    if len(data) > most and not data[-most - 1 : -most].isspace():
+        while start < len(text) and not _parts(text[start]):
+            start += 1
+    return text[start:].strip()
+
+
+def _parts(char: str) -> bool:
+    return char.isspace() or unicodedata.category(char) == "Lo"

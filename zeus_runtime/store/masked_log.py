@@ -1,0 +1,73 @@
+"""A thread log whose readers see no known secret, also not one that was stored before it was known."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from zeus_runtime.store.thread_log import LogEntry, StepEntry, ThreadLog
+
+if TYPE_CHECKING:
+    from zeus_runtime.config.secrets import Redactor
+    from zeus_runtime.store.database import Database
+    from zeus_runtime.store.listing import SessionInfo
+    from zeus_runtime.store.threads import Thread
+
+
+class MaskedLog(ThreadLog):
+    """``ThreadLog`` for what leaves the process.
+
+    Args:
+        secrets: what is masked; what is stored stays as it is.
+    """
+
+    def __init__(self, database: Database, secrets: Redactor) -> None:
+        super().__init__(database)
+        self._secrets = secrets
+
+    async def read(self, thread: Thread, *, after: int = 0) -> Sequence[LogEntry]:
+        found = await super().read(thread, after=after)
+        return [replace(each, payload=masked_json(each.payload, self._secrets)) for each in found]
+
+    async def read_edits(self, thread: Thread) -> Sequence[str]:
+        return [masked_json(each, self._secrets) for each in await super().read_edits(thread)]
+
+    async def edit_entries(self, thread: Thread) -> Sequence[tuple[int, int, str]]:
+        found = await super().edit_entries(thread)
+        return [(number, at_seq, masked_json(payload, self._secrets)) for number, at_seq, payload in found]
+
+    async def steps(self, thread: Thread, *, last: bool = False) -> Sequence[StepEntry]:
+        found = await super().steps(thread, last=last)
+        return [replace(each, payload=masked_json(each.payload, self._secrets)) for each in found]
+
+    async def texts(self, thread: Thread, digests: Sequence[str] | None = None) -> Mapping[str, str]:
+        found = await super().texts(thread, digests)
+        return {digest: masked_json(text, self._secrets) for digest, text in found.items()}
+
+    async def sessions(
+        self, *, agent: str | None = None, limit: int | None = None, archived: bool = False
+    ) -> Sequence[SessionInfo]:
+        found = await super().sessions(agent=agent, limit=limit, archived=archived)
+        return [self._titled(each) for each in found]
+
+    async def children(self, session: str, *, archived: bool = False) -> Sequence[SessionInfo]:
+        return [self._titled(each) for each in await super().children(session, archived=archived)]
+
+    async def info(self, thread: Thread) -> SessionInfo:
+        return self._titled(await super().info(thread))
+
+    def _titled(self, info: SessionInfo) -> SessionInfo:
+        return replace(info, title=self._secrets.text(info.title))
+
+
+def masked_json(text: str, secrets: Redactor) -> str:
+    """JSON text, or any other, with known secrets masked in its strings."""
+    masked = secrets.text(text)
+    if masked == text:
+        return text
+    try:
+        return json.dumps(secrets.masked(json.loads(text)), ensure_ascii=False)
+    except ValueError:
+        return masked
