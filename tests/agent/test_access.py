@@ -534,6 +534,23 @@ async def test_a_change_that_asks_is_made_when_it_is_approved_and_not_when_rejec
     assert "`infra/**: ask`" in person.asked[0].reason
 
 
+async def test_a_rule_that_asks_shows_the_change_and_a_file_that_changed_meanwhile_stays(folder: Path) -> None:
+    put(folder, "infra/a.txt")
+    change = ("edit_file", {"path": "infra/a.txt", "old": "needle", "new": "pin"})
+
+    class Late(Answering):
+        async def ask(self, pending: PendingApproval) -> Decision:
+            assert pending.preview is not None
+            (shown,) = pending.preview.changes
+            assert (shown.path, shown.before, shown.after) == ("/infra/a.txt", "needle\n", "pin\n")
+            put(folder, "infra/a.txt", text="one needle\n")
+            return await super().ask(pending)
+
+    (refused,) = results(await played(folder, ASK, change, channel=Late()))
+    assert "the file changed after the user saw" in refused
+    assert (folder / "infra/a.txt").read_text() == "one needle\n"
+
+
 async def test_a_call_that_was_approved_is_not_asked_a_second_time_for_its_files(folder: Path) -> None:
     put(folder, "infra/a.txt")
     person = Answering()

@@ -13,7 +13,7 @@ from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
 from zeus_runtime.tools.approval import ApprovalPending, Decision
 from zeus_runtime.tools.clock import all_standing_still
-from zeus_runtime.tools.preview import masked, preview_of, redacted
+from zeus_runtime.tools.preview import holds, masked, preview_of, redacted, state
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
@@ -94,6 +94,7 @@ class Desk:
         self._heard: set[str] = set()
         self._approved: dict[tuple[str, str], tuple[str | None, Mapping[str, JSON]]] = {}
         self._signing = asyncio.Lock()
+        self._made: dict[str, str] = {}
         self._refused_mode: str | None = None
 
     def begin(self, thread: Thread, run_id: str) -> None:
@@ -175,9 +176,14 @@ class Desk:
             return
         async with self._signing:
             now = await preview_of(tool, arguments, self._secrets)
+            would = now and redacted(now, self._known)
             # Nobody knows what a question from before there were digests has shown: only a tool without preview holds.
-            holds = shown == (now and redacted(now, self._known).digest)
-            yield None if holds else _outdated(tool.name)
+            if not (would is None if shown is None else holds(shown, would, self._made)):
+                yield _outdated(tool.name)
+                return
+            yield None
+            for each in would.changes if would is not None else ():
+                self._made[state(each.path, each.before)] = state(each.path, each.after)
 
     async def _asked_before(self) -> bool:
         """Whether this run has asked anything yet."""

@@ -211,7 +211,7 @@ def _mask(document: Document) -> Mask:
 
     def masked(text: str) -> str:
         if any(_MAY_RUN.search(each) for each in url_passwords(text)):
-            return str(redactor.known(text))
+            return str(redactor.masked(text))
         return redactor(text)
 
     return masked

@@ -47,12 +47,12 @@ def redacted(event: Event, redactor: Redactor) -> Event:
     """``event`` with every known secret masked, however deep it stands; what is approved, with no more than these."""
     from zeus_runtime.events import ApprovalDecided, ApprovalRequested, RunFailed  # a plan needs none of them
 
-    mask = redactor.known if isinstance(event, ApprovalRequested | ApprovalDecided) else redactor.json
+    mask = redactor.masked if isinstance(event, ApprovalRequested | ApprovalDecided) else redactor.json
     changes = {
         name: mask(value)
         for name, value in vars(event).items()
         if value and not isinstance(value, bool | int | float)
     }
     if isinstance(event, RunFailed) and "pending" in event.details:
-        changes["details"]["pending"] = redactor.known(event.details["pending"])
+        changes["details"]["pending"] = redactor.masked(event.details["pending"])
     return replace(event, **changes)

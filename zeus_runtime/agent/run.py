@@ -29,6 +29,7 @@ from zeus_runtime.tools.clock import Clock, all_standing_still
 from zeus_runtime.tools.deferred import LOADER, is_loaded, not_called, schema_result
 from zeus_runtime.tools.gate import AccessAsked, calling
 from zeus_runtime.tools.masked_text import masked_result
+from zeus_runtime.tools.preview import preview_of
 
 if TYPE_CHECKING:
     from langchain_core.messages import AIMessage, BaseMessage
@@ -337,11 +338,16 @@ class Run:
                 return await invoke(tool, arguments, view, clock)
         except AccessAsked as asked:
             reason = f"{asked.path}: {asked.ruling.why}"
-        decision = await self._outfit.approvals.ask(replace(request, reason=reason, may_remember=False))
+        approvals = self._outfit.approvals
+        shows = await preview_of(tool, arguments, self._outfit.secrets)
+        decision = await approvals.ask(replace(request, reason=reason, may_remember=False, preview=shows))
         if decision.answer == "reject":
             return _rejected(tool.name, decision.reason)
-        with calling(tool.name, approved=True):
-            return await invoke(tool, arguments, view, clock)
+        async with approvals.signed(tool, request) as outdated:
+            if outdated is not None:
+                return ToolResult(outdated, is_error=True)
+            with calling(tool.name, approved=True):
+                return await invoke(tool, arguments, view, clock)
 
     async def _delegate(
         self,

@@ -177,7 +177,7 @@ class Runner:
             live.log,
             user=self._plan.config.user,
             redact=redactor.json,
-            known=redactor.known,
+            known=redactor.masked,
             secrets=self.secrets,
             emit=emit,
             channel=channel,

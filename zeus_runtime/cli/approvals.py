@@ -53,7 +53,7 @@ def list_pending(
     found = with_log(process, checked, lambda log: open_approvals(log, session)) or []
     redact = process.secrets
     if as_object:
-        answer(as_json(redact.known([each.as_json() for each in found])))
+        answer(as_json(redact.masked([each.as_json() for each in found])))
         return
     if not found:
         complain("nothing waits for a decision")
@@ -64,7 +64,7 @@ def list_pending(
             each.session,
             _time(each.created_ms),
             "" if each.expires_ms is None else _time(each.expires_ms),
-            call_line(each.tool, redact.known(each.arguments), 80),
+            call_line(each.tool, redact.masked(each.arguments), 80),
         )
         for each in found
     ]
@@ -99,7 +99,7 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
             f"nothing waits for a decision under the id {name!r}",
             remedy="`zeus approvals pending` lists what waits.",
         )
-    known = process.secrets.known
+    known = process.secrets.masked
     pending = replace(pending, arguments=known(pending.arguments), reason=known(pending.reason))
     answers = [known(field.line) for field in fields_of(pending)] if pending.is_question else ()
     for line in question_lines(pending, answers, whole=True, width=terminal_columns()):
@@ -120,7 +120,7 @@ async def _previewed(checked: Checked, agent: str, pending: PendingApproval) -> 
     preview = None if tool is None else await preview_of(tool, pending.arguments, masked_for(plan, redactor))
     if preview is None:
         return pending
-    known = redactor.known
+    known = redactor.masked
     return replace(pending, preview=masked(preview, known), shown=redacted(preview, known).digest)
 
 

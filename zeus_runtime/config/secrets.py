@@ -178,9 +178,10 @@ class Learned:
 class Redactor:
     """Replaces every known secret in text or JSON by a placeholder that is the same in every run; a value.
 
-    ``masked`` is for what a model reads and the log keeps: only known secrets are replaced, so that ``restored`` can
-    put them back. A call and ``json`` are for what a person is shown: short secrets that are a whole value, and any
-    password in a URL, are masked too.
+    ``masked`` is for what a model reads, the log keeps and a person approves: only known secrets are replaced, so that
+    ``restored`` can put them back, and the arguments that a person reads are those that the model wrote. A call and
+    ``json`` are for everything else that a person reads: short secrets that are a whole value, and any password in a
+    URL, are masked too.
 
     Args:
         names: secret text to the name in its placeholder, the first known first.
@@ -206,13 +207,6 @@ class Redactor:
     def json(self, value: Any) -> Any:
         """A JSON value with every string in it, keys too, masked by the same rule."""
         return _each(value, self)
-
-    def known(self, value: Any) -> Any:
-        """A JSON value with known secrets masked and nothing else: for what a person approves.
-
-        A password in a URL stays where it is no known secret: in a command, what stands there may run.
-        """
-        return _each(value, self._known)
 
     def _known(self, text: str) -> str:
         name = self._now.names.get(text)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
-from zeus_runtime.tools.gate import AccessAsked
+from zeus_runtime.tools.gate import calling
 
 if TYPE_CHECKING:
     from zeus_runtime.config.secrets import Redactor
@@ -47,15 +47,47 @@ class Preview:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the effect that it shows; empty where it shows no change, and the arguments say it all."""
-        if not self.changes:
-            return ""
-        text = json.dumps([*map(_effect, self.changes)])
-        return hashlib.sha256(text.encode()).hexdigest()
+        """For each change, SHA-256 of the text now and of the effect; empty where the arguments are what is shown."""
+        return ",".join(f"{state(each.path, each.before)}:{_sha256(*_effect(each))}" for each in self.changes)
+
+
+def holds(shown: str, now: Preview | None, made: Mapping[str, str]) -> bool:
+    """Whether a call would still do what a person was shown.
+
+    Only changes that the person approved may have come between: each call was shown as if it were the only one.
+
+    Args:
+        shown: ``Preview.digest`` of what was shown.
+        now: what the call would do now.
+        made: the state of each text that an approved call changed, to its state after the call.
+    """
+    if not shown or now is None:
+        return not shown and now is None
+    was, would = shown.split(","), now.digest.split(",")
+    return len(was) == len(would) and all(
+        new.partition(":")[2] == effect and new.partition(":")[0] in _states(start, made)
+        for (start, _, effect), new in zip((each.partition(":") for each in was), would, strict=True)
+    )
+
+
+def state(path: str, text: str | None) -> str:
+    """SHA-256 of a text where it is."""
+    return _sha256(path, text)
+
+
+def _states(start: str, made: Mapping[str, str]) -> Iterator[str]:
+    seen = dict.fromkeys([start])
+    while (start := made.get(start, start)) not in seen:
+        seen[start] = None
+    yield from seen
+
+
+def _sha256(*value: Any) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
 def _effect(change: Change) -> tuple[str, bool, list[str], list[str]]:
-    """The lines from the first that changes to the last, before and after, wherever in the file they stand."""
+    """The lines from the first that changes to the last, before and after, wherever in the file they are."""
     old, new = (change.before or "").split("\n"), change.after.split("\n")
     most = min(len(old), len(new))
     head = next((place for place in range(most) if old[place] != new[place]), most)
@@ -93,9 +125,9 @@ async def preview_of(tool: Tool, arguments: Mapping[str, JSON], secrets: Redacto
     if tool.preview is None:
         return None
     try:
-        return await tool.preview(arguments, secrets)
-    except AccessAsked:
-        return Preview(problem="the file may be read only after a person has approved it")
+        # The person who is asked reads it, not the model: what needs an approval is not asked for once more.
+        with calling(tool.name, approved=True):
+            return await tool.preview(arguments, secrets)
     except ZeusError as error:
         return Preview(problem=error.message)
     except Exception as error:  # noqa: BLE001 - a plugin's preview must not keep the question from the user

@@ -497,6 +497,17 @@ async def test_secrets_are_masked_in_what_is_asked_and_stored_and_run_as_they_ar
     assert effects(folder) == ["hunter2hunter2"]
 
 
+async def test_what_runs_is_shown_even_where_a_known_secret_is_the_same_word(folder: Path) -> None:
+    """A word that is too ordinary to be searched for runs as it is, so it is shown as it is."""
+    (folder / ".env").write_text("MY_TOKEN=production\n")
+    model = script(calling(call("record", "c1", text="production")), "done")
+    config = write_agent(folder, "middlewares: [approve]\nmetadata: {token: '${MY_TOKEN}'}\n" + ALLOW)
+    person = says(None)
+    async with Agent.from_config(config, directory=folder, model=model) as living:
+        await events_of(living.stream("go", approvals=person))
+    assert [dict(each.arguments) for each in person.asked] == [{"text": "production"}]
+
+
 async def test_a_session_keeps_its_decisions_through_the_archive(folder: Path) -> None:
     async with agent(folder, recording("a", "b")) as living:
         ending = (await play(living, "go"))[-1]
@@ -754,6 +765,17 @@ async def test_a_call_that_is_approved_later_runs_where_nothing_changed(
     (name,) = await waiting.begin()
     assert not was_refused(await waiting.resume({name: APPROVE}, asks=asks))
     assert waiting.file.read_text() == "one\n2\nthree\n"
+
+
+async def test_the_same_lines_elsewhere_in_the_file_are_another_change(folder: Path) -> None:
+    """The text of the diff is the same; a heading that it does not show makes it mean something else."""
+    waiting = Waiting(folder, calling(edit()))
+    waiting.file.write_text("[dev]\n\n\n\none\ntwo\n")
+    (name,) = await waiting.begin()
+    meanwhile = "[dev]\n\n[prod]\n\n\n\n\none\ntwo\n"
+    waiting.file.write_text(meanwhile)
+    assert was_refused(await waiting.resume({name: APPROVE}))
+    assert waiting.file.read_text() == meanwhile
 
 
 async def test_a_refused_call_may_be_repeated_and_is_asked_again(folder: Path) -> None:
