@@ -1,16 +1,16 @@
-"""What a config would execute: its plugin files, the options that are marked ``Executes``, its MCP servers."""
+"""What of a config needs permission: what it executes, where it sends data, and what it reads from elsewhere."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.config.mcp import BROWSER_SERVER, Connectors
-from zeus_runtime.config.nodes import show_path
-from zeus_runtime.config.schemawalk import walk_with
-from zeus_runtime.config.typeschema import EXECUTES
+from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
+from zeus_runtime.config.nodes import show_path, walk
+from zeus_runtime.config.schemawalk import Schema, branches, walk_with
+from zeus_runtime.config.typeschema import DESTINATION, EXECUTES, PLAIN, REF
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.nodes import Path as ConfigPath
     from zeus_runtime.plugins import Registry
     from zeus_runtime.trust.decision import Trust
-    from zeus_runtime.trust.parts import Command, Mask, Part, Project
+    from zeus_runtime.trust.parts import Command, Mask, Part, Project, Remote
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Ground:
 
 
 def executing(ground: Ground) -> tuple[Part, ...]:
-    """Every part of one config that executes something, without those of its sub-agents.
+    """Every part of one config that needs permission, without those of its sub-agents.
 
     What runs hooks or commands in a later version belongs here: yield a part for it, and permit it where it starts.
     """
-    return (*_plugin_files(ground), *_options(ground), *_servers(ground))
+    return (*_plugin_files(ground), *_options(ground), *_destinations(ground), *_servers(ground))
 
 
 def all_parts(checked: Checked) -> tuple[Part, ...]:
@@ -68,25 +68,25 @@ def project_of(document: Document, config: Config) -> Project:
     return Project(directory, folders, document.environ.get("PATH", ""))
 
 
-def command_of(name: str, server: McpServer) -> Command | None:
-    """The process that is a server; None for a remote or disabled one."""
-    from zeus_runtime.trust.parts import Command
+def used_server(name: str, server: McpServer) -> Command | Remote | None:
+    """What a server is; None for one that is disabled."""
+    from zeus_runtime.trust.parts import Command, Remote
 
-    if server.command is None or server.disabled:
+    if server.disabled:
         return None
-    return Command(name, (server.command, *server.args), dict(server.env), server.cwd or ".")
+    if server.command is not None:
+        return Command(name, (server.command, *server.args), dict(server.env), server.cwd or ".")
+    return None if server.address is None else Remote(name, server.address, dict(server.headers))
 
 
-def permit(checked: Checked, command: Command) -> None:
-    """Raise unless a process may be started as it would be at this moment.
+def permit(checked: Checked, server: Command | Remote) -> None:
+    """Raise unless a process may be started, or an address called, as it would be at this moment.
 
     Raises:
         UntrustedError: the user did not allow it, or it changed since.
     """
-    from zeus_runtime.trust.parts import command_part
-
-    part = command_part(command, project_of(checked.document, checked.config))
-    if any(each.own and each.digest == part.digest for each in checked.parts):
+    part = _server_part(server, checked.document, checked.config, checked.trust)
+    if part is None or any(each.own and each.digest == part.digest for each in checked.parts):
         return
     checked.trust.require([part])
 
@@ -143,18 +143,29 @@ def _servers(ground: Ground) -> Iterator[Part]:
 
 
 def _server(ground: Ground, name: str, server: McpServer, path: ConfigPath) -> Iterator[Part]:
-    command = command_of(name, server)
-    if command is None:
+    used = used_server(name, server)
+    if used is None:
         return
-    from dataclasses import replace
+    part = _server_part(used, ground.document, ground.config, ground.trust, path)
+    if part is not None:
+        from dataclasses import replace
 
-    from zeus_runtime.trust.parts import command_part
+        yield replace(part, own=_is_own(ground, part))
 
-    document = ground.document
-    project = project_of(document, ground.config)
-    where = str(document.position(path, "key"))
-    part = command_part(command, project, mask=_mask(document), where=where)
-    yield replace(part, own=_is_own(ground, part))
+
+def _server_part(
+    server: Command | Remote, document: Document, config: Config, trust: Trust, path: ConfigPath | None = None
+) -> Part | None:
+    """The part that a server is; None for an address that needs no permission."""
+    from zeus_runtime.trust.parts import Command, command_part, remote_part
+
+    mask = _mask(document)
+    where = "" if path is None else str(document.position(path, "key"))
+    if isinstance(server, Command):
+        return command_part(server, project_of(document, config), mask=mask, where=where)
+    if server.address in PRESETS.values() or _is_free(server.address, document, trust):
+        return None
+    return remote_part(server, mask=mask, where=where)
 
 
 def _options(ground: Ground) -> Iterator[Part]:
@@ -169,6 +180,57 @@ def _options(ground: Ground) -> Iterator[Part]:
         where = str(document.position(path))
         part = option_part(name, show_path(path), value, project, mask=_mask(document), where=where)
         yield replace(part, own=_is_own(ground, part))
+
+
+def _destinations(ground: Ground) -> Iterator[Part]:
+    document = ground.document
+    if document.schema is None:
+        return
+    found: dict[ConfigPath, str] = {}
+    for path, node, places in walk_with(document.root, document.schema):
+        for place in (*places, *_plain_options(places, document.schema)):
+            if DESTINATION in place and place.get("default") != node.value:
+                texts = ((at, each.value) for at, each in walk(node, path) if isinstance(each.value, str))
+                found.update((at, text) for at, text in texts if _sends(text, place[DESTINATION]))
+    for at, text in found.items():
+        yield from _destination(ground, at, text)
+
+
+def _plain_options(places: Sequence[Schema], schema: Schema) -> Iterator[Schema]:
+    """The options that a plain string means, as ``model: gpt-5.2`` is the option ``model`` of ``litellm``."""
+    for place in places:
+        if PLAIN in place:
+            component, option = place[PLAIN]
+            options = schema.get("$defs", {}).get(f"{place[REF]}.{component}", {})
+            yield from branches(options.get("properties", {}).get(option, {}), schema)
+
+
+def _sends(value: str, signs: Sequence[str]) -> bool:
+    return not signs or any(sign in value for sign in signs)
+
+
+def _destination(ground: Ground, path: ConfigPath, value: str) -> Iterator[Part]:
+    document = ground.document
+    is_file = path == ("storage", "url") and value.startswith("sqlite")
+    if is_file or _is_free(value, document, ground.trust):
+        return
+    from dataclasses import replace
+
+    from zeus_runtime.trust.parts import destination_part
+
+    name = ".".join([each for each in path if isinstance(each, str)][-2:])
+    where = str(document.position(path))
+    part = destination_part(name, show_path(path), value, mask=_mask(document), where=where)
+    yield replace(part, own=_is_own(ground, part))
+
+
+def _is_free(address: str, document: Document, trust: Trust) -> bool:
+    """Whether an address needs no permission: this machine's own, and the value of a variable of the process itself,
+    which whoever starts it chose."""
+    from zeus_runtime.trust.parts import is_here
+
+    environ = document.environ
+    return is_here(address) or any(environ.get(name) == address for name in trust.variables)
 
 
 def _marked(ground: Ground, what: str) -> Iterator[tuple[ConfigPath, str]]:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from zeus_runtime.config.markers import (
     Alias,
     AlsoCalled,
+    Destination,
     Doc,
     FileRelative,
     Maximum,
@@ -240,6 +241,7 @@ class Storage:
 
     url: Annotated[
         str,
+        Destination(),
         Pattern(r"^[A-Za-z][A-Za-z0-9_+.-]*://"),
         Doc(
             "SQLAlchemy URL of the database, such as sqlite:///.zeus/zeus.db; a relative SQLite path is relative to "

@@ -1,4 +1,4 @@
-"""Parts of a config that execute something, each with a digest of what it executes."""
+"""Parts of a config that need its user's permission, each with a digest of what it executes or where it sends data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-PartKind: TypeAlias = Literal["server", "plugin", "option"]
+PartKind: TypeAlias = Literal["server", "plugin", "option", "destination", "file", "database"]
 Mask: TypeAlias = Callable[[str], str]
 
 _SCHEME: Final = "zeus-trust-1"
@@ -21,15 +21,26 @@ _SQLITE: Final = b"SQLite format 3\x00"
 _MAX_PATH: Final = 4_096
 _BETWEEN: Final = re.compile(r"[\s;&|<>()`'\"$={},:@]+")
 """What stands between the file names in an option, an address or a shell's command."""
+_HERE: Final = re.compile(
+    r"""(?: [a-z][a-z0-9+.-]*://
+            (?: [^\s/?\#@\\]* @ )?
+            (?: localhost | 127(?:\.[0-9]{1,3}){3} | \[::1\] ) (?: :[0-9]+ )?
+        |   postgres(?:ql)?(?:\+psycopg)?://
+        )
+        (?: /[^\s?\\]* )?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""An address of this machine. A query is left out: PostgreSQL reads another host from it."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a config that executes something.
+    """One part of a config that needs permission.
 
     Args:
-        kind: ``server`` for a process of ours, ``plugin`` for a file of Python code, ``option`` for an option that is
-            marked ``Executes``.
+        kind: ``server`` for an MCP server, ``plugin`` for a file of Python code, ``option`` for an option that is
+            marked ``Executes``, ``destination`` for one that is marked ``Destination``, ``file`` for a file elsewhere
+            that the agent reads, ``database`` for one that this user's Zeus did not make.
         name: as the config names it.
         digest: ``sha256:`` and the digest of everything that decides what is executed.
         lines: what is executed, as (label, value) for a person; secrets are masked.
@@ -51,11 +62,18 @@ class Part:
 
     @property
     def is_needed_to_check(self) -> bool:
-        """Whether the config cannot be checked without it: a server only runs, the others say what may be written."""
+        """Whether nothing is done with the config without it; a server is permitted each time it starts."""
         return self.kind != "server"
 
 
-_NOUNS: Final[Mapping[PartKind, str]] = {"server": "MCP server", "plugin": "plugin file", "option": "option"}
+_NOUNS: Final[Mapping[PartKind, str]] = {
+    "server": "MCP server",
+    "plugin": "plugin file",
+    "option": "option",
+    "destination": "destination",
+    "file": "file",
+    "database": "database",
+}
 
 
 @dataclass(frozen=True)
@@ -73,6 +91,21 @@ class Command:
     words: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: str = "."
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A server on another machine.
+
+    Args:
+        name: what the config calls it.
+        address: its URL.
+        headers: what every request tells it.
+    """
+
+    name: str
+    address: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -166,6 +199,42 @@ def option_part(
     ]
     digest = _digest("option", name=name, value=value, files=[[each.name, each.content] for each in files])
     return Part("option", path, digest, tuple(lines), tuple(each.path for each in files), where)
+
+
+def remote_part(remote: Remote, *, mask: Mask = str, where: str = "") -> Part:
+    """A server on another machine, by its address and what it is told."""
+    lines = [
+        ("address", one_line(mask(remote.address))),
+        *(("header", one_line(mask(f"{name}: {value}"))) for name, value in sorted(remote.headers.items())),
+    ]
+    digest = _digest("remote", address=remote.address, headers=dict(remote.headers))
+    return Part("server", remote.name, digest, tuple(lines), where=where)
+
+
+def destination_part(name: str, path: str, value: str, *, mask: Mask = str, where: str = "") -> Part:
+    """An option that says where data is sent, by its value.
+
+    Args:
+        name: component and option, such as ``litellm.api_base``.
+        path: where it is in the config, as ``--set`` writes it.
+    """
+    digest = _digest("destination", name=name, value=value)
+    return Part("destination", path, digest, (("sends to", one_line(mask(value))),), where=where)
+
+
+def file_part(path: str, file: Path, directory: Path, *, where: str = "") -> Part:
+    """A file outside the project, by its path: its content may change.
+
+    Args:
+        path: where the config names it, as ``--set`` writes it.
+    """
+    digest = _digest("file", path=path, file=_relative(file, directory))
+    return Part("file", path, digest, (("reads", one_line(str(file))),), where=where)
+
+
+def is_here(address: str) -> bool:
+    """Whether an address certainly names this machine, to every program that reads it."""
+    return _HERE.fullmatch(address) is not None
 
 
 def one_line(text: str) -> str:

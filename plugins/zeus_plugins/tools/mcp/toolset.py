@@ -155,7 +155,7 @@ class McpToolset(Toolset):
         from zeus_plugins.tools.mcp.sdk import quieten
 
         quieten()
-        return await log_in(self._with_account(account), self._build.environ, show)
+        return await log_in(self._with_account(account), self._build.environ, self._build.permit, show)
 
     async def log_out(self, account: str) -> bool:
         from zeus_plugins.tools.mcp.oauth.account import log_out

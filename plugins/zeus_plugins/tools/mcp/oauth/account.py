@@ -15,6 +15,7 @@ from zeus_runtime import Account, OptionsError, RunError
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.servers import Server
+    from zeus_runtime import Command, Remote
 
 _SECONDS: Final = 120
 """How long a login may take beside the time that a person has."""
@@ -50,7 +51,12 @@ def _moment(seconds: float) -> str:
         return "further than a calendar goes"
 
 
-async def log_in(server: Server, environ: Mapping[str, str], show: Callable[[str], None]) -> int:
+async def log_in(
+    server: Server,
+    environ: Mapping[str, str],
+    permit: Callable[[Command | Remote], None],
+    show: Callable[[str], None],
+) -> int:
     """Let a person authorise a server's account.
 
     Args:
@@ -90,7 +96,7 @@ async def log_in(server: Server, environ: Mapping[str, str], show: Callable[[str
             provider = AccountProvider(server, store, person)
             mode: Any = "legacy" if server.spec.type == "sse" else "auto"
             sieve = Sieve()
-            transport = sieve.over(address(server, provider))
+            transport = sieve.over(address(server, permit, provider))
             async with Client(transport, cache=None, mode=mode) as client:
                 return len((await read_offer(client, server, sieve)).tools)
     except Exception as error:
