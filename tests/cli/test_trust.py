@@ -298,7 +298,10 @@ def test_a_trusted_server_is_started(server: Project, zeus: Zeus) -> None:
         ("mcpServers.other={url: 'https://x.example', disabled: true}", True),
         ("mcpServers.other={url: 'http://127.0.0.1:8000/mcp'}", True),
         ("mcpServers.other={preset: github}", True),
-        ("agents={helper: {description: d, overrides: {mcpServers: {x: {url: 'https://x.example'}}}}}", False),
+        (
+            "agents={helper: {description: d, overrides: {mcpServers: {x: {url: 'https://x.example'}}}}}",
+            False,
+        ),
         ("mcpServers.other={command: x, disabled: true}", True),
         ("connectors.browser={}", False),
         ("agents={helper: {description: d, overrides: {mcpServers: {x: {command: evil}}}}}", False),

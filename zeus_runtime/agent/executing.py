@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -46,7 +47,13 @@ def executing(ground: Ground) -> tuple[Part, ...]:
 
     What runs hooks or commands in a later version belongs here: yield a part for it, and permit it where it starts.
     """
-    return (*_plugin_files(ground), *_options(ground), *_destinations(ground), *_servers(ground))
+    return (
+        *_plugin_files(ground),
+        *_options(ground),
+        *_destinations(ground),
+        *_databases(ground),
+        *_servers(ground),
+    )
 
 
 def all_parts(checked: Checked) -> tuple[Part, ...]:
@@ -224,6 +231,62 @@ def _destination(ground: Ground, path: ConfigPath, value: str) -> Iterator[Part]
     yield replace(part, own=_is_own(ground, part))
 
 
+def _databases(ground: Ground) -> Iterator[Part]:
+    """The databases that this user's Zeus did not make, and those of another project."""
+    from zeus_runtime.trust.databases import database_part, is_made
+
+    document = ground.document
+    for path, named in _database_files(ground):
+        file = named.resolve()
+        where = str(document.position(path))
+        if not is_made(ground.trust.records, file):
+            yield database_part(file, _shown(file, document.directory), where=where)
+        elif file.exists():
+            yield from _elsewhere(ground, path, file)
+
+
+def _database_files(ground: Ground) -> Iterator[tuple[ConfigPath, Path]]:
+    """SQLite databases that a config names, and those in folders beside, whose names go on as a vector store's does."""
+    from zeus_runtime.trust.databases import is_database
+
+    document = ground.document
+    places = [(named.path, named.file) for named in document.protected_files()]
+    file = database_file(ground.config.storage.url, document.directory)
+    if file is not None:
+        yield ("storage", "url"), file
+        places += [(("storage", "url"), each) for each in file.parent.glob(f"{escape(file.name)}-*")]
+    for path, place in places:
+        inside = place.glob("*.sqlite3") if place.is_dir() else [place]
+        yield from ((path, each) for each in inside if is_database(each))
+
+
+def _elsewhere(ground: Ground, path: ConfigPath, file: Path) -> Iterator[Part]:
+    """A part for a file outside the working directory, the config's folders and the user's own Homes."""
+    document = ground.document
+    folders = (document.directory, *document.folders.values(), *_own_folders(ground))
+    if any(file.is_relative_to(folder.resolve()) for folder in folders):
+        return
+    from dataclasses import replace
+
+    from zeus_runtime.trust.parts import file_part
+
+    part = file_part(show_path(path), file, document.directory, where=str(document.position(path)))
+    yield replace(part, own=_is_own(ground, part))
+
+
+def _shown(file: Path, directory: Path) -> str:
+    folder = directory.resolve()
+    return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
+
+
+def database_file(url: str, directory: Path) -> Path | None:
+    """The file of a SQLite URL, without the cost of importing SQLAlchemy; None for a server or a database in memory."""
+    if not url.startswith("sqlite"):
+        return None
+    database = url.partition("://")[2].partition("?")[0].partition("/")[2]
+    return directory / database if database not in ("", ":memory:") else None
+
+
 def _is_free(address: str, document: Document, trust: Trust) -> bool:
     """Whether an address needs no permission: this machine's own, and the value of a variable of the process itself,
     which whoever starts it chose."""
@@ -253,11 +316,14 @@ def _is_own(ground: Ground, part: Part) -> bool:
     document, trust = ground.document, ground.trust
     places = (*document.folders.values(), *part.files)
     has_own_variables = document.environ.keys() <= trust.variables
-    installed = [home.resolve() for plugin, home in ground.registry.homes if plugin.distribution is not None]
-    own_files = [*trust.homes, *installed]
     return has_own_variables and all(
-        any(place.resolve().is_relative_to(home) for home in own_files) for place in places
+        any(place.resolve().is_relative_to(home) for home in _own_folders(ground)) for place in places
     )
+
+
+def _own_folders(ground: Ground) -> tuple[Path, ...]:
+    installed = [home.resolve() for plugin, home in ground.registry.homes if plugin.distribution is not None]
+    return (*ground.trust.homes, *installed)
 
 
 _MAY_RUN: Final = re.compile(r"[^\w.,:=@%+/~-]", re.ASCII)

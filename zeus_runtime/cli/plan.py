@@ -335,7 +335,7 @@ def _memory_object(checked: Checked, plan: Plan) -> dict[str, Any] | None:
 def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
     """What will embed; None where a server would have to be asked for the user's choice, which no plan does."""
     from zeus_runtime.agent.chosen import embeddings_in_use
-    from zeus_runtime.agent.deciding import database_file
+    from zeus_runtime.agent.executing import database_file
     from zeus_runtime.memory.choice import stored_in_file
 
     url, memory = plan.config.storage.url, plan.config.memory

@@ -142,7 +142,7 @@ def plugin_part(file: Path, code: bytes, *, where: str = "", own: bool = False) 
     return Part(
         "plugin",
         file.name,
-        _digest("plugin", code=content),
+        part_digest("plugin", code=content),
         (("file", one_line(str(file))), ("content", f"sha256 {content}")),
         (file,),
         where,
@@ -170,7 +170,7 @@ def command_part(command: Command, project: Project, *, mask: Mask = str, where:
     return Part(
         "server",
         command.name,
-        _digest(
+        part_digest(
             "command",
             words=list(command.words),
             env=dict(command.env),
@@ -197,7 +197,9 @@ def option_part(
         ("value", one_line(mask(value))),
         *(("file", f"{one_line(each.name)}: {each.content}") for each in files),
     ]
-    digest = _digest("option", name=name, value=value, files=[[each.name, each.content] for each in files])
+    digest = part_digest(
+        "option", name=name, value=value, files=[[each.name, each.content] for each in files]
+    )
     return Part("option", path, digest, tuple(lines), tuple(each.path for each in files), where)
 
 
@@ -207,7 +209,7 @@ def remote_part(remote: Remote, *, mask: Mask = str, where: str = "") -> Part:
         ("address", one_line(mask(remote.address))),
         *(("header", one_line(mask(f"{name}: {value}"))) for name, value in sorted(remote.headers.items())),
     ]
-    digest = _digest("remote", address=remote.address, headers=dict(remote.headers))
+    digest = part_digest("remote", address=remote.address, headers=dict(remote.headers))
     return Part("server", remote.name, digest, tuple(lines), where=where)
 
 
@@ -218,7 +220,7 @@ def destination_part(name: str, path: str, value: str, *, mask: Mask = str, wher
         name: component and option, such as ``litellm.api_base``.
         path: where it is in the config, as ``--set`` writes it.
     """
-    digest = _digest("destination", name=name, value=value)
+    digest = part_digest("destination", name=name, value=value)
     return Part("destination", path, digest, (("sends to", one_line(mask(value))),), where=where)
 
 
@@ -228,7 +230,7 @@ def file_part(path: str, file: Path, directory: Path, *, where: str = "") -> Par
     Args:
         path: where the config names it, as ``--set`` writes it.
     """
-    digest = _digest("file", path=path, file=_relative(file, directory))
+    digest = part_digest("file", path=path, file=_relative(file, directory))
     return Part("file", path, digest, (("reads", one_line(str(file))),), where=where)
 
 
@@ -317,6 +319,6 @@ def _relative(cwd: Path, directory: Path) -> str:
     return normal.relative_to(base).as_posix() if normal.is_relative_to(base) else str(normal)
 
 
-def _digest(kind: str, **content: object) -> str:
+def part_digest(kind: str, **content: object) -> str:
     text = json.dumps({"scheme": _SCHEME, "kind": kind, **content}, sort_keys=True)
     return f"sha256:{sha256(text.encode()).hexdigest()}"
