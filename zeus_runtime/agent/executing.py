@@ -51,6 +51,7 @@ def executing(ground: Ground) -> tuple[Part, ...]:
         *_plugin_files(ground),
         *_options(ground),
         *_destinations(ground),
+        *_files(ground),
         *_databases(ground),
         *_servers(ground),
     )
@@ -64,7 +65,7 @@ def all_parts(checked: Checked) -> tuple[Part, ...]:
     return tuple(found.values())
 
 
-def project_of(document: Document, config: Config) -> Project:
+def project_of(document: Document, config: Config, trust: Trust) -> Project:
     """The folders that a config's programs may lie in."""
     from zeus_runtime.trust.parts import Project
 
@@ -72,7 +73,8 @@ def project_of(document: Document, config: Config) -> Project:
     workspace = config.workspace
     places = [".", workspace.root, *workspace.routes.values(), *map(str, document.folders.values())]
     folders = tuple(dict.fromkeys(directory / each for each in places))
-    return Project(directory, folders, document.environ.get("PATH", ""))
+    place = str(directory.resolve()) if trust.is_own(Path(trust.file)) else ""
+    return Project(directory, folders, document.environ.get("PATH", ""), place)
 
 
 def used_server(name: str, server: McpServer) -> Command | Remote | None:
@@ -157,7 +159,18 @@ def _server(ground: Ground, name: str, server: McpServer, path: ConfigPath) -> I
     if part is not None:
         from dataclasses import replace
 
-        yield replace(part, own=_is_own(ground, part))
+        yield replace(part, own=_is_own(ground, part) and not _runs_in_project(ground, used))
+
+
+def _runs_in_project(ground: Ground, server: Command | Remote) -> bool:
+    """Whether a process runs in a folder of the project, where programs such as ``npx`` look for code."""
+    from zeus_runtime.trust.parts import Command
+
+    if not isinstance(server, Command):
+        return False
+    cwd = (ground.document.directory / server.cwd).resolve()
+    project = project_of(ground.document, ground.config, ground.trust)
+    return project.has(cwd) and not any(cwd.is_relative_to(home) for home in _own_folders(ground))
 
 
 def _server_part(
@@ -169,7 +182,7 @@ def _server_part(
     mask = _mask(document)
     where = "" if path is None else str(document.position(path, "key"))
     if isinstance(server, Command):
-        return command_part(server, project_of(document, config), mask=mask, where=where)
+        return command_part(server, project_of(document, config, trust), mask=mask, where=where)
     if server.address in PRESETS.values() or _is_free(server.address, document, trust):
         return None
     return remote_part(server, mask=mask, where=where)
@@ -182,7 +195,7 @@ def _options(ground: Ground) -> Iterator[Part]:
         from zeus_runtime.trust.parts import option_part
 
         document = ground.document
-        project = project_of(document, ground.config)
+        project = project_of(document, ground.config, ground.trust)
         name = ".".join([each for each in path if isinstance(each, str)][-2:])
         where = str(document.position(path))
         part = option_part(name, show_path(path), value, project, mask=_mask(document), where=where)
@@ -229,6 +242,17 @@ def _destination(ground: Ground, path: ConfigPath, value: str) -> Iterator[Part]
     where = str(document.position(path))
     part = destination_part(name, show_path(path), value, mask=_mask(document), where=where)
     yield replace(part, own=_is_own(ground, part))
+
+
+def _files(ground: Ground) -> Iterator[Part]:
+    """What a config reads from elsewhere, such as a prompt; plugin files and files of servers have their own parts."""
+    executed = {path for path, _ in _marked(ground, "servers")}
+    for named in ground.document.named_files():
+        is_plugin = named.path[:2] == ("plugins", "files")
+        # Such as `plugin:NAME`, which is no path.
+        is_path = named.file.is_absolute() and named.file.exists()
+        if is_path and not is_plugin and named.path not in executed:
+            yield from _elsewhere(ground, named.path, named.file.resolve())
 
 
 def _databases(ground: Ground) -> Iterator[Part]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from contextlib import closing
-from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.errors import MissingError
-from zeus_runtime.trust.parts import Part, one_line, part_digest
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
+
+    from zeus_runtime.trust.parts import Part
 
 _MAGIC: Final = b"SQLite format 3\x00"
 _USER_VERSION: Final = slice(60, 64)
@@ -54,6 +53,8 @@ def database_part(file: Path, name: str, *, where: str = "") -> Part:
         file: with all links resolved.
         name: as a person knows it.
     """
+    from zeus_runtime.trust.parts import Part, one_line, part_digest
+
     mark = _mark(file)
     lines = (
         ("file", one_line(str(file))),
@@ -121,12 +122,15 @@ def adopt(records: Path, part: Part) -> None:
 
 def _put_mark(connection: Connection, records: Path | None, file: Path, part: Part | None = None) -> str:
     """Give a database a mark in the open transaction, which is recorded before anybody can see it."""
-    numbers = [1 + secrets.randbelow(2**31 - 1) for _ in range(2)]
+    numbers = [int.from_bytes(os.urandom(4), "big") & 0x7FFFFFFF | 1 for _ in range(2)]
     connection.execute(f"PRAGMA user_version={numbers[0]}")
     connection.execute(f"PRAGMA application_id={numbers[1]}")
     mark = "".join(f"{number:08x}" for number in numbers)
     if records is None:
         raise MissingError("neither HOME nor XDG_STATE_HOME is set", remedy="set one of them")
+    from dataclasses import replace
+
+    from zeus_runtime.trust.parts import Part, one_line
     from zeus_runtime.trust.records import add
 
     part = part or Part("database", file.name, "", (("file", one_line(str(file))),))
@@ -161,6 +165,8 @@ def _header(file: Path) -> bytes:
 
 
 def _content(file: Path) -> str:
+    from hashlib import sha256
+
     content = sha256()
     for each in (file, file.with_name(f"{file.name}-wal")):
         if each.is_file():
@@ -171,4 +177,6 @@ def _content(file: Path) -> str:
 
 
 def _digest(mark: str) -> str:
+    from zeus_runtime.trust.parts import part_digest
+
     return part_digest("database", mark=mark)

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
@@ -116,11 +116,13 @@ class Project:
         directory: the working directory.
         folders: the folders whose files may change without the user: the project's and the workspace's.
         path: ``PATH``, where programs are looked for.
+        place: what a permission is bound to besides: the working directory of a config that is used in many.
     """
 
     directory: Path
     folders: tuple[Path, ...]
     path: str = ""
+    place: str = ""
 
     def has(self, file: Path) -> bool:
         return any(file.is_relative_to(folder) for folder in self._places)
@@ -157,8 +159,11 @@ def command_part(command: Command, project: Project, *, mask: Mask = str, where:
         mask: hides the secrets in what is shown; the digest is made from the values themselves.
     """
     cwd = project.directory / command.cwd
-    project = Project(project.directory, (*project.folders, cwd), command.env.get("PATH", project.path))
-    files = list(_named_files(command.words, cwd, project))
+    path = command.env.get("PATH", project.path)
+    project = replace(project, folders=(*project.folders, cwd), path=path)
+    # A value may name files as an argument does: ``--require ./hook.js``, ``a.jar:b.jar``.
+    words = (*command.words, *(value for _, value in sorted(command.env.items())))
+    files = list(_named_files(words, cwd, project))
     program, *arguments = command.words
     lines = [
         ("command", one_line(program)),
@@ -175,6 +180,7 @@ def command_part(command: Command, project: Project, *, mask: Mask = str, where:
             words=list(command.words),
             env=dict(command.env),
             cwd=_relative(cwd, project.directory),
+            place=project.place,
             files=[[each.word, each.name, each.content] for each in files],
         ),
         tuple(lines),
