@@ -155,7 +155,7 @@ def _is_allowed(found: Checked, missing: Sequence[Part]) -> bool:
 
     trust = found.trust
     known = records_of(trust.records, trust.file) if trust.records is not None else ()
-    complain(f"{one_line(trust.file)} executes what you have not allowed yet:", "yellow")
+    complain(f"{one_line(trust.file)} needs what you have not allowed yet:", "yellow")
     tell(shown(missing, known))
     while (said := _answer(_read)) == "view":
         tell((*shown(missing, known, whole=True), *_contents(missing)))
