@@ -151,6 +151,15 @@ def test_what_a_remote_server_is_told_is_shown_masked_and_covered(
     assert "sk-0123456789abcdefghij" not in shown
 
 
+def test_an_account_of_an_untrusted_server_is_not_logged_in(project: Project, zeus: Zeus) -> None:
+    project.write(
+        "zeus.yaml",
+        "version: 1\nmodel: gpt-4o\nmcpServers: {far: {url: 'https://x.invalid/mcp', auth: oauth}}\n",
+    )
+    result = zeus("auth", "login", "far", "--no-browser")
+    assert (result.exit_code, "MCP server 'far' is not trusted" in result.err) == (4, True)
+
+
 MARKS = ("x-zeus-destination", "x-zeus-executes", "x-zeus-file-relative", "x-zeus-work-relative")
 
 LOOKED_AT = """

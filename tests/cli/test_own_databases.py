@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Project, Zeus
+from zeus_runtime.store.database import Database
 
 RUN = ("run", "quickstart", "hi")
 FOREIGN = "database '.zeus/zeus.db' is not trusted"
@@ -174,6 +175,12 @@ def test_a_password_does_not_hide_which_file_a_url_names(shipped: Path, zeus: Ze
     result = zeus(*RUN, "--set", "storage.url=sqlite://u:p/a@/.zeus/zeus.db")
     assert result.exit_code == 4
     assert "cannot be used" in result.err
+
+
+def test_a_database_that_nobody_opens_again_is_not_recorded(tmp_path: Path) -> None:
+    Database("sqlite:///scratch.db", directory=tmp_path, is_scratch=True)
+    assert (tmp_path / "scratch.db").exists()
+    assert not (tmp_path / "state").exists()
 
 
 def test_what_is_no_database_cannot_be_allowed(project: Project, zeus: Zeus) -> None:
