@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Project, Zeus
-from zeus_runtime.store.database import Database
+from zeus_runtime.store.database import Database, make_private
 
 RUN = ("run", "quickstart", "hi")
 FOREIGN = "database '.zeus/zeus.db' is not trusted"
@@ -195,6 +195,12 @@ def test_a_shell_completes_no_session_of_a_shipped_database(shipped: Path) -> No
     from zeus_runtime.cli.completion import complete_session
 
     assert complete_session(None, None, "") == []  # type: ignore[arg-type]
+
+
+def test_a_new_database_can_give_freed_space_back(tmp_path: Path) -> None:
+    make_private(tmp_path / "new.db")
+    with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
+        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
 
 
 def test_processes_that_make_a_database_at_once_make_one(project: Project, zeus: Zeus) -> None:

@@ -38,12 +38,11 @@ def is_made(records: Path | None, file: Path) -> bool:
     """
     if not _header(file):
         return True
-    mark = _mark(file)
-    if not mark or records is None:
+    if records is None:
         return False
     from zeus_runtime.trust.records import is_recorded
 
-    return is_recorded(records, str(file), _digest(mark))
+    return is_recorded(records, str(file), _digest(_mark(file)))
 
 
 def database_part(file: Path, name: str, *, where: str = "") -> Part:
