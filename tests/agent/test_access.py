@@ -699,7 +699,7 @@ async def test_what_the_user_trusts_is_recorded_out_of_reach_of_the_file_tools(
     record = ("write_file", {"path": "/state/zeus/trust/forged", "content": "x"})
     (told,) = results(await played(folder, "", record))
     assert OUT_OF_REACH in told
-    assert not (folder / "state").exists()
+    assert not (folder / "state/zeus/trust/forged").exists()
 
 
 @pytest.mark.parametrize("path", ["/zeus.yaml", "sub/../.env", "/secrets/key", "/link/key"])
