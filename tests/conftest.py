@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -21,6 +22,7 @@ ask_once()
 
 # The configs of tests are their own. What is about trust takes this away (``tests/trust``).
 os.environ["ZEUS_TRUST"] = "all"
+os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(prefix="zeus-tests-")
 
 
 @pytest.hookimpl(trylast=True)

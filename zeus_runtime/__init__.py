@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.annotations import RefTo as RefTo
     from zeus_runtime.config.diagnostics import ConfigError as ConfigError
     from zeus_runtime.config.diagnostics import Diagnostic as Diagnostic
+    from zeus_runtime.config.markers import Destination as Destination
     from zeus_runtime.config.markers import Executes as Executes
     from zeus_runtime.config.markers import FileRelative as FileRelative
     from zeus_runtime.config.markers import WorkRelative as WorkRelative
@@ -232,6 +233,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.workspace import WorkspaceFiles as WorkspaceFiles
     from zeus_runtime.trust.decision import UntrustedError as UntrustedError
     from zeus_runtime.trust.parts import Command as Command
+    from zeus_runtime.trust.parts import Remote as Remote
 
 
 _ROOMS = {
@@ -272,6 +274,7 @@ _ROOMS = {
     "Connector": "config.mcp",
     "Counter": "context.tokens",
     "Decision": "tools.approval",
+    "Destination": "config.markers",
     "Diagnostic": "config.diagnostics",
     "Doc": "config.annotations",
     "DropBefore": "context",
@@ -329,6 +332,7 @@ _ROOMS = {
     "RefTo": "config.annotations",
     "Reference": "agent.references",
     "Refusal": "context.planner",
+    "Remote": "trust.parts",
     "Retrying": "models.interface",
     "Ruling": "tools.access",
     "RunError": "errors",

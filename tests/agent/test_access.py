@@ -534,7 +534,9 @@ async def test_a_change_that_asks_is_made_when_it_is_approved_and_not_when_rejec
     assert "`infra/**: ask`" in person.asked[0].reason
 
 
-async def test_a_rule_that_asks_shows_the_change_and_a_file_that_changed_meanwhile_stays(folder: Path) -> None:
+async def test_a_rule_that_asks_shows_the_change_and_a_file_that_changed_meanwhile_stays(
+    folder: Path,
+) -> None:
     put(folder, "infra/a.txt")
     change = ("edit_file", {"path": "infra/a.txt", "old": "needle", "new": "pin"})
 
@@ -716,7 +718,7 @@ async def test_what_the_user_trusts_is_recorded_out_of_reach_of_the_file_tools(
     record = ("write_file", {"path": "/state/zeus/trust/forged", "content": "x"})
     (told,) = results(await played(folder, "", record))
     assert OUT_OF_REACH in told
-    assert not (folder / "state").exists()
+    assert not (folder / "state/zeus/trust/forged").exists()
 
 
 @pytest.mark.parametrize("path", ["/zeus.yaml", "sub/../.env", "/secrets/key", "/link/key"])

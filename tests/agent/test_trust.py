@@ -103,6 +103,28 @@ async def test_servers_of_an_imported_file_are_judged_as_they_are_when_they_star
     assert not (tmp_path / "started").exists()
 
 
+async def test_an_address_of_an_imported_file_is_judged_as_it_is_when_it_is_called(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\ntools: [{mcp: {files: [.mcp.json]}}]\n")
+    imported = tmp_path / ".mcp.json"
+    imported.write_text(json.dumps({"mcpServers": {"far": {"url": "http://127.0.0.1:9/mcp"}}}))
+    agent = Agent.from_config(config, directory=tmp_path, model=script("Hi."))
+    imported.write_text(json.dumps({"mcpServers": {"far": {"url": "http://127.0.0.1.x.invalid:9/mcp"}}}))
+    async with agent:
+        events = await play(agent, "hi")
+    assert "MCP server 'far' is not trusted" in str([vars(each) for each in events])
+
+
+def test_a_program_opens_no_database_that_was_shipped(tmp_path: Path) -> None:
+    config = tmp_path / "zeus.yaml"
+    config.write_text("version: 1\nmodel: gpt-4o\n")
+    (tmp_path / ".zeus").mkdir()
+    (tmp_path / ".zeus/zeus.db").write_bytes(b"SQLite format 3\0" + bytes(84))
+    with pytest.raises(UntrustedError, match=r"database '\.zeus/zeus\.db' is not trusted"):
+        Agent.from_config(config, directory=tmp_path)
+    Agent.from_config(config, directory=tmp_path, trust="all")
+
+
 def test_a_build_that_no_config_made_permits_nothing() -> None:
     permit = Build.__dataclass_fields__["permit"].default  # type: ignore[attr-defined]
     with pytest.raises(UntrustedError):

@@ -206,7 +206,8 @@ def test_a_projects_env_file_allows_nothing(plugin: Project, zeus: Zeus, line: s
 
 def test_a_preset_and_a_config_that_executes_nothing_ask_nothing(project: Project, zeus: Zeus) -> None:
     assert zeus("run", "quickstart", "hi").exit_code == 0
-    assert not (project.folder.parent / "home").exists()
+    state = project.folder.parent / "home/.local/state/zeus/trust"
+    assert [json.loads(each.read_text())["kind"] for each in state.rglob("*.json")] == ["database"]
     assert "nothing to allow" in zeus("trust", "quickstart").err
 
 
@@ -232,7 +233,7 @@ def test_yaml_of_the_users_own_home_is_theirs_unless_a_project_changes_it(
     configs = Path(os.environ["HOME"]) / ".config/zeus/configs"
     configs.mkdir(parents=True)
     (configs / "mine.yaml").write_text(
-        "version: 1\nmodel: gpt-4o\nmcpServers: {small: {command: echo, args: ['${WORD:-x}']}}\n"
+        "version: 1\nmodel: gpt-4o\nmcpServers: {small: {command: echo, args: ['${WORD:-x}'], cwd: '${HOME}'}}\n"
     )
     assert trusted(zeus, "mine") == [True]
     project.write(".env", "WORD=evil")
@@ -246,12 +247,80 @@ def test_yaml_of_the_users_own_home_is_theirs_unless_a_project_changes_it(
 def test_a_program_of_the_project_is_not_trusted_by_the_users_yaml(project: Project, zeus: Zeus) -> None:
     configs = Path(os.environ["HOME"]) / ".config/zeus/configs"
     configs.mkdir(parents=True)
+    server = project.folder / "server.py"
     (configs / "mine.yaml").write_text(
-        "version: 1\nmodel: gpt-4o\nmcpServers: {small: {command: python3, args: [server.py]}}\n"
+        f"version: 1\nmodel: gpt-4o\n"
+        f"mcpServers: {{small: {{command: python3, args: ['{server}'], cwd: '${{HOME}}'}}}}\n"
     )
     assert trusted(zeus, "mine") == [True]
-    project.write("server.py", "evil")
+    server.write_text("evil")
     assert trusted(zeus, "mine") == [False]
+
+
+@pytest.mark.parametrize("cwd", ["", ", cwd: .", ", cwd: sub"])
+def test_a_server_of_the_users_home_that_runs_in_a_project_is_allowed_for_each_project(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, cwd: str
+) -> None:
+    """`npx` would run what the project has in `node_modules`."""
+    configs = Path(os.environ["HOME"]) / ".config/zeus/configs"
+    configs.mkdir(parents=True)
+    (configs / "mine.yaml").write_text(
+        f"version: 1\nmodel: gpt-4o\nmcpServers: {{small: {{command: npx, args: [x]{cwd}}}}}\n"
+    )
+    assert trusted(zeus, "mine") == [False]
+    zeus("trust", "mine")
+    assert trusted(zeus, "mine") == [True]
+    other = project.folder.parent / "other"
+    other.mkdir()
+    monkeypatch.chdir(other)
+    assert trusted(zeus, "mine") == [False]
+
+
+def test_plan_shows_what_needs_permission_before_it_ends(plugin: Project, zeus: Zeus) -> None:
+    result = zeus("plan")
+    assert result.exit_code == 4
+    assert "plugin file 'scripted.py'  (zeus.yaml:5:19)" in result.out
+    assert "sha256" in result.out
+    assert "not trusted" in result.err
+    found = zeus("plan", "--format", "json")
+    assert (found.exit_code, found.json["executes"][0]["trusted"]) == (4, False)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "instructions: {{file: {file}}}",
+        "prompt: {{files: {{soul: ../secret.md}}}}",
+        "prompt: {{files: {{soul: link.md}}}}",
+        "workspace: {{root: ..}}\nprompt: {{files: {{soul: ../secret.md}}}}",
+    ],
+)
+def test_a_prompt_from_elsewhere_is_asked_for(project: Project, zeus: Zeus, more: str) -> None:
+    secret = project.folder.parent / "secret.md"
+    secret.write_text("password")
+    (project.folder / "link.md").symlink_to(secret)
+    project.write("zeus.yaml", f"version: 1\nmodel: gpt-4o\n{more.format(file=secret)}\n")
+    result = zeus("plan", "--prompt")
+    assert result.exit_code == 4
+    assert "password" not in result.out
+    assert str(secret) in result.out
+    zeus("trust")
+    assert "password" in zeus("plan", "--prompt").out
+
+
+def test_a_prompt_of_the_project_is_not_asked_for(project: Project, zeus: Zeus) -> None:
+    (project.folder / "soul.md").write_text("kind")
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\nprompt: {files: {soul: soul.md}}\n")
+    assert "kind" in zeus("plan", "--prompt").out
+
+
+@pytest.mark.parametrize("name", ["../x.md", "/x.md", "a/../../x.md"])
+def test_a_summary_prompt_does_not_climb_out_of_its_folder(project: Project, zeus: Zeus, name: str) -> None:
+    project.write(
+        "zeus.yaml", f"version: 1\nmodel: gpt-4o\nmiddlewares: [{{summarization: {{prompt: {name}}}}}]\n"
+    )
+    result = zeus("validate")
+    assert (result.exit_code, "zeus.yaml:3:40: wrong-pattern" in result.out) == (3, True)
 
 
 def trusted(zeus: Zeus, *words: str) -> list[bool]:
@@ -294,7 +363,14 @@ def test_a_trusted_server_is_started(server: Project, zeus: Zeus) -> None:
         ("mcpServers.small.env={A: b}", False),
         ("mcpServers.small.cwd=/tmp", False),
         ("mcpServers.other={command: x}", False),
-        ("mcpServers.other={url: 'https://x.example'}", True),
+        ("mcpServers.other={url: 'https://x.example'}", False),
+        ("mcpServers.other={url: 'https://x.example', disabled: true}", True),
+        ("mcpServers.other={url: 'http://127.0.0.1:8000/mcp'}", True),
+        ("mcpServers.other={preset: github}", True),
+        (
+            "agents={helper: {description: d, overrides: {mcpServers: {x: {url: 'https://x.example'}}}}}",
+            False,
+        ),
         ("mcpServers.other={command: x, disabled: true}", True),
         ("connectors.browser={}", False),
         ("agents={helper: {description: d, overrides: {mcpServers: {x: {command: evil}}}}}", False),
@@ -369,7 +445,7 @@ def test_a_terminal_shows_what_would_be_executed_and_asks_once(plugin: Project) 
     environ = {"HOME": os.environ["HOME"]}
     with PseudoTerminal(["run", "zeus.yaml", "hi"], plugin.folder, environ) as terminal:
         asked = terminal.until("[v]iew whole: ")
-        assert "executes what you have not allowed yet" in asked
+        assert "needs what you have not allowed yet" in asked
         assert "plugin file 'scripted.py'" in asked
         assert "--x=\\u202e\\x1b]0;\\nyyy" in asked.replace("\n", "")
         assert "more characters)" in asked

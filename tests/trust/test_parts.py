@@ -191,3 +191,15 @@ def test_control_and_direction_characters_are_escapes() -> None:
 def test_two_commands_that_differ_are_two_lines(hidden: str) -> None:
     assert one_line(f"run{hidden}") not in ("run", f"run{hidden}", one_line("run " + hidden))
     assert one_line(f"run{hidden}") != one_line(one_line(f"run{hidden}"))
+
+
+@pytest.mark.parametrize("value", ["--require ./hook.js", "-r./hook.js", "lib.jar:hook.js", "hook.js"])
+def test_a_file_that_a_variable_names_is_in_the_digest(tmp_path: Path, value: str) -> None:
+    hook = tmp_path / "hook.js"
+    hook.write_text("1")
+    command = Command("x", ("node", "a.js"), {"NODE_OPTIONS": value})
+    project = Project(tmp_path, (tmp_path,))
+    before = command_part(command, project)
+    assert hook in before.files
+    hook.write_text("2")
+    assert command_part(command, project).digest != before.digest

@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     from zeus_runtime.plugins import Kind
     from zeus_runtime.tools import Tool, WorkspaceFiles
     from zeus_runtime.tools.approval import Approvals
-    from zeus_runtime.trust.parts import Command
+    from zeus_runtime.trust.parts import Command, Remote
 
 
-def refuse(command: Command) -> None:
-    """Refuse every process: the ``permit`` of a Build that no checked config made.
+def refuse(server: Command | Remote) -> None:
+    """Refuse every process and address: the ``permit`` of a Build that no checked config made.
 
     Raises:
         UntrustedError: always.
     """
     from zeus_runtime.trust.decision import UntrustedError
 
-    raise UntrustedError(f"no config allows the process {command.name!r}", (), remedy="run it by a config")
+    raise UntrustedError(f"no config allows the server {server.name!r}", (), remedy="run it by a config")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ class Build:
             its ``ToolRun``, since tools are made once for all runs.
         process_environ: the process environment alone, for programs that are started on this machine: a variable of a
             project's ``.env`` (``LD_PRELOAD``) could make them execute something else.
-        permit: raises ``UntrustedError`` unless the user allowed a process that is about to be started.
+        permit: raises ``UntrustedError`` unless the user allowed a process that is about to be started, or a server's
+            address that is about to be called.
         tools: every tool of the agent by name, as they are whenever it is looked at; while middlewares are created,
             those of ``tools:`` and of the lines above.
         secrets: what the run's model sees masked; nothing while only planning.
@@ -90,7 +91,7 @@ class Build:
     archive: Archive | None = field(default=None, repr=False)
     approvals: Approvals | None = field(default=None, repr=False)
     process_environ: Mapping[str, str] = field(default_factory=dict, repr=False)
-    permit: Callable[[Command], None] = field(default=refuse, repr=False)
+    permit: Callable[[Command | Remote], None] = field(default=refuse, repr=False)
     tools: Mapping[str, Tool] = field(default_factory=dict, repr=False)
     secrets: Redactor = field(default_factory=Redactor, repr=False)
     learn: Callable[[str, str], None] = field(default=lambda secret, name: None, repr=False)

@@ -9,6 +9,7 @@ from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from zeus_runtime.agent.executing import database_file
 from zeus_runtime.config.layers import DISCOVERED
 from zeus_runtime.config.user_paths import expanded
 from zeus_runtime.plugins.home import user_home
@@ -64,14 +65,6 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     database = database_file(checked.config.storage.url, checked.directory)
     if database is not None:
         _add_beginning(deciding, database, "it holds the sessions")
-
-
-def database_file(url: str, directory: Path) -> Path | None:
-    """The file of a SQLite URL, without the cost of importing SQLAlchemy; None for a server or a database in memory."""
-    if not url.startswith("sqlite"):
-        return None
-    database = url.partition("://")[2].partition("?")[0].partition("/")[2]
-    return directory / database if database not in ("", ":memory:") else None
 
 
 def _configs(checked: Checked) -> Iterator[tuple[Path, str, str]]:

@@ -1,16 +1,17 @@
-"""What a config would execute: its plugin files, the options that are marked ``Executes``, its MCP servers."""
+"""What of a config needs permission: what it executes, where it sends data, and what it reads from elsewhere."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from zeus_runtime.config.mcp import BROWSER_SERVER, Connectors
-from zeus_runtime.config.nodes import show_path
-from zeus_runtime.config.schemawalk import walk_with
-from zeus_runtime.config.typeschema import EXECUTES
+from zeus_runtime.config.mcp import BROWSER_SERVER, PRESETS, Connectors
+from zeus_runtime.config.nodes import show_path, walk
+from zeus_runtime.config.schemawalk import Schema, branches, walk_with
+from zeus_runtime.config.typeschema import DESTINATION, EXECUTES, PLAIN, REF
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config.nodes import Path as ConfigPath
     from zeus_runtime.plugins import Registry
     from zeus_runtime.trust.decision import Trust
-    from zeus_runtime.trust.parts import Command, Mask, Part, Project
+    from zeus_runtime.trust.parts import Command, Mask, Part, Project, Remote
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,18 @@ class Ground:
 
 
 def executing(ground: Ground) -> tuple[Part, ...]:
-    """Every part of one config that executes something, without those of its sub-agents.
+    """Every part of one config that needs permission, without those of its sub-agents.
 
     What runs hooks or commands in a later version belongs here: yield a part for it, and permit it where it starts.
     """
-    return (*_plugin_files(ground), *_options(ground), *_servers(ground))
+    return (
+        *_plugin_files(ground),
+        *_options(ground),
+        *_destinations(ground),
+        *_files(ground),
+        *_databases(ground),
+        *_servers(ground),
+    )
 
 
 def all_parts(checked: Checked) -> tuple[Part, ...]:
@@ -57,7 +65,7 @@ def all_parts(checked: Checked) -> tuple[Part, ...]:
     return tuple(found.values())
 
 
-def project_of(document: Document, config: Config) -> Project:
+def project_of(document: Document, config: Config, trust: Trust) -> Project:
     """The folders that a config's programs may lie in."""
     from zeus_runtime.trust.parts import Project
 
@@ -65,28 +73,29 @@ def project_of(document: Document, config: Config) -> Project:
     workspace = config.workspace
     places = [".", workspace.root, *workspace.routes.values(), *map(str, document.folders.values())]
     folders = tuple(dict.fromkeys(directory / each for each in places))
-    return Project(directory, folders, document.environ.get("PATH", ""))
+    place = str(directory.resolve()) if trust.is_own(Path(trust.file)) else ""
+    return Project(directory, folders, document.environ.get("PATH", ""), place)
 
 
-def command_of(name: str, server: McpServer) -> Command | None:
-    """The process that is a server; None for a remote or disabled one."""
-    from zeus_runtime.trust.parts import Command
+def used_server(name: str, server: McpServer) -> Command | Remote | None:
+    """What a server is; None for one that is disabled."""
+    from zeus_runtime.trust.parts import Command, Remote
 
-    if server.command is None or server.disabled:
+    if server.disabled:
         return None
-    return Command(name, (server.command, *server.args), dict(server.env), server.cwd or ".")
+    if server.command is not None:
+        return Command(name, (server.command, *server.args), dict(server.env), server.cwd or ".")
+    return None if server.address is None else Remote(name, server.address, dict(server.headers))
 
 
-def permit(checked: Checked, command: Command) -> None:
-    """Raise unless a process may be started as it would be at this moment.
+def permit(checked: Checked, server: Command | Remote) -> None:
+    """Raise unless a process may be started, or an address called, as it would be at this moment.
 
     Raises:
         UntrustedError: the user did not allow it, or it changed since.
     """
-    from zeus_runtime.trust.parts import command_part
-
-    part = command_part(command, project_of(checked.document, checked.config))
-    if any(each.own and each.digest == part.digest for each in checked.parts):
+    part = _server_part(server, checked.document, checked.config, checked.trust)
+    if part is None or any(each.own and each.digest == part.digest for each in checked.parts):
         return
     checked.trust.require([part])
 
@@ -143,18 +152,40 @@ def _servers(ground: Ground) -> Iterator[Part]:
 
 
 def _server(ground: Ground, name: str, server: McpServer, path: ConfigPath) -> Iterator[Part]:
-    command = command_of(name, server)
-    if command is None:
+    used = used_server(name, server)
+    if used is None:
         return
-    from dataclasses import replace
+    part = _server_part(used, ground.document, ground.config, ground.trust, path)
+    if part is not None:
+        from dataclasses import replace
 
-    from zeus_runtime.trust.parts import command_part
+        yield replace(part, own=_is_own(ground, part) and not _runs_in_project(ground, used))
 
-    document = ground.document
-    project = project_of(document, ground.config)
-    where = str(document.position(path, "key"))
-    part = command_part(command, project, mask=_mask(document), where=where)
-    yield replace(part, own=_is_own(ground, part))
+
+def _runs_in_project(ground: Ground, server: Command | Remote) -> bool:
+    """Whether a process runs in a folder of the project, where programs such as ``npx`` look for code."""
+    from zeus_runtime.trust.parts import Command
+
+    if not isinstance(server, Command):
+        return False
+    cwd = (ground.document.directory / server.cwd).resolve()
+    project = project_of(ground.document, ground.config, ground.trust)
+    return project.has(cwd) and not any(cwd.is_relative_to(home) for home in _own_folders(ground))
+
+
+def _server_part(
+    server: Command | Remote, document: Document, config: Config, trust: Trust, path: ConfigPath | None = None
+) -> Part | None:
+    """The part that a server is; None for an address that needs no permission."""
+    from zeus_runtime.trust.parts import Command, command_part, remote_part
+
+    mask = _mask(document)
+    where = "" if path is None else str(document.position(path, "key"))
+    if isinstance(server, Command):
+        return command_part(server, project_of(document, config, trust), mask=mask, where=where)
+    if server.address in PRESETS.values() or _is_free(server.address, document, trust):
+        return None
+    return remote_part(server, mask=mask, where=where)
 
 
 def _options(ground: Ground) -> Iterator[Part]:
@@ -164,11 +195,129 @@ def _options(ground: Ground) -> Iterator[Part]:
         from zeus_runtime.trust.parts import option_part
 
         document = ground.document
-        project = project_of(document, ground.config)
+        project = project_of(document, ground.config, ground.trust)
         name = ".".join([each for each in path if isinstance(each, str)][-2:])
         where = str(document.position(path))
         part = option_part(name, show_path(path), value, project, mask=_mask(document), where=where)
         yield replace(part, own=_is_own(ground, part))
+
+
+def _destinations(ground: Ground) -> Iterator[Part]:
+    document = ground.document
+    if document.schema is None:
+        return
+    found: dict[ConfigPath, str] = {}
+    for path, node, places in walk_with(document.root, document.schema):
+        for place in (*places, *_plain_options(places, document.schema)):
+            if DESTINATION in place and place.get("default") != node.value:
+                texts = ((at, each.value) for at, each in walk(node, path) if isinstance(each.value, str))
+                found.update((at, text) for at, text in texts if _sends(text, place[DESTINATION]))
+    for at, text in found.items():
+        yield from _destination(ground, at, text)
+
+
+def _plain_options(places: Sequence[Schema], schema: Schema) -> Iterator[Schema]:
+    """The options that a plain string means, as ``model: gpt-5.2`` is the option ``model`` of ``litellm``."""
+    for place in places:
+        if PLAIN in place:
+            component, option = place[PLAIN]
+            options = schema.get("$defs", {}).get(f"{place[REF]}.{component}", {})
+            yield from branches(options.get("properties", {}).get(option, {}), schema)
+
+
+def _sends(value: str, signs: Sequence[str]) -> bool:
+    return not signs or any(sign in value for sign in signs)
+
+
+def _destination(ground: Ground, path: ConfigPath, value: str) -> Iterator[Part]:
+    document = ground.document
+    is_file = path == ("storage", "url") and value.startswith("sqlite")
+    if is_file or _is_free(value, document, ground.trust):
+        return
+    from dataclasses import replace
+
+    from zeus_runtime.trust.parts import destination_part
+
+    name = ".".join([each for each in path if isinstance(each, str)][-2:])
+    where = str(document.position(path))
+    part = destination_part(name, show_path(path), value, mask=_mask(document), where=where)
+    yield replace(part, own=_is_own(ground, part))
+
+
+def _files(ground: Ground) -> Iterator[Part]:
+    """What a config reads from elsewhere, such as a prompt; plugin files and files of servers have their own parts."""
+    executed = {path for path, _ in _marked(ground, "servers")}
+    for named in ground.document.named_files():
+        is_plugin = named.path[:2] == ("plugins", "files")
+        # Such as `plugin:NAME`, which is no path.
+        is_path = named.file.is_absolute() and named.file.exists()
+        if is_path and not is_plugin and named.path not in executed:
+            yield from _elsewhere(ground, named.path, named.file.resolve())
+
+
+def _databases(ground: Ground) -> Iterator[Part]:
+    """The databases that this user's Zeus did not make, and those of another project."""
+    from zeus_runtime.trust.databases import database_part, is_made
+
+    document = ground.document
+    for path, named in _database_files(ground):
+        file = named.resolve()
+        where = str(document.position(path))
+        if not is_made(ground.trust.records, file):
+            yield database_part(file, _shown(file, document.directory), where=where)
+        elif file.exists():
+            yield from _elsewhere(ground, path, file)
+
+
+def _database_files(ground: Ground) -> Iterator[tuple[ConfigPath, Path]]:
+    """SQLite databases that a config names, and those in folders beside, whose names go on as a vector store's does."""
+    from zeus_runtime.trust.databases import is_database
+
+    document = ground.document
+    places = [(named.path, named.file) for named in document.protected_files()]
+    file = database_file(ground.config.storage.url, document.directory)
+    if file is not None:
+        yield ("storage", "url"), file
+        places += [(("storage", "url"), each) for each in file.parent.glob(f"{escape(file.name)}-*")]
+    for path, place in places:
+        inside = place.glob("*.sqlite3") if place.is_dir() else [place]
+        yield from ((path, each) for each in inside if is_database(each))
+
+
+def _elsewhere(ground: Ground, path: ConfigPath, file: Path) -> Iterator[Part]:
+    """A part for a file outside the working directory, the config's folders and the user's own Homes."""
+    document = ground.document
+    folders = (document.directory, *document.folders.values(), *_own_folders(ground))
+    if any(file.is_relative_to(folder.resolve()) for folder in folders):
+        return
+    from dataclasses import replace
+
+    from zeus_runtime.trust.parts import file_part
+
+    part = file_part(show_path(path), file, document.directory, where=str(document.position(path)))
+    yield replace(part, own=_is_own(ground, part))
+
+
+def _shown(file: Path, directory: Path) -> str:
+    folder = directory.resolve()
+    return str(file.relative_to(folder) if file.is_relative_to(folder) else file)
+
+
+def database_file(url: str, directory: Path) -> Path | None:
+    """The file of a SQLite URL, without the cost of importing SQLAlchemy; None for a server or a database in memory."""
+    if not url.startswith("sqlite"):
+        return None
+    database = url.partition("://")[2].partition("?")[0].partition("/")[2]
+    return directory / database if database not in ("", ":memory:") else None
+
+
+def _is_free(address: str, document: Document, trust: Trust) -> bool:
+    """Whether an address needs no permission: this machine's own, and the value of a variable of the process itself,
+    which whoever starts it chose."""
+    from zeus_runtime.trust.parts import is_here
+
+    environ = document.environ
+    return is_here(address) or any(environ.get(name) == address for name in trust.variables)
 
 
 def _marked(ground: Ground, what: str) -> Iterator[tuple[ConfigPath, str]]:
@@ -191,11 +340,14 @@ def _is_own(ground: Ground, part: Part) -> bool:
     document, trust = ground.document, ground.trust
     places = (*document.folders.values(), *part.files)
     has_own_variables = document.environ.keys() <= trust.variables
-    installed = [home.resolve() for plugin, home in ground.registry.homes if plugin.distribution is not None]
-    own_files = [*trust.homes, *installed]
     return has_own_variables and all(
-        any(place.resolve().is_relative_to(home) for home in own_files) for place in places
+        any(place.resolve().is_relative_to(home) for home in _own_folders(ground)) for place in places
     )
+
+
+def _own_folders(ground: Ground) -> tuple[Path, ...]:
+    installed = [home.resolve() for plugin, home in ground.registry.homes if plugin.distribution is not None]
+    return (*ground.trust.homes, *installed)
 
 
 _MAY_RUN: Final = re.compile(r"[^\w.,:=@%+/~-]", re.ASCII)

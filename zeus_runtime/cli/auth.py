@@ -62,7 +62,7 @@ def login(process: Process, name: str, which: ConfigArgs, no_browser: bool) -> N
     """
     import asyncio
 
-    toolset = _toolset(_accounts(process, which), name)
+    toolset = _toolset(_accounts(process, which, will_call=True), name)
 
     def show(url: str) -> None:
         complain(f"open this address to authorise {name!r}:\n  {url}")
@@ -90,10 +90,13 @@ def logout(process: Process, name: str, which: ConfigArgs) -> None:
     answer(f"{name} is no longer authorised" if there_was_one else f"{name} was not authorised")
 
 
-def _accounts(process: Process, which: ConfigArgs) -> list[tuple[Toolset, Account]]:
+def _accounts(
+    process: Process, which: ConfigArgs, *, will_call: bool = False
+) -> list[tuple[Toolset, Account]]:
     from zeus_runtime.agent.plan import make_plan
+    from zeus_runtime.cli.trusting import read_trusted
 
-    plan = make_plan(read_config(process, which))
+    plan = make_plan(read_trusted(process, which) if will_call else read_config(process, which))
     toolsets = [planned.create(plan.build) for planned in plan.opens]
     return [(toolset, account) for toolset in toolsets for account in toolset.accounts()]
 

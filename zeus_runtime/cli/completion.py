@@ -33,11 +33,18 @@ def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
 
 def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Sessions of the default database in the working directory, last used first; other databases are not asked."""
+    """Sessions of the default database in the working directory, last used first; other databases are not asked, nor
+    is one that this user's Zeus did not make."""
+    import os
     import sqlite3
 
     from click.shell_completion import CompletionItem
 
+    from zeus_runtime.trust.databases import is_made
+    from zeus_runtime.trust.decision import records_folder
+
+    if not is_made(records_folder(os.environ), Path(".zeus/zeus.db").resolve()):
+        return []
     query = "SELECT session, title FROM thread ORDER BY updated_ms DESC LIMIT ?"
     try:
         with closing(sqlite3.connect("file:.zeus/zeus.db?mode=ro", uri=True)) as connection:

@@ -19,7 +19,7 @@ EXIT_CODES: Final = {
     1: "the run failed, or its answer is empty or filtered",
     2: "the command line does not fit",
     3: "the config is invalid",
-    4: "a credential, dependency or plugin is missing, or what would be executed is not trusted",
+    4: "a credential, dependency or plugin is missing, or a part of the config is not trusted",
     6: "a limit was reached: steps, seconds, money or repeated calls",
     7: "an approval is needed and nobody is there to ask: `zeus resume` decides",
     130: "interrupted",

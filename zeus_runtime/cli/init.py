@@ -231,16 +231,16 @@ def _validate(process: Process, text: str) -> None:
     """
     from io import BytesIO
 
-    from zeus_runtime.agent.checked import check
+    from zeus_runtime.agent.checked import examine_config
 
-    check("-", directory=process.directory, environ=process.environ, stdin=BytesIO(text.encode()))
+    examine_config("-", directory=process.directory, environ=process.environ, stdin=BytesIO(text.encode()))
 
 
 def _warnings(process: Process, written: Path) -> list[str]:
     """Warnings about the file that was written, such as a model that is not known."""
-    from zeus_runtime.agent.checked import check
+    from zeus_runtime.agent.checked import examine_config
 
-    checked = check(str(written), directory=process.directory, environ=process.environ)
+    checked = examine_config(str(written), directory=process.directory, environ=process.environ)
     return [process.redact(each.message) for each in checked.notices]
 
 

@@ -70,7 +70,7 @@ def command(
         raise click.UsageError("--explain, --prompt and --format json exclude each other", ctx)
     from zeus_runtime.agent.plan import make_plan
 
-    checked = read_config(process, which)
+    checked = _read(process, which, output)
     redact = checked.document.redactor
     if explain is not None:
         answer(redact(_explained(ctx, checked, explain)))
@@ -84,6 +84,40 @@ def command(
         answer(redact("\n".join(_lines(checked, plan, whole=whole))))
     for notice in plan.notices:
         complain(redact(f"note: {notice.message}"), "yellow")
+
+
+def _read(process: Process, which: ConfigArgs, output: str) -> Checked:
+    """The config; one that may not be planned yet is shown with what needs permission before that is told."""
+    from zeus_runtime.trust.decision import UntrustedError
+
+    try:
+        return read_config(process, which)
+    except UntrustedError:
+        from zeus_runtime.agent.executing import all_parts
+        from zeus_runtime.cli.trusting import examined, shown
+
+        found = examined(process, which)
+        if output == "json":
+            answer(as_json({"config": found.document.source, "executes": _parts(found)}))
+        else:
+            missing = [part for part in all_parts(found) if not found.trust.allows(part)]
+            answer("\n".join(("needs your permission", *shown(missing))))
+        raise
+
+
+def _parts(checked: Checked) -> list[dict[str, Any]]:
+    from zeus_runtime.agent.executing import all_parts
+
+    return [
+        {
+            "kind": each.kind,
+            "name": each.name,
+            "digest": each.digest,
+            "where": each.where,
+            "trusted": checked.trust.allows(each),
+        }
+        for each in all_parts(checked)
+    ]
 
 
 def _explained(ctx: click.Context, checked: Checked, path: str) -> str:
@@ -335,7 +369,7 @@ def _memory_object(checked: Checked, plan: Plan) -> dict[str, Any] | None:
 def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
     """What will embed; None where a server would have to be asked for the user's choice, which no plan does."""
     from zeus_runtime.agent.chosen import embeddings_in_use
-    from zeus_runtime.agent.deciding import database_file
+    from zeus_runtime.agent.executing import database_file
     from zeus_runtime.memory.choice import stored_in_file
 
     url, memory = plan.config.storage.url, plan.config.memory
@@ -350,7 +384,6 @@ def _embeddings(checked: Checked, plan: Plan) -> EmbeddingsInUse | None:
 def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from zeus_runtime.agent.executing import all_parts
     from zeus_runtime.cli.prompt_sources import prompt_sources
     from zeus_runtime.cli.reach import reach_object
     from zeus_runtime.cli.values import effective_values
@@ -382,16 +415,7 @@ def _object(checked: Checked, plan: Plan) -> dict[str, Any]:
         ],
         "files": reach_object(checked, plan),
         "agents": _agents_object(plan),
-        "executes": [
-            {
-                "kind": each.kind,
-                "name": each.name,
-                "digest": each.digest,
-                "where": each.where,
-                "trusted": checked.trust.allows(each),
-            }
-            for each in all_parts(checked)
-        ],
+        "executes": _parts(checked),
         "servers": [{"name": each.name, "category": each.category} for each in _connections(plan)],
         "prompt": {str(name): text for name, text in plan.stable.items()},
         "prompt_sources": {

@@ -1,4 +1,4 @@
-"""``zeus trust``: what a config would execute, and which of it this user allows."""
+"""``zeus trust``: what of a config needs permission, and which of it this user allows."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def command(
     prints: bool,
     as_object: bool,
 ) -> None:
-    """Show what a config executes, and allow it once.
+    """Show what a config executes and where it sends data, and allow it once.
 
-    A config executes plugin files, MCP servers that it starts, and programs that options name. Zeus executes them only
-    after you have allowed them; a change of what is executed asks again. On a terminal you are asked; elsewhere the
-    command allows what it shows. Nothing is executed to show it.
+    You are asked for plugin files, MCP servers and programs, for other machines, for files elsewhere, and for a
+    database that your Zeus did not make; a change asks again. On a terminal you are asked; elsewhere the command allows
+    what it shows. Nothing is executed to show it.
 
     \b
     Exit codes: 0 all is allowed, 3 the config is not valid, 4 you said no.
@@ -73,7 +73,7 @@ def _allow(process: Process, which: ConfigArgs) -> None:
         record(found.trust, missing)
         count = len(missing)
     complain(
-        f"allowed: {count}" if count else "nothing to allow: it executes nothing, or you have allowed it"
+        f"allowed: {count}" if count else "nothing to allow: it needs no permission, or you have given it"
     )
 
 

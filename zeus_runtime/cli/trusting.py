@@ -88,6 +88,7 @@ def record(trust: Trust, parts: Iterable[Part]) -> None:
         MissingError: neither HOME nor XDG_STATE_HOME is set, or the folder cannot be written.
     """
     from zeus_runtime.errors import MissingError
+    from zeus_runtime.trust.databases import adopt
     from zeus_runtime.trust.records import add
 
     for part in parts:
@@ -96,7 +97,10 @@ def record(trust: Trust, parts: Iterable[Part]) -> None:
                 "what you allow cannot be recorded: neither HOME nor XDG_STATE_HOME is set",
                 remedy="set one of them, or set ZEUS_TRUST",
             )
-        add(trust.records, trust.file, part)
+        if part.kind == "database":
+            adopt(trust.records, part)
+        else:
+            add(trust.records, trust.file, part)
 
 
 def can_ask() -> bool:
@@ -151,7 +155,7 @@ def _is_allowed(found: Checked, missing: Sequence[Part]) -> bool:
 
     trust = found.trust
     known = records_of(trust.records, trust.file) if trust.records is not None else ()
-    complain(f"{one_line(trust.file)} executes what you have not allowed yet:", "yellow")
+    complain(f"{one_line(trust.file)} needs what you have not allowed yet:", "yellow")
     tell(shown(missing, known))
     while (said := _answer(_read)) == "view":
         tell((*shown(missing, known, whole=True), *_contents(missing)))

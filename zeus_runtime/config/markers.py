@@ -76,6 +76,17 @@ class Executes(NamedTuple):
     servers: bool = False
 
 
+class Destination(NamedTuple):
+    """The string, or each string in the list or mapping, says where data is sent. Another machine receives it only
+    after the user has allowed it (docs/trust.md). The default and this machine's own addresses need no permission.
+
+    Args:
+        signs: it does so only where it has one of these texts in it; none: always.
+    """
+
+    signs: tuple[str, ...] = ()
+
+
 class Alias(NamedTuple):
     """The key in YAML and JSON, where it cannot be the field's own name."""
 

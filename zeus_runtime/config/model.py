@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 from zeus_runtime.config.markers import (
     Alias,
     AlsoCalled,
+    Destination,
     Doc,
     FileRelative,
     Maximum,
@@ -240,6 +241,7 @@ class Storage:
 
     url: Annotated[
         str,
+        Destination(),
         Pattern(r"^(sqlite(\+\w+)?://($|/)|postgres(ql(\+psycopg)?)?://)"),
         Doc(
             "SQLAlchemy URL of a SQLite or PostgreSQL database: sqlite:///.zeus/zeus.db, postgresql://user@host/name. "

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 from zeus_runtime.config import docstrings
 from zeus_runtime.config.markers import (
     AlsoCalled,
+    Destination,
     Executes,
     FileRelative,
     Maximum,
@@ -51,9 +52,13 @@ NOT_A_PATH: Final = "x-zeus-not-a-path"
 """Schema keyword beside ``x-zeus-file-relative``: strings that begin so are no paths."""
 EXECUTES: Final = "x-zeus-executes"
 """Schema keyword of a string that names what is executed: ``value``, or ``servers`` for a file of MCP servers."""
+DESTINATION: Final = "x-zeus-destination"
+"""Schema keyword of what says where data is sent: the texts without one of which it does not; none for always."""
 HOLDS_SECRETS: Final = "x-zeus-holds-secrets"
 """Schema keyword: the path is a JSON file with secrets in it."""
 
+_INHERITED: Final = (RefTo, FileRelative, WorkRelative, Executes, Destination)
+"""Markers of a list or mapping that hold for its entries."""
 _SCALARS: Final = {bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null"}
 _LISTS: Final = (list, tuple, set, frozenset, abc.Sequence, abc.Iterable, abc.Collection, abc.Set)
 _MAPS: Final = (dict, abc.Mapping, abc.MutableMapping)
@@ -264,9 +269,7 @@ def _array(
     definitions: dict[str, Any],
     around: tuple[type, ...],
 ) -> dict[str, Any]:
-    inherited = tuple(
-        entry for entry in markers if isinstance(entry, RefTo | FileRelative | WorkRelative | Executes)
-    )
+    inherited = tuple(entry for entry in markers if isinstance(entry, _INHERITED))
     parts = [_item(arg, inherited, definitions, around) for arg in args if arg is not Ellipsis]
     if kind is tuple and args and Ellipsis not in args:
         return {
@@ -288,9 +291,7 @@ def _map(
     key, _ = split(args[0])
     if key is not str and get_origin(key) is not Literal:
         raise TypeError(f"a mapping's keys are str in JSON, not {key!r}")
-    inherited = tuple(
-        entry for entry in markers if isinstance(entry, RefTo | FileRelative | WorkRelative | Executes)
-    )
+    inherited = tuple(entry for entry in markers if isinstance(entry, _INHERITED))
     names = {"propertyNames": {"enum": list(get_args(key))}} if get_origin(key) is Literal else {}
     value = _item(args[1], inherited, definitions, around)
     return {"type": "object", **names, **({"additionalProperties": value} if value else {})}
@@ -349,6 +350,8 @@ def _described(schema: dict[str, Any], markers: tuple[Any, ...]) -> dict[str, An
                 limits[PROTECTED] = "read" if entry.holds_keys else "write"
         elif isinstance(entry, Executes) and ("string" in _types(schema) or "enum" in schema):
             limits[EXECUTES] = "servers" if entry.servers else "value"
+        elif isinstance(entry, Destination):
+            limits[DESTINATION] = list(entry.signs)
     return {**schema, **limits}
 
 

@@ -40,7 +40,8 @@ def sqlite_file(url: str, directory: Path) -> Path | None:
         MissingError: SQLite's URL names a host, as ``sqlite://zeus.db`` does.
     """
     parsed = make_url(url)
-    if parsed.get_backend_name() == "sqlite" and parsed.host:
+    # A password could hide from ``database_file`` which file it is, and so whether the file is the user's.
+    if parsed.get_backend_name() == "sqlite" and (parsed.host or parsed.username or parsed.password):
         raise MissingError(
             f"the database {without_password(url)!r} cannot be used: a relative path follows three slashes",
             remedy=_URLS,
@@ -57,16 +58,18 @@ class Database:
         url: SQLAlchemy URL of a SQLite file or a PostgreSQL database.
         directory: where a relative SQLite path starts.
 
+        is_scratch: nobody opens it again, so it is not recorded as the user's.
+
     Raises:
         MissingError: the URL names no usable database.
     """
 
-    def __init__(self, url: str, *, directory: Path) -> None:
+    def __init__(self, url: str, *, directory: Path, is_scratch: bool = False) -> None:
         self.name: Final = without_password(url)
         self._held: dict[str, int | None] = {}
         self._server: Server | None = None
         self._opened: tuple[int, int] | None = None
-        self.file: Final = self._private_file(url, directory)
+        self.file: Final = self._private_file(url, directory, make_file if is_scratch else make_private)
         if _backend(url) == "postgresql":
             from zeus_runtime.store.postgres import Server
 
@@ -166,17 +169,19 @@ class Database:
                 remedy="Make it writable, or set storage.url to another place.",
             ) from error
 
-    def _private_file(self, url: str, directory: Path) -> Path | None:
+    def _private_file(self, url: str, directory: Path, make: Callable[[Path], None]) -> Path | None:
         try:
             file = sqlite_file(url, directory)
             if file is not None:
-                make_private(file)
+                make(file)
             backend = _backend(url)
         except OSError as error:
             raise MissingError(
                 f"the folder of the database {self.name!r} cannot be made: {error.strerror}: {error.filename}",
                 remedy="Make it, or set storage.url to another place.",
             ) from error
+        except sqlite3.Error as error:
+            raise self._told(error) from error
         except (ArgumentError, ValueError) as error:
             raise MissingError(f"the database {self.name!r} cannot be used: {error}", remedy=_URLS) from error
         if backend not in ("sqlite", "postgresql"):
@@ -279,9 +284,27 @@ class Database:
 
 
 def make_private(file: Path) -> None:
-    """Make a database file that is not there yet, for its owner alone: it holds whole conversations.
+    """Make a database that is not there yet, for its owner alone, and record it as this user's (docs/trust.md).
 
-    SQLite gives the files beside it (WAL, shared memory) the same permissions. A file that is there is left as it is.
+    One that is there is left as it is: the config's check says whether it may be used.
+    """
+    from zeus_runtime.trust.databases import make
+    from zeus_runtime.trust.decision import records_folder
+
+    make_file(file)
+    # The process's own environment: another could be a project's.
+    if not file.stat().st_size and not make(records_folder(os.environ), file.resolve()):
+        _log.warning(
+            "the database %s is new and cannot be recorded as yours, so the next start asks for it: set XDG_STATE_HOME"
+            " to a folder that can be written, or ZEUS_TRUST",
+            file,
+        )
+
+
+def make_file(file: Path) -> None:
+    """Make a file that is not there yet, for its owner alone: it holds whole conversations.
+
+    SQLite gives the files beside it (WAL, shared memory) the same permissions.
     """
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not file.exists():

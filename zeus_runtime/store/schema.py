@@ -196,9 +196,9 @@ def _migrate(connection: Connection, found: str, file: Path | None) -> None:
 
 def _copy(file: Path, copy: Path) -> None:
     """What was committed; the transaction that upgrades has written nothing yet."""
-    from zeus_runtime.store.database import make_private
+    from zeus_runtime.store.database import make_file
 
     copy.unlink(missing_ok=True)
-    make_private(copy)
+    make_file(copy)
     with closing(sqlite3.connect(file)) as source, closing(sqlite3.connect(copy)) as target:
         source.backup(target)

@@ -17,7 +17,7 @@ ALL: Final = "all"
 
 
 class UntrustedError(MissingError):
-    """A config would execute what its user has not allowed (exit 4).
+    """A config needs what its user has not allowed (exit 4).
 
     Args:
         parts: what is not allowed.
@@ -95,7 +95,7 @@ class Trust:
         import shlex
 
         return (
-            f"look at what it executes and allow it: {shlex.join(['zeus', 'trust', *self.words])}"
+            f"look at what it needs and allow it: {shlex.join(['zeus', 'trust', *self.words])}"
             f" (in a container: {VARIABLE}, see docs/trust.md)"
         )
 

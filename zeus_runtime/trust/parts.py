@@ -1,4 +1,4 @@
-"""Parts of a config that execute something, each with a digest of what it executes."""
+"""Parts of a config that need its user's permission, each with a digest of what it executes or where it sends data."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-PartKind: TypeAlias = Literal["server", "plugin", "option"]
+PartKind: TypeAlias = Literal["server", "plugin", "option", "destination", "file", "database"]
 Mask: TypeAlias = Callable[[str], str]
 
 _SCHEME: Final = "zeus-trust-1"
@@ -21,15 +21,26 @@ _SQLITE: Final = b"SQLite format 3\x00"
 _MAX_PATH: Final = 4_096
 _BETWEEN: Final = re.compile(r"[\s;&|<>()`'\"$={},:@]+")
 """What stands between the file names in an option, an address or a shell's command."""
+_HERE: Final = re.compile(
+    r"""(?: [a-z][a-z0-9+.-]*://
+            (?: [^\s/?\#@\\]* @ )?
+            (?: localhost | 127(?:\.[0-9]{1,3}){3} | \[::1\] ) (?: :[0-9]+ )?
+        |   postgres(?:ql)?(?:\+psycopg)?://
+        )
+        (?: /[^\s?\\]* )?""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""An address of this machine. A query is left out: PostgreSQL reads another host from it."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One part of a config that executes something.
+    """One part of a config that needs permission.
 
     Args:
-        kind: ``server`` for a process of ours, ``plugin`` for a file of Python code, ``option`` for an option that is
-            marked ``Executes``.
+        kind: ``server`` for an MCP server, ``plugin`` for a file of Python code, ``option`` for an option that is
+            marked ``Executes``, ``destination`` for one that is marked ``Destination``, ``file`` for a file elsewhere
+            that the agent reads, ``database`` for one that this user's Zeus did not make.
         name: as the config names it.
         digest: ``sha256:`` and the digest of everything that decides what is executed.
         lines: what is executed, as (label, value) for a person; secrets are masked.
@@ -51,11 +62,18 @@ class Part:
 
     @property
     def is_needed_to_check(self) -> bool:
-        """Whether the config cannot be checked without it: a server only runs, the others say what may be written."""
+        """Whether nothing is done with the config without it; a server is permitted each time it starts."""
         return self.kind != "server"
 
 
-_NOUNS: Final[Mapping[PartKind, str]] = {"server": "MCP server", "plugin": "plugin file", "option": "option"}
+_NOUNS: Final[Mapping[PartKind, str]] = {
+    "server": "MCP server",
+    "plugin": "plugin file",
+    "option": "option",
+    "destination": "destination",
+    "file": "file",
+    "database": "database",
+}
 
 
 @dataclass(frozen=True)
@@ -76,6 +94,21 @@ class Command:
 
 
 @dataclass(frozen=True)
+class Remote:
+    """A server on another machine.
+
+    Args:
+        name: what the config calls it.
+        address: its URL.
+        headers: what every request tells it.
+    """
+
+    name: str
+    address: str
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
 class Project:
     """The folders whose files belong to a config.
 
@@ -83,11 +116,13 @@ class Project:
         directory: the working directory.
         folders: the folders whose files may change without the user: the project's and the workspace's.
         path: ``PATH``, where programs are looked for.
+        place: what a permission is bound to besides: the working directory of a config that is used in many.
     """
 
     directory: Path
     folders: tuple[Path, ...]
     path: str = ""
+    place: str = ""
 
     def has(self, file: Path) -> bool:
         return any(file.is_relative_to(folder) for folder in self._places)
@@ -109,7 +144,7 @@ def plugin_part(file: Path, code: bytes, *, where: str = "", own: bool = False) 
     return Part(
         "plugin",
         file.name,
-        _digest("plugin", code=content),
+        part_digest("plugin", code=content),
         (("file", one_line(str(file))), ("content", f"sha256 {content}")),
         (file,),
         where,
@@ -124,8 +159,11 @@ def command_part(command: Command, project: Project, *, mask: Mask = str, where:
         mask: hides the secrets in what is shown; the digest is made from the values themselves.
     """
     cwd = project.directory / command.cwd
-    project = Project(project.directory, (*project.folders, cwd), command.env.get("PATH", project.path))
-    files = list(_named_files(command.words, cwd, project))
+    path = command.env.get("PATH", project.path)
+    project = replace(project, folders=(*project.folders, cwd), path=path)
+    # A value may name files as an argument does: ``--require ./hook.js``, ``a.jar:b.jar``.
+    words = (*command.words, *(value for _, value in sorted(command.env.items())))
+    files = list(_named_files(words, cwd, project))
     program, *arguments = command.words
     lines = [
         ("command", one_line(program)),
@@ -137,11 +175,12 @@ def command_part(command: Command, project: Project, *, mask: Mask = str, where:
     return Part(
         "server",
         command.name,
-        _digest(
+        part_digest(
             "command",
             words=list(command.words),
             env=dict(command.env),
             cwd=_relative(cwd, project.directory),
+            place=project.place,
             files=[[each.word, each.name, each.content] for each in files],
         ),
         tuple(lines),
@@ -164,8 +203,46 @@ def option_part(
         ("value", one_line(mask(value))),
         *(("file", f"{one_line(each.name)}: {each.content}") for each in files),
     ]
-    digest = _digest("option", name=name, value=value, files=[[each.name, each.content] for each in files])
+    digest = part_digest(
+        "option", name=name, value=value, files=[[each.name, each.content] for each in files]
+    )
     return Part("option", path, digest, tuple(lines), tuple(each.path for each in files), where)
+
+
+def remote_part(remote: Remote, *, mask: Mask = str, where: str = "") -> Part:
+    """A server on another machine, by its address and what it is told."""
+    lines = [
+        ("address", one_line(mask(remote.address))),
+        *(("header", one_line(mask(f"{name}: {value}"))) for name, value in sorted(remote.headers.items())),
+    ]
+    digest = part_digest("remote", address=remote.address, headers=dict(remote.headers))
+    return Part("server", remote.name, digest, tuple(lines), where=where)
+
+
+def destination_part(name: str, path: str, value: str, *, mask: Mask = str, where: str = "") -> Part:
+    """An option that says where data is sent, by its value.
+
+    Args:
+        name: component and option, such as ``litellm.api_base``.
+        path: where it is in the config, as ``--set`` writes it.
+    """
+    digest = part_digest("destination", name=name, value=value)
+    return Part("destination", path, digest, (("sends to", one_line(mask(value))),), where=where)
+
+
+def file_part(path: str, file: Path, directory: Path, *, where: str = "") -> Part:
+    """A file outside the project, by its path: its content may change.
+
+    Args:
+        path: where the config names it, as ``--set`` writes it.
+    """
+    digest = part_digest("file", path=path, file=_relative(file, directory))
+    return Part("file", path, digest, (("reads", one_line(str(file))),), where=where)
+
+
+def is_here(address: str) -> bool:
+    """Whether an address certainly names this machine, to every program that reads it."""
+    return _HERE.fullmatch(address) is not None
 
 
 def one_line(text: str) -> str:
@@ -248,6 +325,6 @@ def _relative(cwd: Path, directory: Path) -> str:
     return normal.relative_to(base).as_posix() if normal.is_relative_to(base) else str(normal)
 
 
-def _digest(kind: str, **content: object) -> str:
+def part_digest(kind: str, **content: object) -> str:
     text = json.dumps({"scheme": _SCHEME, "kind": kind, **content}, sort_keys=True)
     return f"sha256:{sha256(text.encode()).hexdigest()}"

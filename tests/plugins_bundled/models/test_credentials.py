@@ -98,3 +98,26 @@ async def test_a_package_that_a_provider_needs_is_named_with_its_extra(
         credentials(litellm, Options(model), {})
     assert raised.value.exit_code == 4
     assert raised.value.remedy == f"pip install 'zeus-runtime[{extra}]'"
+
+
+@pytest.mark.parametrize(
+    ("model", "name", "value", "argument"),
+    [
+        ("openai/x", "OPENAI_API_BASE", "https://x.example", "api_base"),
+        ("openai/x", "OPENAI_BASE_URL", "https://x.example", "api_base"),
+        ("vertex_ai/x", "VERTEXAI_LOCATION", "x.example/", "extra.vertex_location"),
+    ],
+)
+async def test_a_projects_env_file_does_not_say_which_machine_gets_the_key(
+    litellm: Any, model: str, name: str, value: str, argument: str
+) -> None:
+    environ = {name: value, "OPENAI_API_KEY": "k", "VERTEXAI_PROJECT": "p"}
+    from zeus_plugins.models.litellm.credentials import _from_dotenv
+
+    with pytest.raises(ModelError, match=name) as raised:
+        _from_dotenv(litellm, Options(model), environ, {name})
+    assert f"Write model.litellm.{argument}: ${{{name}}} in the YAML" in str(raised.value.remedy)
+    assert _from_dotenv(litellm, Options(model), environ, set())
+    if argument == "api_base":
+        said = Options(model, api_base="http://localhost:1")
+        assert credentials(litellm, said, environ, {name})["api_base"] == "http://localhost:1"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from zeus_runtime import Doc, Pattern, dataclass
+from zeus_runtime import Destination, Doc, Pattern, dataclass
 
 
 @dataclass(frozen=True)
 class Options:
     url: Annotated[
         str | None,
+        Destination(),
         Pattern(r"^postgres(ql)?(\+psycopg)?://"),
         Doc(
             "URL of the database, such as postgresql://user@host/database; null for the threads' own (storage.url)."

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from zeus_runtime import Doc, Maximum, Minimum, Secret, dataclass
+from zeus_runtime import Destination, Doc, Maximum, Minimum, Secret, dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime import Calibration, Misfit, Surroundings
@@ -31,7 +31,9 @@ class Options:
     """``memory: {embeddings: {litellm: {model: text-embedding-3-large, dimension: 1024}}}``."""
 
     model: Annotated[
-        str, Doc("The model as litellm names it: `text-embedding-3-large`, `ollama/nomic-embed-text`.")
+        str,
+        Destination(signs=("://",)),
+        Doc("The model as litellm names it: `text-embedding-3-large`, `ollama/nomic-embed-text`."),
     ] = "text-embedding-3-small"
     dimension: Annotated[
         int | None,
@@ -45,7 +47,7 @@ class Options:
     api_key: Annotated[
         Secret | None, Doc("The provider's key; without it the provider's usual variable is read.")
     ] = None
-    api_base: Annotated[str | None, Doc("URL of a compatible server or proxy.")] = None
+    api_base: Annotated[str | None, Destination(), Doc("URL of a compatible server or proxy.")] = None
     timeout_seconds: Annotated[
         float,
         Doc("How long a search waits for its vector; then it goes on by words alone."),
@@ -75,14 +77,20 @@ class Options:
         Minimum(-1),
         Maximum(1),
     ] = None
-    extra: Annotated[Mapping[str, Any], Doc("Further arguments of litellm's embedding, as they are.")] = (
-        field(default_factory=dict)
-    )
-    query_extra: Annotated[Mapping[str, Any], Doc("Those of queries alone: `input_type: search_query`.")] = (
-        field(default_factory=dict)
-    )
+    extra: Annotated[
+        Mapping[str, Any],
+        Destination(signs=("/", "\\", "?", "#")),
+        Doc("Further arguments of litellm's embedding, as they are."),
+    ] = field(default_factory=dict)
+    query_extra: Annotated[
+        Mapping[str, Any],
+        Destination(signs=("/", "\\", "?", "#")),
+        Doc("Those of queries alone: `input_type: search_query`."),
+    ] = field(default_factory=dict)
     memory_extra: Annotated[
-        Mapping[str, Any], Doc("Those of memories alone: `input_type: search_document`.")
+        Mapping[str, Any],
+        Destination(signs=("/", "\\", "?", "#")),
+        Doc("Those of memories alone: `input_type: search_document`."),
     ] = field(default_factory=dict)
 
     def misfits(self, around: Surroundings) -> Iterator[Misfit]:

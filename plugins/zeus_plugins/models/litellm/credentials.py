@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
 from zeus_plugins.models.litellm.options import Options
@@ -49,7 +49,9 @@ _UNUSED_KEY: Final = "unused"
 """Stands for the key of a server that asks for none: litellm's OpenAI client refuses to start without one."""
 
 
-def credentials(litellm: Any, options: Options, environ: Mapping[str, str]) -> dict[str, Any]:
+def credentials(
+    litellm: Any, options: Options, environ: Mapping[str, str], dotenv: Set[str] = frozenset()
+) -> dict[str, Any]:
     """The arguments of litellm's completion that say who calls and where.
 
     Args:
@@ -57,14 +59,16 @@ def credentials(litellm: Any, options: Options, environ: Mapping[str, str]) -> d
         options: what the YAML says; wins.
         environ: the process environment with ``.env`` beneath it. litellm reads the process's own, so what only
             ``.env`` has is passed on as arguments.
+        dotenv: the names that only ``.env`` has.
 
     Raises:
-        ModelError: (auth) a key or another variable is missing, all named; (bad_request) the model has no provider.
+        ModelError: (auth) a key or another variable is missing, all named; (bad_request) the model has no provider, or
+            ``.env`` names a machine.
         MissingError: a package that the provider needs is not installed.
     """
     provider = _known_provider(litellm, options)
     _require_package(provider, options.model)
-    found = _from_dotenv(litellm, options.model, environ)
+    found = _from_dotenv(litellm, options, environ, dotenv)
     if options.api_key is not None:
         found["api_key"] = options.api_key.reveal()
     if options.api_base is not None:
@@ -176,14 +180,38 @@ def refused_key(litellm: Any, options: Options, environ: Mapping[str, str]) -> s
     return "Check the provider's credential, and that it may use this model"
 
 
-def _from_dotenv(litellm: Any, model: str, environ: Mapping[str, str]) -> dict[str, Any]:
-    return {
-        argument: environ[name]
-        for name in _variables(litellm, model)
-        if environ.get(name) and not os.environ.get(name)
-        for end, argument in _ARGUMENTS
-        if name.endswith(end)
-    }
+def _from_dotenv(
+    litellm: Any, options: Options, environ: Mapping[str, str], dotenv: Set[str]
+) -> dict[str, Any]:
+    """What the process does not have. ``.env`` lies in the project, so it may not decide which machine gets the keys.
+
+    Raises:
+        ModelError: (bad_request) it names a machine, which the YAML does not.
+    """
+    found = {}
+    for name in _variables(litellm, options.model):
+        value = environ.get(name)
+        if not value or os.environ.get(name):
+            continue
+        for argument in (argument for end, argument in _ARGUMENTS if name.endswith(end)):
+            said = argument in options.extra or (argument == "api_base" and options.api_base is not None)
+            if not said and name in dotenv and _names_machine(argument, value):
+                where = "" if argument == "api_base" else "extra."
+                raise ModelError(
+                    f".env says with {name} which machine gets the requests, and only the YAML may",
+                    kind="bad_request",
+                    remedy=f"Write model.litellm.{where}{argument}: ${{{name}}} in the YAML, or set {name} in the"
+                    " environment",
+                )
+            found[argument] = value
+    return found
+
+
+def _names_machine(argument: str, value: str) -> bool:
+    """Whether a variable decides about the host: as an address, or as a part of its name that ends the name."""
+    if argument in ("aws_region_name", "vertex_location"):
+        return any(sign in value for sign in "/\\?#")
+    return argument == "api_base"
 
 
 def _variables(litellm: Any, model: str) -> list[str]:

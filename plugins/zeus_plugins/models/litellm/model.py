@@ -5,7 +5,7 @@ Every command that reads a config creates the model, few call it: what a call ne
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Set
 from contextlib import aclosing
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,11 @@ def create(options: Options, build: Build) -> LitellmModel:
 
         check_extra(options.extra)
     return LitellmModel(
-        options, build.environ, partial(_profile, options, build), partial(_sight, options, build)
+        options,
+        build.environ,
+        partial(_profile, options, build),
+        partial(_sight, options, build),
+        dotenv=build.environ.keys() - build.process_environ.keys(),
     )
 
 
@@ -55,6 +59,7 @@ class LitellmModel:
         environ: the process environment with ``.env`` beneath it.
         profile: gives the model's limits and prices.
         sight: makes what it sees of pictures.
+        dotenv: the names in ``environ`` that only ``.env`` has.
     """
 
     def __init__(
@@ -63,8 +68,11 @@ class LitellmModel:
         environ: Mapping[str, str],
         profile: Callable[[], ModelProfile],
         sight: Callable[[], PictureSight],
+        *,
+        dotenv: Set[str] = frozenset(),
     ) -> None:
         self._options = options
+        self._dotenv = dotenv
         self._environ = environ
         self._open_profile = profile
         self._open_sight = sight
@@ -90,7 +98,7 @@ class LitellmModel:
         from zeus_plugins.models.litellm.credentials import credentials
         from zeus_plugins.models.litellm.library import library
 
-        credentials(await library(), self._options, self._environ)
+        credentials(await library(), self._options, self._environ, self._dotenv)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         from zeus_plugins.models.litellm.assembly import Assembly, call_ids, seed_of
@@ -101,7 +109,10 @@ class LitellmModel:
 
         litellm = await library()
         request = await self._sight.request(request)
-        arguments = {**credentials(litellm, self._options, self._environ), **self._arguments(request)}
+        arguments = {
+            **credentials(litellm, self._options, self._environ, self._dotenv),
+            **self._arguments(request),
+        }
         assembly = Assembly(taken=call_ids(request.messages), seed=seed_of(request.messages))
         finish_reason, model, usage, refused = "stop", "", None, False
         try:

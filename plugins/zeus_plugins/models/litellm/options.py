@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any
 
-from zeus_runtime import AlsoCalled, Doc, Maximum, Minimum, Secret, dataclass
+from zeus_runtime import AlsoCalled, Destination, Doc, Maximum, Minimum, Secret, dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime import Misfit, Surroundings
@@ -19,6 +19,7 @@ class Options:
     model: Annotated[
         str,
         AlsoCalled(("name", "model_name", "id", "provider")),
+        Destination(signs=("://",)),
         Doc("The model as litellm names it, with its provider: `openai/gpt-5.2`, `ollama/qwen3`."),
     ]
     api_key: Annotated[
@@ -27,6 +28,7 @@ class Options:
     api_base: Annotated[
         str | None,
         AlsoCalled(("base_url", "endpoint", "url", "host")),
+        Destination(),
         Doc("URL of a compatible server or proxy."),
     ] = None
     temperature: Annotated[float | None, Doc("Sampling temperature."), Minimum(0), Maximum(2)] = None
@@ -53,6 +55,7 @@ class Options:
     )
     extra: Annotated[
         Mapping[str, Any],
+        Destination(signs=("/", "\\", "?", "#")),
         Doc(
             "Further parameters of the provider's request, as they are: `seed`, `reasoning_effort`, `api_version`, ... "
             "litellm's own controls (`fallbacks`, `cache`, ...) are refused."

@@ -11,7 +11,7 @@ from zeus_runtime import Doc, Executes, Minimum, dataclass
 class Options:
     """Options of ``docker``. The image needs sh, tar and sleep, and python3 for Python."""
 
-    image: Annotated[str, Doc("What containers are made of; it must be there or be pulled.")] = (
+    image: Annotated[str, Executes(), Doc("What containers are made of; it must be there or be pulled.")] = (
         "python:3.13-slim"
     )
     command: Annotated[str, Executes(), Doc("The command line client: docker, or podman.")] = "docker"

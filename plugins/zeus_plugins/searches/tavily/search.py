@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
 from zeus_runtime import (
+    Destination,
     Doc,
     Minimum,
     MissingError,
@@ -39,7 +40,7 @@ class Options:
     api_key: Annotated[Secret | None, Doc("The key; null: TAVILY_API_KEY.")] = None
     depth: Annotated[Literal["basic", "advanced"], Doc("advanced costs twice as much.")] = "basic"
     timeout_seconds: Annotated[float, Doc("How long one search may take."), Minimum(0.01)] = 20.0
-    base_url: Annotated[str, Pattern(r"^https?://[^/\s]"), Doc("Where the API is.")] = (
+    base_url: Annotated[str, Destination(), Pattern(r"^https?://[^/\s]"), Doc("Where the API is.")] = (
         "https://api.tavily.com"
     )
 

@@ -399,7 +399,7 @@ class Link:
     def _transport(self) -> AbstractAsyncContextManager[Any]:
         if self.server.remote:
             self._auth = self._ground.auth(self.server)
-            return address(self.server, self._auth, self._refused)
+            return address(self.server, self._ground.place.permit, self._auth, self._refused)
 
         def heard(log: ErrorLog) -> None:
             self._log = log

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from zeus_plugins.tools.mcp.names import log_name
 from zeus_plugins.tools.mcp.sdk import MAX_MESSAGE_BYTES
 from zeus_plugins.tools.mcp.stderr import ErrorLog, error_log
-from zeus_runtime import Command
+from zeus_runtime import Command, Remote
 
 if TYPE_CHECKING:
     import httpx2
@@ -33,13 +33,13 @@ class Place:
         directory: the working directory.
         environ: the environment that PATH and HOME are taken from.
         log_bytes: how long a server's log may get.
-        permit: raises unless the user allowed a process that is about to be started.
+        permit: raises unless the user allowed a process that is about to be started, or an address.
     """
 
     directory: Path
     environ: Mapping[str, str] = field(repr=False)
     log_bytes: int
-    permit: Callable[[Command], None] = field(repr=False)
+    permit: Callable[[Command | Remote], None] = field(repr=False)
 
 
 @asynccontextmanager
@@ -87,15 +87,22 @@ async def process(
 
 @asynccontextmanager
 async def address(
-    server: Server, auth: httpx2.Auth | None, refused: Callable[[int], None] = lambda _status: None
+    server: Server,
+    permit: Callable[[Command | Remote], None],
+    auth: httpx2.Auth | None,
+    refused: Callable[[int], None] = lambda _status: None,
 ) -> AsyncIterator[Any]:
     """A remote server: streamable HTTP, or the older SSE where the config says so.
 
     Args:
+        permit: raises unless the user allowed the address.
         refused: receives the HTTP status of each request that the server refuses.
 
     Yields:
         its read and write streams.
+
+    Raises:
+        UntrustedError: the user did not allow it.
     """
     import httpx2
 
@@ -105,6 +112,7 @@ async def address(
     spec = server.spec
     url = spec.address
     assert url is not None
+    permit(Remote(server.name, url, dict(spec.headers)))
     timeout = httpx2.Timeout(_HTTP_SECONDS, read=spec.timeout_seconds)
 
     async def unhurried(request: httpx2.Request) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from zeus_runtime import Doc, MinLength, dataclass
+from zeus_runtime import Doc, MinLength, WorkRelative, dataclass
 
 
 @dataclass(frozen=True)
 class Options:
     path: Annotated[
         str | None,
+        WorkRelative(protected=True),
         MinLength(1),
         Doc(
             "Folder, relative to the working directory; null: beside the SQLite database, under its name and -chroma."

@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from zeus_plugins.vector_stores.chroma.options import Options
-from zeus_runtime import Build, Embedding, Entry, MissingError, VectorQuery, VectorStore, claim, sqlite_file
+from zeus_runtime import (
+    Build,
+    Embedding,
+    Entry,
+    MissingError,
+    VectorQuery,
+    VectorStore,
+    claim,
+    make_private,
+    sqlite_file,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -174,6 +184,7 @@ class ChromaVectorStore(VectorStore):
         # Without its own look at `.env`, which could name classes to import.
         settings = chromadb.Settings(_env_file=None, anonymized_telemetry=False)
         try:
+            make_private(self._folder / "chroma.sqlite3")
             self._client = chromadb.PersistentClient(path=str(self._folder), settings=settings)
             for each in self._client.list_collections():
                 # The default embedder of a collection would download a model.

@@ -91,7 +91,7 @@ async def log_in(server: Server, build: Build, show: Callable[[str], None]) -> i
             provider = AccountProvider(server, store, person)
             mode: Any = "legacy" if server.spec.type == "sse" else "auto"
             sieve = Sieve()
-            transport = sieve.over(address(server, provider))
+            transport = sieve.over(address(server, build.permit, provider))
             async with Client(transport, cache=None, mode=mode) as client:
                 return len((await read_offer(client, server, sieve)).tools)
     except Exception as error:

@@ -1,0 +1,228 @@
+"""Where a config sends data: another machine receives it only after the user has allowed it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Project, Zeus
+
+_SCHEMA = Path(__file__).parents[2] / "schemas" / "zeus.schema.json"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_trusted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ZEUS_TRUST")
+
+
+ELSEWHERE = "https://x.example/v1"
+
+
+def asked(project: Project, zeus: Zeus, more: str) -> list[str]:
+    """The names of the parts for which the user is asked."""
+    project.write("zeus.yaml", f"version: 1\n{more}\n")
+    return [line.split("'")[1] for line in zeus("trust").err.splitlines() if line.startswith(_KINDS)]
+
+
+_KINDS = ("destination", "MCP server", "option")
+
+
+@pytest.mark.parametrize(
+    ("more", "names"),
+    [
+        (f"model: {{litellm: {{model: openai/x, api_base: '{ELSEWHERE}'}}}}", ["model.litellm.api_base"]),
+        ("model: huggingface/https://x.example/x", ["model"]),
+        ("model: {litellm: {model: huggingface/https://x.example/x}}", ["model.litellm.model"]),
+        (
+            "model: {litellm: {model: vertex_ai/x, extra: {vertex_location: 'x.example/', a: [{b: 'c/d'}]}}}",
+            ["model.litellm.extra.vertex_location", "model.litellm.extra.a.0.b"],
+        ),
+        ("model: {litellm: {model: openai/x, extra: {seed: 1, reasoning_effort: high}}}", []),
+        ("model: {litellm: {model: openai/x, api_base: 'http://localhost:8000/v1'}}", []),
+        ("model: {litellm: {model: openai/x, api_base: 'http://127.0.0.1:8000/v1'}}", []),
+        ("model: {litellm: {model: openai/x, api_base: 'http://[::1]:8000'}}", []),
+        (
+            "model: {litellm: {model: openai/x, api_base: 'http://localhost@x.example'}}",
+            ["model.litellm.api_base"],
+        ),
+        (
+            "model: {litellm: {model: openai/x, api_base: 'http://localhost\\@x.example'}}",
+            ["model.litellm.api_base"],
+        ),
+        (
+            "model: {litellm: {model: openai/x, api_base: 'http://localhost.x.example'}}",
+            ["model.litellm.api_base"],
+        ),
+        (
+            f"model: gpt-4o\nmemory: {{user: u, embeddings: {{litellm: {{api_base: '{ELSEWHERE}'}}}}}}",
+            ["memory.embeddings.litellm.api_base"],
+        ),
+        (
+            f"model: gpt-4o\ntools: [{{web: {{search: {{tavily: {{base_url: '{ELSEWHERE}'}}}}}}}}]",
+            ["tools.0.web.search.tavily.base_url"],
+        ),
+        (
+            "model: gpt-4o\ntools: [{web: {search: {tavily: {base_url: 'https://api.tavily.com'}}}}]",
+            [],
+        ),
+        ("model: gpt-4o\nstorage: {url: 'postgresql://u@x.example/d'}", ["storage.url"]),
+        ("model: gpt-4o\nstorage: {url: 'postgresql://u@localhost/d'}", []),
+        ("model: gpt-4o\nstorage: {url: 'postgresql://u@localhost/d?host=x.example'}", ["storage.url"]),
+        (
+            "model: gpt-4o\ncheckpointer: {postgres: {url: 'postgresql://x.example/d'}}",
+            ["checkpointer.postgres.url"],
+        ),
+        (
+            "model: gpt-4o\ntools: [{sandbox: {backend: {docker: {image: x.example/x}}}}]",
+            ["tools.0.sandbox.backend.docker.image"],
+        ),
+        (f"model: gpt-4o\nmcpServers: {{far: {{url: '{ELSEWHERE}'}}}}", ["far"]),
+        (f"model: gpt-4o\nmcpServers: {{far: {{serverUrl: '{ELSEWHERE}'}}}}", ["far"]),
+        ("model: gpt-4o\nmcpServers: {near: {url: 'http://localhost:1/mcp'}}", []),
+        ("model: gpt-4o\nmcpServers: {github: {preset: github}}", []),
+        (
+            f"model: gpt-4o\nagents: {{a: {{description: d, overrides: {{model: {{litellm: {{model: openai/x, api_base:"
+            f" '{ELSEWHERE}'}}}}}}}}}}",
+            ["model.litellm.api_base"],
+        ),
+    ],
+)
+def test_another_machine_is_asked_for(project: Project, zeus: Zeus, more: str, names: list[str]) -> None:
+    assert asked(project, zeus, more) == names
+
+
+def test_nothing_is_done_with_a_config_that_sends_elsewhere_until_it_is_allowed(
+    project: Project, zeus: Zeus
+) -> None:
+    project.write(
+        "zeus.yaml", f"version: 1\nmodel: {{litellm: {{model: openai/x, api_base: '{ELSEWHERE}'}}}}\n"
+    )
+    result = zeus("run", "zeus.yaml", "hi")
+    assert result.exit_code == 4
+    assert "destination 'model.litellm.api_base' is not trusted" in result.err
+    assert zeus("validate").exit_code == 4
+    zeus("trust")
+    assert zeus("validate").exit_code == 0
+    project.write(
+        "zeus.yaml", "version: 1\nmodel: {litellm: {model: openai/x, api_base: 'https://y.example'}}\n"
+    )
+    assert zeus("validate").exit_code == 4
+
+
+def test_an_address_that_the_process_was_given_needs_no_permission(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "model: {litellm: {model: openai/x, api_base: '%s'}}"
+    monkeypatch.setenv("MY_MODELS", ELSEWHERE)
+    assert asked(project, zeus, text % "${MY_MODELS}") == []
+    assert asked(project, zeus, text % "${MY_MODELS}/x") == ["model.litellm.api_base"]
+    monkeypatch.delenv("MY_MODELS")
+    project.write(".env", f"MY_MODELS={ELSEWHERE}")
+    assert asked(project, zeus, text % "${MY_MODELS}") == ["model.litellm.api_base"]
+
+
+def test_a_projects_env_file_does_not_say_which_machine_gets_the_key(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789abcdefghij")
+    project.write("zeus.yaml", "version: 1\nmodel: openai/gpt-4o\n")
+    project.write(".env", "OPENAI_API_BASE=http://127.0.0.1:9")
+    result = zeus("run", "zeus.yaml", "hi")
+    assert "model.litellm.api_base: ${OPENAI_API_BASE}" in result.err
+    assert result.exit_code
+
+
+def test_what_a_remote_server_is_told_is_shown_masked_and_covered(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-0123456789abcdefghij")
+    text = "model: gpt-4o\nmcpServers: {far: {url: 'https://x.example/mcp', headers: {X: '%s'}}}"
+    project.write("zeus.yaml", f"version: 1\n{text % 'a'}\n")
+    zeus("trust")
+    project.write("zeus.yaml", f"version: 1\n{text % '${OPENAI_API_KEY}'}\n")
+    result = zeus("run", "zeus.yaml", "hi")
+    assert (result.exit_code, "MCP server 'far' is not trusted" in result.err) == (4, True)
+    shown = zeus("trust").err
+    assert "https://x.example/mcp" in shown
+    assert "sk-0123456789abcdefghij" not in shown
+
+
+def test_an_account_of_an_untrusted_server_is_not_logged_in(project: Project, zeus: Zeus) -> None:
+    project.write(
+        "zeus.yaml",
+        "version: 1\nmodel: gpt-4o\nmcpServers: {far: {url: 'https://x.invalid/mcp', auth: oauth}}\n",
+    )
+    result = zeus("auth", "login", "far", "--no-browser")
+    assert (result.exit_code, "MCP server 'far' is not trusted" in result.err) == (4, True)
+
+
+MARKS = ("x-zeus-destination", "x-zeus-executes", "x-zeus-file-relative", "x-zeus-work-relative")
+
+LOOKED_AT = """
+metadata agents/*/overrides
+name description instructions/anyOf/0 project_instructions/anyOf/1/files prompt/variables/* prompt/time/timezone
+agents/*/description agents/*/config agents/*/instructions/anyOf/0
+mcpServers/*/command mcpServers/*/args mcpServers/*/env/* mcpServers/*/cwd mcpServers/*/url mcpServers/*/serverUrl
+mcpServers/*/httpUrl mcpServers/*/headers/* mcpServers/*/oauth/client_id
+mcpServers/*/oauth/client_secret mcpServers/*/oauth/scopes mcpServers/*/prefix mcpServers/*/allow mcpServers/*/deny
+mcpServers/*/prompts/*/* mcpServers/*/includeTools mcpServers/*/excludeTools mcpServers/*/disabledTools
+mcpServers/*/autoApprove mcpServers/*/alwaysAllow mcpServers/*/envFile connectors/browser/server
+connectors/desktop/server workspace/hard_links memory/user memory/project knowledge plugins/disable plugins/only
+extends
+embedding.litellm/api_key embedding.onnx/file embedding.onnx/query_prefix embedding.onnx/memory_prefix
+middleware.approve/allow/anyOf/0 middleware.approve/allow/anyOf/1/*/*/anyOf/0
+middleware.approve/allow/anyOf/1/*/*/anyOf/4 middleware.approve/ask/anyOf/0 middleware.approve/ask/anyOf/1/*/*/anyOf/0
+middleware.approve/ask/anyOf/1/*/*/anyOf/4 middleware.approve/deny/anyOf/0
+middleware.approve/deny/anyOf/1/*/*/anyOf/0 middleware.approve/deny/anyOf/1/*/*/anyOf/4
+middleware.dedupe/exclude middleware.eviction/exclude middleware.local_context/ignore middleware.pins/patterns
+middleware.pins/tools middleware.summarization/prompt middleware.truncation/truncation_text
+middleware.truncation/arguments/* model.litellm/api_key model.litellm/headers/*
+sandbox.bubblewrap/folder sandbox.bubblewrap/rootfs sandbox.bubblewrap/python sandbox.docker/folder
+sandbox.ssh/passphrase sandbox.ssh/password sandbox.ssh/folder search.duckduckgo/region search.tavily/api_key
+tool.filesystem/ignore tool.filesystem/protected tool.web/allow_hosts tool.web/deny_hosts tool.web/allow_private
+tool.web/user_agent
+"""
+"""Options that name neither a program nor another machine nor a file, or whose part is made otherwise (servers)."""
+
+
+def test_every_option_that_takes_a_text_was_looked_at() -> None:
+    """A new option that takes any text has a marker, or is added here by whoever saw that it needs none."""
+    found = {path for path, option in _texts(json.loads(_SCHEMA.read_text()), ()) if not _is_marked(option)}
+    assert found == set(LOOKED_AT.split())
+
+
+def _is_marked(option: dict[str, Any]) -> bool:
+    return any(mark in option for mark in MARKS) or "x-zeus-ref" in option
+
+
+_BETWEEN = {"properties", "$defs", "items"}
+
+
+def _texts(schema: Any, path: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every option of any text or of any value, with its path; a component's name is not an option."""
+    if isinstance(schema, list):
+        for index, each in enumerate(schema):
+            yield from _texts(each, (*path, str(index)))
+    if not isinstance(schema, dict) or path[:1] == ("$ref",) or (path and path[0].startswith("ref.")):
+        return
+    types = schema.get("type", ())
+    if "string" in ([types] if isinstance(types, str) else types) and not {"enum", "const"} & set(schema):
+        yield "/".join(path), schema
+    if schema.get("type") == "object" and len(schema.keys() - {"description", "default"}) == 1 and path:
+        yield "/".join(path), schema
+    for key, each in schema.items():
+        if key in _BETWEEN:
+            yield from (_named(each, path) if key != "items" else _texts(each, path))
+        elif key == "additionalProperties":
+            yield from _texts(each, (*path, "*"))
+        elif key in ("anyOf", "oneOf", "allOf"):
+            yield from _texts(each, (*path, key))
+
+
+def _named(options: dict[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, each in options.items():
+        yield from _texts(each, (*path, name))

@@ -1,0 +1,215 @@
+"""A database that this user's Zeus did not make is used only after the user has allowed it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Project, Zeus
+from zeus_runtime.store.database import Database, make_private
+
+RUN = ("run", "quickstart", "hi")
+FOREIGN = "database '.zeus/zeus.db' is not trusted"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_trusted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("ZEUS_TRUST")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def shipped(project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A database in the project that another user's Zeus made."""
+    with monkeypatch.context() as other:
+        other.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+        assert zeus(*RUN).exit_code == 0
+    return project.folder / ".zeus" / "zeus.db"
+
+
+def test_a_database_of_ones_own_is_never_asked_for(project: Project, zeus: Zeus) -> None:
+    assert [zeus(*RUN).exit_code for _ in range(3)] == [0, 0, 0]
+    assert zeus("plan", "quickstart", "--format", "json").json["executes"] == []
+    assert "database" in zeus("trust", "--list").out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        RUN,
+        ("chat", "quickstart"),
+        ("resume", "session_0", "--config", "quickstart"),
+        ("mcp", "quickstart"),
+        ("validate", "quickstart"),
+        ("plan", "quickstart"),
+        ("sessions", "list"),
+        ("memory", "list"),
+        ("kb", "list"),
+        ("db", "current", "quickstart"),
+        ("context", "show"),
+        ("approvals", "pending"),
+    ],
+    ids=" ".join,
+)
+def test_no_verb_opens_a_database_that_was_shipped(shipped: Path, zeus: Zeus, words: tuple[str, ...]) -> None:
+    before = shipped.read_bytes()
+    result = zeus(*words)
+    assert result.exit_code == 4, result.err
+    assert FOREIGN in result.err + result.out
+    assert "zeus trust" in result.err + result.out
+    assert shipped.read_bytes() == before
+    assert not list(shipped.parent.glob("*-wal"))
+
+
+def test_a_shipped_database_is_allowed_once(shipped: Path, zeus: Zeus) -> None:
+    shown = zeus("trust", "quickstart")
+    assert shown.exit_code == 0
+    assert "not your Zeus" in shown.err
+    assert [zeus(*RUN).exit_code for _ in range(2)] == [0, 0]
+    assert zeus("trust", "--revoke", str(shipped)).exit_code == 0
+    assert zeus(*RUN).exit_code == 4
+
+
+def test_the_next_version_of_a_shipped_database_is_asked_for(shipped: Path, zeus: Zeus) -> None:
+    """It has the mark that the first one had."""
+    first = shipped.read_bytes()
+    zeus("trust", "quickstart")
+    shipped.write_bytes(first)
+    assert zeus(*RUN).exit_code == 4
+
+
+def test_a_database_that_replaces_ones_own_is_asked_for(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert zeus(*RUN).exit_code == 0
+    own = project.folder / ".zeus"
+    own.rename(tmp_path / "mine")
+    with monkeypatch.context() as other:
+        other.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
+        assert zeus(*RUN).exit_code == 0
+    assert zeus(*RUN).exit_code == 4
+    shutil.rmtree(own)
+    (tmp_path / "mine").rename(own)
+    assert zeus(*RUN).exit_code == 0
+
+
+def test_a_database_without_a_mark_gets_one(shipped: Path, zeus: Zeus) -> None:
+    """Such as one from before databases had marks."""
+    with closing(sqlite3.connect(shipped, isolation_level=None)) as connection:
+        connection.execute("PRAGMA user_version=0")
+        connection.execute("PRAGMA application_id=0")
+    unmarked = shipped.read_bytes()
+    assert zeus(*RUN).exit_code == 4
+    zeus("trust", "quickstart")
+    assert zeus(*RUN).exit_code == 0
+    shipped.write_bytes(unmarked)
+    assert zeus(*RUN).exit_code == 4
+
+
+def test_a_moved_database_is_asked_for(project: Project, zeus: Zeus) -> None:
+    zeus(*RUN)
+    (project.folder / "there").mkdir()
+    (project.folder / ".zeus/zeus.db").rename(project.folder / "there/zeus.db")
+    result = zeus(*RUN, "--set", "storage.url=sqlite:///there/zeus.db")
+    assert "database 'there/zeus.db' is not trusted" in result.err
+
+
+@pytest.mark.parametrize("value", ["all", "config", "digest"])
+def test_a_container_with_a_volume_and_no_record_is_told_by_its_environment(
+    shipped: Path, project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    project.write("zeus.yaml", "version: 1\nextends: quickstart\n")
+    value = {
+        "all": "all",
+        "config": str(project.folder / "zeus.yaml"),
+        "digest": zeus("trust", "--print").out.strip(),
+    }[value]
+    assert zeus("run", "zeus.yaml", "hi").exit_code == 4
+    monkeypatch.setenv("ZEUS_TRUST", value)
+    assert [zeus("run", "zeus.yaml", "hi").exit_code for _ in range(2)] == [0, 0]
+
+
+def test_a_user_without_a_place_for_records_is_told_at_the_next_start(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    assert zeus(*RUN).exit_code == 0
+    assert FOREIGN in zeus(*RUN).err
+
+
+def test_a_link_to_another_projects_database_is_asked_for(
+    project: Project, zeus: Zeus, tmp_path: Path
+) -> None:
+    zeus(*RUN)
+    (project.folder / ".zeus").rename(tmp_path / "other")
+    (project.folder / ".zeus").symlink_to(tmp_path / "other")
+    assert FOREIGN.replace(".zeus/zeus.db", str(tmp_path / "other/zeus.db")) in zeus(*RUN).err
+    zeus("trust", "quickstart")
+    assert zeus(*RUN).exit_code == 0
+    project.write("zeus.yaml", "version: 1\nextends: quickstart\n")
+    assert "file 'storage.url' is not trusted" in zeus("run", "zeus.yaml", "hi").err
+
+
+def test_the_databases_of_checkpointers_and_vector_stores_are_asked_for(
+    shipped: Path, project: Project, zeus: Zeus
+) -> None:
+    checkpoints = project.folder / "checkpoints.db"
+    shipped.rename(checkpoints)
+    more = ("--set", "checkpointer={sqlite: {path: checkpoints.db}}")
+    assert "database 'checkpoints.db' is not trusted" in zeus(*RUN, *more).err
+    vectors = project.folder / ".zeus/zeus.db-chroma/chroma.sqlite3"
+    vectors.parent.mkdir()
+    checkpoints.rename(vectors)
+    assert "database '.zeus/zeus.db-chroma/chroma.sqlite3' is not trusted" in zeus(*RUN).err
+
+
+def test_a_password_does_not_hide_which_file_a_url_names(shipped: Path, zeus: Zeus) -> None:
+    result = zeus(*RUN, "--set", "storage.url=sqlite://u:p/a@/.zeus/zeus.db")
+    assert result.exit_code == 4
+    assert "cannot be used" in result.err
+
+
+def test_a_database_that_nobody_opens_again_is_not_recorded(tmp_path: Path) -> None:
+    Database("sqlite:///scratch.db", directory=tmp_path, is_scratch=True)
+    assert (tmp_path / "scratch.db").exists()
+    assert not (tmp_path / "state").exists()
+
+
+def test_what_is_no_database_cannot_be_allowed(project: Project, zeus: Zeus) -> None:
+    project.write(".zeus/zeus.db", "not a database")
+    assert FOREIGN in zeus(*RUN).err
+    result = zeus("trust", "quickstart")
+    assert result.exit_code == 4
+    assert "cannot be marked as yours: file is not a database" in result.err
+
+
+def test_a_shell_completes_no_session_of_a_shipped_database(shipped: Path) -> None:
+    from zeus_runtime.cli.completion import complete_session
+
+    assert complete_session(None, None, "") == []  # type: ignore[arg-type]
+
+
+def test_a_new_database_can_give_freed_space_back(tmp_path: Path) -> None:
+    make_private(tmp_path / "new.db")
+    with closing(sqlite3.connect(tmp_path / "new.db")) as connection:
+        assert connection.execute("PRAGMA auto_vacuum").fetchone() == (2,)
+
+
+def test_processes_that_make_a_database_at_once_make_one(project: Project, zeus: Zeus) -> None:
+    code = (
+        "from zeus_runtime import make_private; from pathlib import Path; make_private(Path('.zeus/zeus.db'))"
+    )
+    started = [
+        subprocess.Popen([sys.executable, "-c", code], cwd=project.folder, env=dict(os.environ))
+        for _ in range(4)
+    ]
+    assert [each.wait() for each in started] == [0] * 4
+    assert zeus(*RUN).exit_code == 0

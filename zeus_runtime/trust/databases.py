@@ -1,0 +1,181 @@
+"""Which SQLite databases this user's Zeus has made: each has a random mark, which is recorded with the file's path."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from zeus_runtime.errors import MissingError
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+    from zeus_runtime.trust.parts import Part
+
+_MAGIC: Final = b"SQLite format 3\x00"
+_USER_VERSION: Final = slice(60, 64)
+_APPLICATION_ID: Final = slice(68, 72)
+"""Where SQLite's header has two numbers for applications (https://sqlite.org/fileformat2.html#the_database_header)."""
+_PATIENCE_SECONDS: Final = 10.0
+
+
+def is_database(file: Path) -> bool:
+    """Whether a file is a SQLite database that has something in it."""
+    return _header(file).startswith(_MAGIC)
+
+
+def is_made(records: Path | None, file: Path) -> bool:
+    """Whether a file is one that this user's Zeus made there, or one that is still to be made.
+
+    Args:
+        records: the folder that has what the user allowed.
+        file: with all links resolved.
+
+    Raises:
+        MissingError: others may write where it is recorded.
+    """
+    if not _header(file):
+        return True
+    if records is None:
+        return False
+    from zeus_runtime.trust.records import is_recorded
+
+    return is_recorded(records, str(file), _digest(_mark(file)))
+
+
+def database_part(file: Path, name: str, *, where: str = "") -> Part:
+    """A database that this user's Zeus did not make, by its mark; without one by its content.
+
+    Args:
+        file: with all links resolved.
+        name: as a person knows it.
+    """
+    from zeus_runtime.trust.parts import Part, one_line, part_digest
+
+    mark = _mark(file)
+    lines = (
+        ("file", one_line(str(file))),
+        (
+            "made by",
+            "not your Zeus: it came with the project, was moved or copied, or is older than this rule",
+        ),
+        (
+            "holds",
+            "sessions, memories, approvals, and what runs without asking: all count as yours if you allow it",
+        ),
+    )
+    digest = _digest(mark) if mark else part_digest("database", content=_content(file))
+    return Part("database", name, digest, lines, (file,), where)
+
+
+def make(records: Path | None, file: Path) -> bool:
+    """Make the database in an empty file, with a mark that is recorded; whether it could be recorded.
+
+    Of several processes one makes it.
+    """
+    is_recorded = True
+    with closing(_connected(file)) as connection:
+        connection.execute("BEGIN EXCLUSIVE")
+        # Not SQLite's own number of pages: the transaction has made the first one.
+        is_new = not file.stat().st_size
+        if is_new:
+            try:
+                _put_mark(connection, records, file)
+            except MissingError:
+                is_recorded = False
+        connection.execute("COMMIT")
+        if is_new:
+            # Before the transaction it would write the file, which another process would see without a mark.
+            connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
+            connection.execute("VACUUM")
+    return is_recorded
+
+
+def adopt(records: Path, part: Part) -> None:
+    """Record that the user allows a database. It gets a new mark: another file with its former one is not allowed.
+
+    Raises:
+        MissingError: it is no database, is in use, or cannot be written.
+    """
+    from sqlite3 import Error
+
+    (file,) = part.files
+    try:
+        with closing(_connected(file)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            mark = _put_mark(connection, records, file, part)
+            connection.execute("COMMIT")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except Error as error:
+        raise MissingError(
+            f"the database {file} cannot be marked as yours: {error}",
+            remedy="end what uses it and make it writable, or delete it",
+        ) from error
+    if _mark(file) != mark:
+        raise MissingError(
+            f"the database {file} is in use, so it cannot be marked as yours", remedy="end what uses it"
+        )
+
+
+def _put_mark(connection: Connection, records: Path | None, file: Path, part: Part | None = None) -> str:
+    """Give a database a mark in the open transaction, which is recorded before anybody can see it."""
+    numbers = [int.from_bytes(os.urandom(4), "big") & 0x7FFFFFFF | 1 for _ in range(2)]
+    connection.execute(f"PRAGMA user_version={numbers[0]}")
+    connection.execute(f"PRAGMA application_id={numbers[1]}")
+    mark = "".join(f"{number:08x}" for number in numbers)
+    if records is None:
+        raise MissingError("neither HOME nor XDG_STATE_HOME is set", remedy="set one of them")
+    from dataclasses import replace
+
+    from zeus_runtime.trust.parts import Part, one_line
+    from zeus_runtime.trust.records import add
+
+    part = part or Part("database", file.name, "", (("file", one_line(str(file))),))
+    add(records, str(file), replace(part, digest=_digest(mark)))
+    return mark
+
+
+def _connected(file: Path) -> Connection:
+    import sqlite3
+
+    return sqlite3.connect(file, timeout=_PATIENCE_SECONDS, isolation_level=None)
+
+
+def _mark(file: Path) -> str:
+    """The mark in a database's header; empty without one."""
+    header = _header(file)
+    mark = header[_USER_VERSION] + header[_APPLICATION_ID]
+    return (
+        mark.hex()
+        if header.startswith(_MAGIC) and all((mark[:4].strip(b"\0"), mark[4:].strip(b"\0")))
+        else ""
+    )
+
+
+def _header(file: Path) -> bytes:
+    """The beginning of a file; nothing where it is empty, is not there or cannot be read."""
+    try:
+        with file.open("rb") as stream:
+            return stream.read(_APPLICATION_ID.stop)
+    except OSError:
+        return b""
+
+
+def _content(file: Path) -> str:
+    from hashlib import sha256
+
+    content = sha256()
+    for each in (file, file.with_name(f"{file.name}-wal")):
+        if each.is_file():
+            with each.open("rb") as stream:
+                while block := stream.read(1 << 20):
+                    content.update(block)
+    return content.hexdigest()
+
+
+def _digest(mark: str) -> str:
+    from zeus_runtime.trust.parts import part_digest
+
+    return part_digest("database", mark=mark)
