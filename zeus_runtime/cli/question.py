@@ -116,7 +116,7 @@ def _argument(name: str, value: Any, rest: str | None) -> Iterator[Line]:
         yield from (Line(f"{_BLOCK}{exact_blanks(line)}") for line in kept.split("\n"))
     elif isinstance(value, str):
         quoted = _needs_quotes(text)
-        shown = exact_json(json.dumps(kept, ensure_ascii=False)) if quoted else exact(kept)
+        shown = json_shown(kept) if quoted else exact(kept)
         yield Line(f"  {name}: {shown}")
     else:
         yield Line(f"  {name}: {exact_json(kept)}")
@@ -130,9 +130,19 @@ def _short_name(name: str, rest: str | None) -> str:
 
 def named(name: str) -> str:
     """The name of an argument or a field, quoted where it could be taken for more than a name."""
-    if _NAME.fullmatch(name) and name not in _OWN:
-        return name
-    return exact_json(json.dumps(name, ensure_ascii=False))
+    return json_shown(name) if name in _OWN else word(name)
+
+
+def word(value: Any) -> str:
+    """A word as it is, all else as JSON: no part of a value could be taken for what stands around it."""
+    if isinstance(value, str) and _NAME.fullmatch(value) and not _needs_quotes(value):
+        return value
+    return json_shown(value)
+
+
+def json_shown(value: Any) -> str:
+    """A JSON value exactly, in one line."""
+    return exact_json(json.dumps(value, ensure_ascii=False, default=str))
 
 
 def _needs_quotes(text: str) -> bool:
