@@ -60,25 +60,24 @@ def test_two_different_calls_never_look_the_same(
 @settings(max_examples=300)
 @example(first="tar x \\\nb", second="tar x \\ \nb", width=None)
 @example(first="\tx\ny", second="   x\ny", width=None)
-@example(first="\n" + "a" * 4 + "漢", second="\n" + "a" * 4 + " 漢", width=13)
+@example(first="\n" + "a" * 30 + "漢b", second="\n" + "a" * 30 + " 漢b", width=40)
 @given(first=alike, second=alike, width=widths)
 def test_two_texts_of_a_value_or_a_diff_never_look_the_same(
     first: str, second: str, width: int | None
 ) -> None:
     if first == second:
         return
-    for before in (None, "", f"{first}\n", "x\na \n\ta"):
-        shows = [
-            seen(shown({"it": each}, Preview((Change("/f", before, each),)), whole=True, width=width))
-            for each in (first, second)
+
+    def looks(text: str) -> list[list[str]]:
+        """Each way to show it by itself: one that differs would hide the others."""
+        changes = [Change("/f", before, text) for before in (None, "", f"{first}\n", "x\na \n\ta")]
+        return [
+            seen(shown({"it": text}, whole=True, width=width)),
+            seen(shown({text: 1}, whole=True, width=width)),
+            *(seen(shown({}, Preview((each,)), width=width)) for each in [*changes, Change(text, None, "")]),
         ]
-        assert shows[0] != shows[1]
-        diffs = [
-            seen(shown({}, Preview((Change("/f", before, each),)), width=width)) for each in (first, second)
-        ]
-        assert diffs[0] != diffs[1]
-        paths = [seen(shown({}, Preview((Change(each, None, ""),)), width=width)) for each in (first, second)]
-        assert paths[0] != paths[1]
+
+    assert not [way for way, other in zip(looks(first), looks(second), strict=True) if way == other]
 
 
 def test_blanks_that_could_be_others_have_signs_in_blocks_and_diffs() -> None:
@@ -101,11 +100,14 @@ def test_a_file_that_loses_its_byte_order_mark_shows_that() -> None:
     ]
 
 
-@pytest.mark.parametrize("char", ["\u4dc0", "☰", "⚊", "\U0001d360", "·", "é", "Я"])
-def test_a_line_fits_where_a_terminal_gives_two_columns_to_every_character_outside_ascii(char: str) -> None:
-    for text in (char * 300, f"\n{char * 300}"):
-        for line in shown({"it": text}, width=50):
-            assert len(line) + sum(not each.isascii() for each in line) < 50
+@pytest.mark.parametrize("part", ["\u4dc0", "☰", "⚊", "\U0001d360", "·", "é", "Я", "a ", "漢 "])
+@pytest.mark.parametrize("width", [50, 51, 52])
+def test_a_line_fits_where_a_terminal_gives_two_columns_to_every_character_outside_ascii(
+    part: str, width: int
+) -> None:
+    for text in (part * 300 + ".", f"\n{part * 300}."):
+        for line in shown({"it": text}, width=width):
+            assert len(line) + sum(not each.isascii() for each in line) < width
 
 
 def test_a_long_value_is_folded_at_once() -> None:
