@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import socket
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +16,7 @@ import pytest
 
 from tests.support.agents import TOOLS, Answering, call, calling, events_of, play, script, write_agent
 from zeus_runtime import Agent, FailedRunError, ModelError
+from zeus_runtime.errors import UsageError
 from zeus_runtime.tools.approval import Decision
 
 KEY = "Zq7-own-key-0123456789"
@@ -241,3 +246,64 @@ async def test_a_secret_with_quotes_within_json_within_a_message_is_masked(tmp_p
     assert "<secret:OWN_API_KEY:json>" in str(model.requests[-1].messages[-1].content)
     for path in (tmp_path / ".zeus").rglob("*"):
         assert not path.is_file() or b"0123456789" not in path.read_bytes(), path
+
+
+TRACED = """
+import sys
+from zeus_runtime import Agent
+from zeus_runtime.testing import ScriptedModel, calling
+
+
+async def main():
+    model = ScriptedModel([calling(("keep", {"value": "x"})), "done"])
+    async with Agent.from_config("zeus.yaml", model=model) as agent:
+        result = await agent.run("private words")
+        await agent.compact(result.session)
+        print(result.answer)
+
+
+import asyncio
+
+asyncio.run(main())
+from langchain_core.tracers.langchain import wait_for_all_tracers
+from langsmith.utils import tracing_is_enabled
+
+wait_for_all_tracers()
+print(tracing_is_enabled())
+"""
+
+
+def test_a_run_is_traced_by_nobody_because_of_the_environment(tmp_path: Path) -> None:
+    write_agent(tmp_path, plugin=TOOLS)
+    (tmp_path / "traced.py").write_text(TRACED)
+    with socket.create_server(("127.0.0.1", 0)) as langsmith:
+        endpoint = f"http://127.0.0.1:{langsmith.getsockname()[1]}"
+        given = {
+            "LANGCHAIN_TRACING_V2": "true",
+            "LANGSMITH_TRACING": "true",
+            "LANGSMITH_ENDPOINT": endpoint,
+            "LANGSMITH_API_KEY": "lsv2-own",
+        }
+        path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(
+            [sys.executable, "traced.py"],
+            cwd=tmp_path,
+            env=os.environ | given | path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.stdout.split() == ["done", "True"], done.stderr
+        langsmith.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            langsmith.accept()
+
+
+async def test_a_variable_that_stops_langchain_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANGCHAIN_TRACING", "true")
+    async with agent(tmp_path, "done", plugin=TOOLS) as running:
+        with pytest.raises(UsageError, match="LANGCHAIN_TRACING is set"):
+            await running.run("go")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -103,7 +103,7 @@ class Runner:
             emit(notice)
 
         async def work() -> None:
-            with live.toolsets_of(self._plan).telling(emit):
+            with _untraced(), live.toolsets_of(self._plan).telling(emit):
                 started = self._session(live, thread)
                 await started.run(
                     prompt,
@@ -134,7 +134,8 @@ class Runner:
         outfit = await self._outfit(live, session, emit, None)
         give_back = await live.database.claim(session)
         try:
-            return await self._session(live, thread).compact(self._plan.mode, outfit, emit)
+            with _untraced():
+                return await self._session(live, thread).compact(self._plan.mode, outfit, emit)
         finally:
             give_back()
 
@@ -219,6 +220,25 @@ class Runner:
                 put(redacted(notice, redactor))
 
         return emit
+
+
+@contextmanager
+def _untraced() -> Iterator[None]:
+    """No run is sent to LangSmith because a variable of the environment says so: no config asks for that.
+
+    Raises:
+        UsageError: a variable is set with which LangChain refuses to work.
+    """
+    from langchain_core.utils.env import env_var_is_set
+    from langsmith import tracing_context
+
+    for name in ("LANGCHAIN_TRACING", "LANGCHAIN_HANDLER"):
+        if env_var_is_set(name):
+            raise UsageError(
+                f"{name} is set, with which LangChain does not work any more", remedy=f"Unset {name}."
+            )
+    with tracing_context(enabled=False):
+        yield
 
 
 def _notices(plan: Plan, references: Sequence[Reference]) -> Iterator[Notice]:
