@@ -90,3 +90,47 @@ def test_a_memory_with_a_known_secret_is_refused_whatever_it_looks_like(project:
     assert "sensitive" in done.err
     assert "blue green red-7" not in done.err
     assert zeus("memory", "add", "The user likes blue and green").exit_code == 0
+
+
+TELLING = """
+import numpy as np
+from pathlib import Path
+from zeus_runtime import Calibration, Component, Embedder, ZeusError, hookimpl
+
+
+class Telling(Embedder):
+    model, dimension, calibration, quick = "telling", 8, Calibration(0.1, 0.9, 0.5), True
+
+    async def embed(self, texts, *, purpose):
+        with Path("asked.txt").open("a") as file:
+            file.writelines(f"{purpose}: {each}\\n" for each in texts)
+        if "fail" in texts[0]:
+            raise RuntimeError(f"refused {texts}")
+        return np.eye(8, dtype=np.float32)[[len(text) % 8 for text in texts]]
+
+
+@hookimpl
+def register_embeddings():
+    return [Component("telling", create=lambda options, build: Telling())]
+"""
+
+
+@pytest.mark.parametrize("by", ["config", "user"])
+def test_an_embedding_model_is_asked_without_secrets(project: Project, zeus: Zeus, by: str) -> None:
+    named = ", embeddings: telling" if by == "config" else ""
+    project.write("telling.py", TELLING)
+    yaml = f"version: 1\nmodel: gpt-4o\nmemory: {{user: ann{named}}}\nplugins: {{files: [telling.py]}}\n"
+    project.write("zeus.yaml", yaml)
+    project.write(".env", "SHIP_TOKEN=argo-Secret-4711\n")
+    project.write("docs/ports.md", "# Ports\n\nThe gate opens with argo-Secret-4711 at Pylos.\n")
+    if by == "user":
+        assert zeus("memory", "embeddings", "use", "telling").exit_code == 0
+    assert zeus("kb", "add", "handbook", "docs").exit_code == 0
+    found = zeus("kb", "search", "handbook", "argo-Secret-4711", "--json")
+    assert [hit["word_rank"] for hit in found.json] == [1], "a masked text is found by its words"
+    assert zeus("memory", "add", "The user likes tea").exit_code == 0
+    assert zeus("memory", "search", "why argo-Secret-4711").exit_code == 0
+    asked = (project.folder / "asked.txt").read_text()
+    assert "argo-Secret-4711" not in asked
+    assert "query: <secret:SHIP_TOKEN>\n" in asked
+    assert "query: why <secret:SHIP_TOKEN>\n" in asked

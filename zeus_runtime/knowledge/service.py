@@ -229,6 +229,8 @@ class KnowledgeService:
                 notices.append(f"there is no knowledge base {name!r} yet")
             else:
                 bases.append(base)
+        # A document's text was masked: its words are found by a masked query.
+        query = self._secrets.text(query)
         if not bases or not query.strip():
             return Found((), tuple(notices))
         searched, vectors = await self._vectors(query, bases, notices)
