@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
+import threading
 
 import pytest
 
-from tests.cli.conftest import Project, Zeus
+from tests.cli.conftest import Project, Zeus, spawn
 
 VALUES = {
     "Cookie": "sid=abcdef0123456789; theme=dark",
@@ -134,3 +136,91 @@ def test_an_embedding_model_is_asked_without_secrets(project: Project, zeus: Zeu
     assert "argo-Secret-4711" not in asked
     assert "query: <secret:SHIP_TOKEN>\n" in asked
     assert "query: why <secret:SHIP_TOKEN>\n" in asked
+
+
+STRAY = r"""
+import os, sys, threading
+from zeus_runtime import Component, hookimpl, tool
+
+
+class Kept:
+    def __init__(self, name):
+        self.name = name
+
+    def __del__(self):
+        raise RuntimeError(f"{self.name} {os.environ['SHIP_TOKEN']}\x1b[2J")
+
+
+@tool(access="read")
+async def stray() -> str:
+    'Fail where nobody awaits it.'
+
+    def work():
+        raise RuntimeError(f"thread {os.environ['SHIP_TOKEN']}\x1b[2J")
+
+    thread = threading.Thread(target=work, name="deckhand")
+    thread.start()
+    thread.join()
+    Kept("finalizer")
+    sys.modules["kept"] = Kept("end")
+    return "ok"
+
+
+@hookimpl
+def register_tools():
+    return [Component("strays", create=lambda options, build: [stray])]
+"""
+
+
+def test_errors_of_threads_and_finalizers_are_printed_without_secrets(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHIP_TOKEN", "argo-Secret-4711")
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    project.write("stray.py", STRAY)
+    config = project.agent({"call": "stray", "args": {}}, "done")
+    text = config.read_text().replace("[scripted.py]", "[scripted.py, stray.py]")
+    config.write_text(text.replace("[voices]", "[strays]"))
+    with spawn(["run", "zeus.yaml", "go"], project.folder) as process:
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (0, "done\n"), err
+    assert "argo-Secret-4711" not in err
+    assert "\x1b" not in err
+    assert "Exception in thread deckhand:\nTraceback" in err
+    assert "Exception ignored in: <function Kept.__del__" in err
+    for name in ("thread", "finalizer"):
+        assert f"RuntimeError: {name} <secret:SHIP_TOKEN>\\x1b[2J" in err
+    assert err.endswith("RuntimeError at the end of the process\n")
+
+
+@pytest.mark.parametrize("known", ["environment", "dotenv"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "zeus.yaml", "go", "SECRET"],
+        ["run", "zeus.yaml", "go", "--mode", "SECRET"],
+        ["run", "--SECRET"],
+        ["SECRET"],
+        ["context", "SECRET"],
+        ["kb", "search", "handbook", "x", "-k", "SECRET"],
+        ["sessions", "show", "SECRET"],
+    ],
+)
+def test_a_wrong_command_line_is_told_without_secrets(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, words: list[str], known: str
+) -> None:
+    if known == "dotenv":
+        project.write(".env", "SHIP_TOKEN=argo-Secret-4711\n")
+    else:
+        monkeypatch.setenv("SHIP_TOKEN", "argo-Secret-4711")
+        project.write(".env", "no line of an environment\n")
+    told = zeus(*(word.replace("SECRET", "argo-Secret-4711") for word in words))
+    assert told.exit_code in (2, 3)
+    assert "argo-Secret-4711" not in told.err + told.out
+    assert "<secret:SHIP_TOKEN>" in told.err or told.exit_code == 3
+
+
+def test_python_prints_its_own_errors_again_after_a_command(zeus: Zeus, project: Project) -> None:
+    hooks = sys.excepthook, threading.excepthook, sys.unraisablehook
+    assert zeus("--version").exit_code == 0
+    assert (sys.excepthook, threading.excepthook, sys.unraisablehook) == hooks

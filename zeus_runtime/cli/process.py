@@ -45,8 +45,22 @@ class Process:
         self._redactor = redactor.adding(self._redactor.names) if self._redactor else redactor
 
     def redact(self, text: str) -> str:
-        """``text`` without the secrets of the environment and of the configs read so far."""
+        """``text`` without the secrets of the environment and of the configs read so far.
+
+        Before any is read, those of the working directory's ``.env`` count.
+        """
         from zeus_runtime.config.secrets import secrets_of_environment
 
-        known = secrets_of_environment(self.environ)
+        known = secrets_of_environment({**({} if self._redactor else self._dotenv), **self.environ})
         return (known.adding(self._redactor.names) if self._redactor else known)(text)
+
+    @property
+    def _dotenv(self) -> Mapping[str, str]:
+        from zeus_runtime.config.diagnostics import ConfigError
+        from zeus_runtime.config.dotenv import parse_dotenv
+
+        try:
+            return parse_dotenv(Path(".env").read_text("utf-8"), ".env")
+        except (OSError, ValueError, ConfigError):
+            # Whatever reads a config says what is wrong with the file; this only prints another error.
+            return {}
