@@ -224,3 +224,65 @@ def test_python_prints_its_own_errors_again_after_a_command(zeus: Zeus, project:
     hooks = sys.excepthook, threading.excepthook, sys.unraisablehook
     assert zeus("--version").exit_code == 0
     assert (sys.excepthook, threading.excepthook, sys.unraisablehook) == hooks
+
+
+KEY = "argo-Secret-4711"
+
+
+def test_names_of_documents_and_sources_are_kept_and_shown_without_secrets(
+    project: Project, zeus: Zeus
+) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\n")
+    project.write(".env", f"SHIP_TOKEN={KEY}\n")
+    project.write(f"docs-{KEY}/gate-{KEY}.md", "# Gate\n\nThe gate at Pylos is blue.\n")
+    project.write(f"docs-{KEY}/port.md", "# Port\n\nThe port at Ithaca is red.\n")
+    project.write(f"docs-{KEY}/broken-{KEY}.pdf", "none")
+    folder = f"docs-{KEY}"
+    told = [zeus("kb", "add", "handbook", folder)]
+    assert told[0].out.startswith("handbook: 2 added")
+    assert "broken-<secret:SHIP_TOKEN>.pdf was left out" in told[0].err
+    told.append(zeus("kb", "add", "handbook", folder, "--json"))
+    counts = told[-1].json
+    assert (counts["added"], counts["changed"], counts["unchanged"], counts["removed"]) == (0, 0, 2, 0)
+    project.write(f"docs-{KEY}/gate-{KEY}.md", "# Gate\n\nThe gate at Pylos is green now.\n")
+    (project.folder / folder / "port.md").unlink()
+    told.append(zeus("kb", "add", "handbook"))
+    assert told[-1].out.startswith("handbook: 0 added, 1 changed, 0 unchanged, 1 removed")
+    told += [zeus("kb", "search", "handbook", "gate at Pylos", *form) for form in ([], ["--json"])]
+    label = "docs-<secret:SHIP_TOKEN>/gate-<secret:SHIP_TOKEN>.md"
+    assert label in told[-2].out
+    assert "green" in told[-2].out
+    assert [hit["source"] for hit in told[-1].json] == [label]
+    told += [zeus("kb", "list"), zeus("kb", "list", "--json")]
+    assert told[-1].json[0]["sources"][0].endswith("/docs-<secret:SHIP_TOKEN>")
+    told.append(zeus("kb", "add", KEY, folder))
+    assert "holds a known secret" in told[-1].err
+    (project.folder / folder / "<secret:SHIP_TOKEN>.md").write_text("# Odd\n")
+    told.append(zeus("kb", "add", "handbook"))
+    assert "holds the placeholder of a secret" in told[-1].err
+    for path in (project.folder / ".zeus").rglob("*"):
+        assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
+    told.append(zeus("kb", "remove", "handbook", folder))
+    assert told[-1].out == "1 documents removed\n"
+    assert [each for each in told if KEY in each.out + each.err] == []
+
+
+def test_a_base_from_before_is_listed_and_searched_without_secrets(project: Project, zeus: Zeus) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\n")
+    project.write("docs/ports.md", "# Ports\n\nThe gate at Pylos is blue.\n")
+    base = f"base-{KEY}"
+    assert zeus("kb", "add", base, "docs").exit_code == 0
+    project.write(".env", f"SHIP_TOKEN={KEY}\n")
+    told = [
+        zeus("kb", *words)
+        for words in (
+            ["list"],
+            ["list", "--json"],
+            ["search", base, "gate"],
+            ["search", base, "gate", "--json"],
+        )
+    ]
+    told += [zeus("kb", "add", base), zeus("kb", "reindex", base, "--json")]
+    assert {each.exit_code for each in told} == {0}
+    assert "base-<secret:SHIP_TOKEN>" in told[0].out
+    assert [each for each in told if KEY in each.out + each.err] == []
