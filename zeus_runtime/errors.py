@@ -100,5 +100,16 @@ def mask_error(error: BaseException, mask: Callable[[str], str]) -> None:
 def _masked(value: Any, mask: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return mask(value)
-    # An error's notes are a list.
-    return [_masked(each, mask) for each in value] if type(value) is list else value
+    if isinstance(value, list):
+        return [_masked(each, mask) for each in value]
+    if isinstance(value, tuple):
+        made = [_masked(each, mask) for each in value]
+        return value._make(made) if hasattr(value, "_make") else tuple(made)
+    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        # A diagnostic: what it says, and the file it says it of.
+        from dataclasses import replace
+
+        held = {name: getattr(value, name) for name in value.__dataclass_fields__}
+        changes = {name: new for name, old in held.items() if (new := _masked(old, mask)) != old}
+        return replace(value, **changes) if changes else value
+    return value

@@ -8,14 +8,17 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import iscoroutinefunction
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import pytest
 
 from tests.support.agents import TOOLS, Answering, call, calling, events_of, play, script, write_agent
 from zeus_runtime import Agent, FailedRunError, ModelError
+from zeus_runtime.config import ConfigError
 from zeus_runtime.errors import UsageError
 from zeus_runtime.tools.approval import Decision
 
@@ -307,3 +310,38 @@ async def test_a_variable_that_stops_langchain_is_named(
     async with agent(tmp_path, "done", plugin=TOOLS) as running:
         with pytest.raises(UsageError, match="LANGCHAIN_TRACING is set"):
             await running.run("go")
+
+
+async def test_an_error_that_a_program_gets_is_masked(tmp_path: Path) -> None:
+    async with agent(tmp_path, "done", plugin=TOOLS) as running:
+        asked: list[Callable[[], Awaitable[Any]]] = [
+            lambda: running.run("go", session=KEY),
+            lambda: running.run("go", attachments=[f"{KEY}.txt"]),
+            lambda: events_of(running.stream("go", session=KEY)),
+            lambda: events_of(running.resume(KEY)),
+            lambda: running.decide(KEY, {KEY: Decision("approve")}),
+            lambda: running.outermost(KEY),
+            lambda: running.history(KEY),
+            lambda: running.chosen_mode(KEY),
+            lambda: running.compact(KEY),
+            lambda: running.rollback(KEY, to=1),
+            lambda: running.archive(KEY),
+            lambda: running.restore(KEY),
+            lambda: running.delete_session(KEY),
+        ]
+        for call_it in asked:
+            with pytest.raises(UsageError) as failed:
+                await call_it()
+            assert KEY not in "".join(format_exception(failed.value)), failed.value
+            assert SHOWN in str(failed.value) or "attach" in str(failed.value)
+    with pytest.raises(ConfigError) as wrong:
+        Agent.from_config(f"{KEY}.yaml", directory=tmp_path, environ=ENVIRON)
+    assert KEY not in str(wrong.value) + repr(wrong.value.diagnostics) + repr(wrong.value)
+
+
+def test_every_method_that_a_program_awaits_masks_its_errors() -> None:
+    """One that is forgotten would print what it was asked for; these take nothing, or only close."""
+    public = {
+        name: each for name, each in vars(Agent).items() if iscoroutinefunction(each) and name[0] != "_"
+    }
+    assert {name for name, each in public.items() if not hasattr(each, "__wrapped__")} == {"aclose"}

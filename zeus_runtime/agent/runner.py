@@ -45,13 +45,14 @@ class Runner:
 
     Attributes:
         running: the runs of this moment.
+        redactor: the secrets of the agent and its sub-agents.
         cassette: the file that finished model calls are appended to; None records nothing.
     """
 
     def __init__(self, checked: Checked, plan: Plan, model: Model | None) -> None:
         self._checked = checked
         self._plan = plan
-        self._redactor = family_redactor(checked, plan)
+        self.redactor = family_redactor(checked, plan)
         self._held = HeldOpen(plan, model)
         self.running = Running()
         self._is_trusted = False
@@ -60,7 +61,7 @@ class Runner:
     @property
     def secrets(self) -> Redactor:
         """What is masked in what the agent's model is sent and its log keeps."""
-        return masked_for(self._plan, self._redactor)
+        return masked_for(self._plan, self.redactor)
 
     async def events(
         self,
@@ -173,7 +174,7 @@ class Runner:
     async def _outfit(
         self, live: Live, session: str, emit: Callable[[Event], None], channel: ApprovalChannel | None
     ) -> Outfit:
-        redactor = self._redactor
+        redactor = self.redactor
         desk = Desk(
             live.log,
             user=self._plan.config.user,
@@ -207,11 +208,11 @@ class Runner:
             return model
         from zeus_runtime.models.recorder import Recorder
 
-        return Recorder(model, self.cassette, self._redactor)
+        return Recorder(model, self.cassette, self.redactor)
 
     def _emitter(self, put: Callable[[Event], None]) -> Callable[[Event], None]:
         observers = Observers(self._checked.registry.observers)
-        redactor = self._redactor
+        redactor = self.redactor
 
         def emit(event: Event) -> None:
             shown = redacted(event, redactor)
