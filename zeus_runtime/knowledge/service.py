@@ -159,7 +159,7 @@ class KnowledgeService:
             )
         give_back = await self._claimed(base)
         try:
-            added = [str(path.resolve()) for path in paths]
+            added = [self._stored(path) for path in paths]
             await database.run(lambda connection: records.add_sources(connection, base.key, added))
             embedder = await (self._models.of(base) if base.embedding else self._models.for_new(base.scope))
             return await ingest(
@@ -207,7 +207,7 @@ class KnowledgeService:
             if not paths:
                 await database.run(lambda connection: records.remove_base(connection, base.key))
                 return base.documents
-            return await self._remove_sources(database, base, [str(path.resolve()) for path in paths])
+            return await self._remove_sources(database, base, [self._stored(path) for path in paths])
         finally:
             give_back()
 
@@ -230,6 +230,8 @@ class KnowledgeService:
                 notices.append(f"there is no knowledge base {name!r} yet")
             else:
                 bases.append(base)
+        # A document's text was masked: its words are found by a masked query.
+        query = self._secrets.text(query)
         if not bases or not query.strip():
             return Found((), tuple(notices))
         searched, vectors = await self._vectors(query, bases, notices)
@@ -332,6 +334,10 @@ class KnowledgeService:
         known = await self.base(name)
         if known is not None:
             return known
+        if self._secrets.text(name) != name:
+            raise UsageError(
+                "the name of a new knowledge base holds a known secret", remedy="Give it another name."
+            )
         how = cutting or Cutting()
         if not 16 <= how.chunk_tokens <= 8_000 or not 0 <= how.overlap_tokens <= how.chunk_tokens // 2:
             raise UsageError(
@@ -348,6 +354,10 @@ class KnowledgeService:
                 lambda connection: records.make_base(connection, database.caller, scope, values, now_ms)
             )
         return await self._needed(name)
+
+    def _stored(self, path: Path) -> str:
+        """A path as the database keeps it."""
+        return self._secrets.text(str(path.resolve()))
 
     async def _needed(self, name: str) -> BaseInfo:
         base = await self.base(name)
