@@ -264,6 +264,31 @@ def test_no_tool_changes_the_packages_that_run_the_agent(
     assert files.write("lib/mine.py", b"")
 
 
+GIT_FILES = {
+    ".git": "gitdir: data\n",
+    "../.git": "gitdir: project/data",
+    "tree/.git": "gitdir: ../data\n",
+}
+
+
+@pytest.mark.parametrize("file", GIT_FILES)
+def test_where_a_git_file_leads_is_protected_as_git_is(file: str, folder: Path) -> None:
+    put(folder, "data/config", "shared/config", "tree/a", "src/config")
+    put(folder, "data/commondir", text="../shared\n")
+    put(folder, file, text=GIT_FILES[file])
+    files = files_of(folder)
+    for path in ("/data/config", "/data/hooks/pre-commit", "/shared/config"):
+        assert "belongs to the repository's own files" in str(files.write_refusal(path)), path
+    assert files.write_refusal("/src/config") is None
+    assert files.read("/data/config", max_bytes=100) == b"needle\n"
+
+
+@pytest.mark.parametrize("text", ["", "gitdir:", "gitdir: \0", "gitdir: /nowhere/at/all", "\xff"])
+def test_a_git_file_that_leads_nowhere_protects_nothing_else(text: str, folder: Path) -> None:
+    put(folder, ".git", text=text)
+    assert files_of(folder).write_refusal("/src/config") is None
+
+
 def test_an_overlay_of_a_config_with_brackets_in_its_name_is_protected(folder: Path) -> None:
     write_agent(folder, "", tools=TOOLS).rename(folder / "zeus[1].yaml")
     checked = check(folder / "zeus[1].yaml", directory=folder, environ={})
