@@ -109,6 +109,13 @@ class WorkspaceFiles:
             return None
         return "it is another name of a file that holds keys" if is_key else None
 
+    def mount_refusal(self, host: Path) -> str | None:
+        """Why a sandbox may not show the folder at a real path to its programs; None if it may.
+
+        They read it without asking the access policy.
+        """
+        return None if self.gate is None else self.gate.mount_refusal(os.path.realpath(host))
+
     def write_refusal(self, path: str) -> str | None:
         """Why no tool may write ``path``, whoever approves it; None where one may, or the path means nothing."""
         if self.gate is None:
