@@ -20,7 +20,17 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from zeus_plugins.vector_stores.chroma.options import Options
-from zeus_runtime import Build, Embedding, Entry, MissingError, VectorQuery, VectorStore, claim, sqlite_file
+from zeus_runtime import (
+    Build,
+    Embedding,
+    Entry,
+    MissingError,
+    VectorQuery,
+    VectorStore,
+    claim,
+    own_path,
+    sqlite_file,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -280,5 +290,5 @@ def create(options: Options, build: Build) -> ChromaVectorStore:
         return ChromaVectorStore((build.directory / options.path).resolve())
     file = sqlite_file(build.config.storage.url, build.directory)
     if file is None:
-        return ChromaVectorStore((build.directory / ".zeus" / "chroma").resolve())
-    return ChromaVectorStore(file.with_name(f"{file.name}-chroma"))
+        return ChromaVectorStore(own_path(build.directory / ".zeus" / "chroma").resolve())
+    return ChromaVectorStore(own_path(file.with_name(f"{file.name}-chroma")))
