@@ -66,8 +66,9 @@ class WorkRelative(NamedTuple):
 
 
 class Executes(NamedTuple):
-    """The string names something that is executed: here, or elsewhere with this user's keys; or a folder of this machine
-    that programs see, or that is cleaned. It is used only after the user has allowed it (docs/trust.md). A value that equals the default needs no permission.
+    """The string names something that is executed, here, or elsewhere with this user's keys; or a folder that
+    programs see or Zeus cleans. It is used only after the user has allowed it (docs/trust.md). A value that equals the
+    default needs no permission.
 
     Args:
         servers: it is a JSON file of MCP servers; the user allows each of them.
