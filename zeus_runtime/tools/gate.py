@@ -204,8 +204,7 @@ class Gate:
         """
         if any(_overlap(folder, each) for gate in self._all for each in gate.mounts.reals()):
             return "it is in the workspace, or the workspace is in it"
-        deciding = self.policy.floor.deciding
-        if deciding.find(folder) is not None or any(_overlap(folder, each) for each in deciding.added):
+        if any(_overlap(folder, each) for each in self.policy.floor.deciding.added):
             return "it holds files that decide about this agent, or is among them"
         ruling = self.ruling((PurePath(folder).name,), folder, "read")
         return None if ruling is None else ruling.why
