@@ -126,6 +126,9 @@ async def _done(question: Mapping[str, Any], files: Mapping[str, bytes], sink: a
             limits = SandboxLimits(**question["limits"])
             outcome = await _run(question, folder, program, limits, sink)
             return [outcome.exit_code, outcome.killed_by, outcome.seconds, outcome.lost]
+        case "make":
+            make_session_folder(session_folder(root, question["session"]))
+            return None
         case "remove":
             await asyncio.to_thread(remove_folder, root, question["session"])
             return None
