@@ -184,6 +184,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.masked_text import placeholders_left as placeholders_left
     from zeus_runtime.tools.masked_text import written_masked as written_masked
     from zeus_runtime.tools.modes import has_connectors as has_connectors
+    from zeus_runtime.tools.own_folders import own_path as own_path
     from zeus_runtime.tools.paths import NoSuchFileError as NoSuchFileError
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
     from zeus_runtime.tools.paths import composed as composed
@@ -212,6 +213,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.sandbox import refuse_unrunnable as refuse_unrunnable
     from zeus_runtime.tools.sandbox_files import SandboxFiles as SandboxFiles
     from zeus_runtime.tools.sandbox_files import inner_path as inner_path
+    from zeus_runtime.tools.sandbox_folders import make_session_folder as make_session_folder
     from zeus_runtime.tools.sandbox_folders import remove_folder as remove_folder
     from zeus_runtime.tools.sandbox_folders import remove_older as remove_older
     from zeus_runtime.tools.sandbox_folders import session_folder as session_folder
@@ -424,10 +426,12 @@ _ROOMS = {
     "last_words": "cutting",
     "literal_prefix": "tools.patterns",
     "make_private": "store.database",
+    "make_session_folder": "tools.sandbox_folders",
     "masked_bytes": "tools.masked_text",
     "matching_skills": "skills.listing",
     "model_error": "models.classify",
     "most_picture_bytes": "models.pictures",
+    "own_path": "tools.own_folders",
     "parts_of": "tools.patterns",
     "picture_of": "models.pictures",
     "pictures_of": "models.pictures",

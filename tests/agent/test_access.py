@@ -16,8 +16,10 @@ from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.plan import make_plan
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, RunFailed, ToolCallResult
-from zeus_runtime.tools import WorkspaceFiles
+from zeus_runtime.store.database import Database
+from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
 from zeus_runtime.tools.attached import keep
+from zeus_runtime.tools.own_folders import LinkedFolderError
 
 TOOLS = "[probe, filesystem]"
 OUT_OF_REACH = "Tell the user what you would have it say"
@@ -68,6 +70,54 @@ def files_of(folder: Path, yaml: str = "", *, tools: str = TOOLS) -> WorkspaceFi
     return make_plan(
         check(config, directory=folder, environ={"HOME": str(folder.parent / "home")})
     ).build.workspace
+
+
+# Zeus's own files are behind no link
+
+
+ARCHIVES = ("large_tool_results", "conversation_history", "attached_files")
+
+
+@pytest.mark.parametrize("link", ["", *(f"/{name}" for name in ARCHIVES)])
+def test_a_link_where_zeus_keeps_its_own_files_ends_the_command(link: str, folder: Path) -> None:
+    put(folder.parent, "home/keys/id")
+    (folder / f".zeus{link}").parent.mkdir(exist_ok=True)
+    (folder / f".zeus{link}").symlink_to("../" * (1 + bool(link)) + "home/keys")
+    with pytest.raises(LinkedFolderError, match=rf"\.zeus{link} is a link") as refused:
+        files_of(folder)
+    assert refused.value.exit_code == 4
+    assert "workspace.routes" in str(refused.value.remedy)
+
+
+@pytest.mark.parametrize("link", ["", *(f"/{name}" for name in ARCHIVES)])
+def test_a_link_that_is_made_during_a_run_leads_nowhere(link: str, folder: Path) -> None:
+    put(folder.parent, *(f"home/{name}/id" for name in ARCHIVES))
+    files = files_of(folder)
+    (folder / f".zeus{link}").parent.mkdir(exist_ok=True)
+    (folder / f".zeus{link}").symlink_to(folder.parent / f"home{link}")
+    for name in [link[1:]] if link else ARCHIVES:
+        with pytest.raises(WorkspaceError, match="found a link"):
+            files.read(f"/{name}/id", max_bytes=100)
+        with pytest.raises(WorkspaceError, match="found a link"):
+            files.runtime.write(f"/{name}/new", b"x")
+        assert [each.name for each in (folder.parent / "home" / name).iterdir()] == ["id"]
+
+
+def test_a_database_behind_a_link_is_not_opened(folder: Path) -> None:
+    (folder / ".zeus").mkdir()
+    (folder / ".zeus/zeus.db").symlink_to(folder.parent / "other.db")
+    with pytest.raises(LinkedFolderError, match=r"zeus\.db is a link"):
+        Database("sqlite:///.zeus/zeus.db", directory=folder)
+    assert not (folder.parent / "other.db").exists()
+
+
+def test_folders_of_configs_and_prompts_may_be_links(folder: Path) -> None:
+    put(folder.parent, "shared/prompts/identity.md")
+    (folder / ".zeus").mkdir()
+    for name in ("prompts", "skills", "configs"):
+        (folder / f".zeus/{name}").symlink_to(folder.parent / "shared" / "prompts")
+    files_of(folder).runtime.write("/attached_files/a", b"x")
+    assert (folder / ".zeus/attached_files/a").exists()
 
 
 # A denied file does not exist
@@ -262,6 +312,31 @@ def test_no_tool_changes_the_packages_that_run_the_agent(
         with pytest.raises(Exception, match="no tool may change it"):
             files.write(path, b"forged")
     assert files.write("lib/mine.py", b"")
+
+
+GIT_FILES = {
+    ".git": "gitdir: data\n",
+    "../.git": "gitdir: project/data",
+    "tree/.git": "gitdir: ../data\n",
+}
+
+
+@pytest.mark.parametrize("file", GIT_FILES)
+def test_where_a_git_file_leads_is_protected_as_git_is(file: str, folder: Path) -> None:
+    put(folder, "data/config", "shared/config", "tree/a", "src/config")
+    put(folder, "data/commondir", text="../shared\n")
+    put(folder, file, text=GIT_FILES[file])
+    files = files_of(folder)
+    for path in ("/data/config", "/data/hooks/pre-commit", "/shared/config"):
+        assert "belongs to the repository's own files" in str(files.write_refusal(path)), path
+    assert files.write_refusal("/src/config") is None
+    assert files.read("/data/config", max_bytes=100) == b"needle\n"
+
+
+@pytest.mark.parametrize("text", ["", "gitdir:", "gitdir: \0", "gitdir: /nowhere/at/all", "\xff"])
+def test_a_git_file_that_leads_nowhere_protects_nothing_else(text: str, folder: Path) -> None:
+    put(folder, ".git", text=text)
+    assert files_of(folder).write_refusal("/src/config") is None
 
 
 def test_an_overlay_of_a_config_with_brackets_in_its_name_is_protected(folder: Path) -> None:

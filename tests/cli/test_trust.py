@@ -376,6 +376,11 @@ def test_a_trusted_server_is_started(server: Project, zeus: Zeus) -> None:
         ("agents={helper: {description: d, overrides: {mcpServers: {x: {command: evil}}}}}", False),
         ("tools=[{sandbox: {backend: {docker: {command: ./evil}}}}]", False),
         ("tools=[{sandbox: {backend: {docker: {command: docker}}}}]", True),
+        ("tools=[{sandbox: {backend: {docker: {folder: ../victim}}}}]", False),
+        ("tools=[{sandbox: {backend: {bubblewrap: {folder: ../victim}}}}]", False),
+        ("tools=[{sandbox: {backend: {bubblewrap: {folder: .zeus/sandboxes, keep_days: 0}}}}]", True),
+        ("tools=[{sandbox: {backend: {bubblewrap: {rootfs: /srv/image}}}}]", False),
+        ("tools=[{sandbox: {backend: {bubblewrap: {python: bin/python3}}}}]", False),
         ("tools=[{mcp: {files: [other.json]}}]", False),
     ],
 )

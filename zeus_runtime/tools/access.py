@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.tools.own_folders import ARCHIVES
 from zeus_runtime.tools.paths import composed, folded, join
 from zeus_runtime.tools.patterns import PathTest, folded_glob, has_magic, parts_of
 
@@ -25,9 +26,6 @@ Right: TypeAlias = Literal["deny", "read", "ask", "write"]
 Kind: TypeAlias = Literal["read", "write"]
 
 KINDS: Final[tuple[Kind, ...]] = ("read", "write")
-
-ARCHIVES: Final = ("large_tool_results", "conversation_history", "attached_files")
-"""The folders below ``/`` in which the runtime keeps originals; tools read them."""
 
 
 class Ruling(NamedTuple):

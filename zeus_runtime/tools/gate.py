@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from zeus_runtime.escaping import printable
@@ -194,6 +194,21 @@ class Gate:
         }
         return [*FLOOR_NAMES, *sorted(found)]
 
+    def mount_refusal(self, folder: str) -> str | None:
+        """Why programs may not see a folder whole; None if they may.
+
+        What they see is not judged file by file, so nothing may be there that this gate judges.
+
+        Args:
+            folder: its real path.
+        """
+        if any(_overlap(folder, each) for gate in self._all for each in gate.mounts.reals()):
+            return "it is in the workspace, or the workspace is in it"
+        if any(_overlap(folder, each) for each in self.policy.floor.deciding.added):
+            return "it holds files that decide about this agent, or is among them"
+        ruling = self.ruling((PurePath(folder).name,), folder, "read")
+        return None if ruling is None else ruling.why
+
     def hides(self, parts: Parts, host: str) -> bool:
         """Whether a file does not exist for listings and searches."""
         ruling = self.ruling(parts, host, "read")
@@ -223,6 +238,12 @@ class Gate:
         this = (status.st_dev, status.st_ino)
         keys = set(self.policy.floor.deciding.keys)
         return this in _identities(keys) or (self.above is not None and self.above.is_key(status))
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether one of two folders is the other, or is in it."""
+    parts = [PurePath(each).parts for each in (one, other)]
+    return all(a == b for a, b in zip(*parts, strict=False))
 
 
 def _identities(paths: set[str]) -> set[tuple[int, int]]:
