@@ -16,7 +16,7 @@ from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.plan import make_plan
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, RunFailed, ToolCallResult
-from zeus_runtime.tools import WorkspaceFiles
+from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
 from zeus_runtime.tools.attached import keep
 
 TOOLS = "[probe, filesystem]"
@@ -494,6 +494,62 @@ def test_a_key_is_not_read_by_another_name_even_among_packages(folder: Path) -> 
         files_of(folder).read("/node_modules/x.js", max_bytes=100)
 
 
+@pytest.mark.parametrize("key", [".env.production", "sub/.env", "sub/.mcp.json", "sub/.env.d/a.txt"])
+def test_whatever_key_file_has_a_second_name_among_packages_is_not_read_by_it(folder: Path, key: str) -> None:
+    """Only files that the config names were known: the other keys were read."""
+    put(folder, "other.txt")
+    put(folder, key, text="hunter2\n")
+    (folder / "node_modules").mkdir()
+    os.link(folder / key, folder / "node_modules/x.js")
+    os.link(folder / "other.txt", folder / "node_modules/y.js")
+    files = files_of(folder)
+    assert files.read("/node_modules/y.js", max_bytes=100)
+    with pytest.raises(WorkspaceError, match="another name of a file that holds keys"):
+        files.read("/node_modules/x.js", max_bytes=100)
+
+
+def test_a_file_that_names_servers_is_read_by_no_tool(folder: Path) -> None:
+    put(folder, ".mcp.json", "sub/.mcp.json", text='{"env": {"PGPASS": "hunter2"}}')
+    files = files_of(folder)
+    for path in (".mcp.json", "sub/.mcp.json"):
+        with pytest.raises(WorkspaceError, match="no tool may read or change"):
+            files.read(path, max_bytes=100)
+    assert files_of(folder, "workspace: {access: {.mcp.json: read}}").read(".mcp.json", max_bytes=100)
+
+
+@pytest.mark.parametrize(
+    ("rule", "lifts", "writable"),
+    [
+        ("config: write", False, []),
+        ("hooks: write", False, []),
+        ("configs: write", True, ["home/configs/x.yaml"]),
+        ("skills: write", True, ["home/skills/x/SKILL.md"]),
+        (".git/config: write", True, [".git/config"]),
+        ("/.git/hooks: write", True, [".git/hooks/pre-commit"]),
+        (".git: write", True, [".git/config", ".git/hooks/pre-commit"]),
+        ("zeus.prod.yaml: write", True, ["zeus.prod.yaml"]),
+        ("notes: write", False, []),
+    ],
+)
+def test_a_rule_lifts_what_it_names_and_plan_says_so(
+    folder: Path, rule: str, lifts: bool, writable: list[str]
+) -> None:
+    """`config: write` opened `.git/config`, and `zeus plan` was silent about it."""
+    put(folder, "home/configs/a.yaml")
+    files = files_of(folder, f"homes: [home]\nworkspace: {{access: {{{rule}}}}}\n")
+    assert files.gate is not None
+    assert [bool(files.gate.lifts())] == [lifts]
+    protected = [
+        ".git/config",
+        ".git/hooks/pre-commit",
+        "home/configs/x.yaml",
+        "home/skills/x/SKILL.md",
+        "zeus.prod.yaml",
+        ".zeus/config",
+    ]
+    assert [path for path in protected if files.write_refusal(path) is None] == writable
+
+
 # Rules that ask
 
 
@@ -722,3 +778,32 @@ async def test_a_write_that_the_workspace_allows_is_asked_for(folder: Path) -> N
     await played(folder, yaml, ("write_file", {"path": "notes.md", "content": "x"}), channel=user)
     assert [each.tool for each in user.asked] == ["write_file"]
     assert (folder / "notes.md").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    "line", ["XDG_CONFIG_HOME=/elsewhere", "XDG_CONFIG_HOME=conf", "HOME=/elsewhere", ""]
+)
+def test_a_projects_env_file_does_not_move_the_users_home_out_of_protection(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    """The model wrote the config there that the next run trusted."""
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(folder / "me"))
+    put(folder, ".env", text=line)
+    write_agent(folder, "", tools=TOOLS)
+    files = make_plan(check(None, directory=folder, environ={})).build.workspace
+    for path in ("me/.config/zeus/configs/default.yaml", "me/.config/zeus/skills/x/SKILL.md"):
+        with pytest.raises(WorkspaceError, match="no tool may change it"):
+            files.write(path, b"forged")
+    assert not (folder / "me").exists()
+
+
+def test_the_accounts_at_servers_are_read_by_no_tool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "conf"))
+    put(folder, "conf/zeus/accounts/key", "conf/zeus/accounts/x.account", "conf/zeus/configs/mine.yaml")
+    files = files_of(folder)
+    for path in ("conf/zeus/accounts/key", "conf/zeus/accounts/x.account"):
+        with pytest.raises(WorkspaceError, match="no tool may read or change"):
+            files.read(path, max_bytes=100)
+    assert "accounts" not in [Path(each.path).name for each in files.entries("conf/zeus")]
+    assert files.read("conf/zeus/configs/mine.yaml", max_bytes=100)

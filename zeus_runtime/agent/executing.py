@@ -106,7 +106,7 @@ def _below(checked: Checked, above: tuple[Path, ...], depth: int) -> Iterator[Pa
             if spec.config is not None and document.path is not None and document.path.resolve() in above:
                 continue
             below = examine(
-                document, directory=checked.directory, environ=checked.environ, trust=checked.trust
+                document, directory=checked.directory, environ=checked.given_environ, trust=checked.trust
             )
         except ZeusError:
             continue

@@ -203,7 +203,7 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
                 )
         document = _instructed(checked, name, spec, document)
         own = check_loaded(
-            document, directory=checked.directory, environ=checked.environ, trust=checked.trust
+            document, directory=checked.directory, environ=checked.given_environ, trust=checked.trust
         )
     except ConfigError as error:
         raise _blamed(checked, name, error) from None
@@ -280,7 +280,7 @@ def _loaded(checked: Checked, config: str) -> Document:
         Path(file) if is_file else config,
         environ=checked.environ,
         homes=checked.homes,
-        plugin_homes=lambda rules: installed_homes(rules, checked.environ),
+        plugin_homes=lambda rules: installed_homes(rules, checked.given_environ),
         directory=checked.directory,
     )
 

@@ -74,8 +74,8 @@ class McpToolset(Toolset):
             self._options,
             Place(build.directory, build.process_environ, self._options.log_kilobytes * 1_000, build.permit),
             build.workspace,
-            lambda server: provider_of(server, build.environ),
-            lambda server: written_at(server, build.environ),
+            lambda server: provider_of(server, build.process_environ),
+            lambda server: written_at(server, build.process_environ),
         )
         self._links = [Link(server, ground, self._changed) for server in self._servers]
         await asyncio.gather(*(link.start(tell) for link in self._links))
@@ -148,19 +148,21 @@ class McpToolset(Toolset):
     def accounts(self) -> Sequence[Account]:
         from zeus_plugins.tools.mcp.oauth.account import account_of
 
-        return [account_of(server, self._build.environ) for server in self._servers if uses_oauth(server)]
+        return [
+            account_of(server, self._build.process_environ) for server in self._servers if uses_oauth(server)
+        ]
 
     async def log_in(self, account: str, show: Callable[[str], None]) -> int:
         from zeus_plugins.tools.mcp.oauth.account import log_in
         from zeus_plugins.tools.mcp.sdk import quieten
 
         quieten()
-        return await log_in(self._with_account(account), self._build.environ, show)
+        return await log_in(self._with_account(account), self._build.process_environ, show)
 
     async def log_out(self, account: str) -> bool:
         from zeus_plugins.tools.mcp.oauth.account import log_out
 
-        return await log_out(self._with_account(account), self._build.environ)
+        return await log_out(self._with_account(account), self._build.process_environ)
 
     def _with_account(self, name: str) -> Server:
         return next(server for server in self._servers if server.name == name and uses_oauth(server))
