@@ -28,6 +28,7 @@ CODES: Final = (
     "not-json",
     "not-utf8",
     "out-of-range",
+    "preset-hides-file",
     "ref-shape",
     "too-large",
     "unknown-component",
