@@ -163,6 +163,8 @@ def _refusing(found: Checked) -> Checked:
     needed = [part for part in found.parts if part.is_needed_to_check and not found.trust.allows(part)]
     if not needed:
         return found
+    if not any(part.kind in ("plugin", "option") for part in needed):
+        raise found.trust.refusal(needed)
     whose = "its" if len(needed) == 1 else "their"
     raise found.trust.refusal(needed, f"so {whose} components were not checked")
 

@@ -46,7 +46,7 @@ def executing(ground: Ground) -> tuple[Part, ...]:
 
     What runs hooks or commands in a later version belongs here: yield a part for it, and permit it where it starts.
     """
-    return (*_plugin_files(ground), *_options(ground), *_servers(ground))
+    return (*_plugin_files(ground), *_options(ground), *_servers(ground), *_folders(ground))
 
 
 def all_parts(checked: Checked) -> tuple[Part, ...]:
@@ -168,6 +168,23 @@ def _options(ground: Ground) -> Iterator[Part]:
         name = ".".join([each for each in path if isinstance(each, str)][-2:])
         where = str(document.position(path))
         part = option_part(name, show_path(path), value, project, mask=_mask(document), where=where)
+        yield replace(part, own=_is_own(ground, part))
+
+
+def _folders(ground: Ground) -> Iterator[Part]:
+    """The folders of the workspace outside the working directory and the folder of the outermost config."""
+    document, workspace = ground.document, ground.config.workspace
+    inside = (document.directory.resolve(), Path(ground.trust.file).parent)
+    routes = ((("workspace", "routes", prefix), target) for prefix, target in workspace.routes.items())
+    for path, written in ((("workspace", "root"), workspace.root), *routes):
+        folder = (document.directory / written).resolve()
+        if any(folder.is_relative_to(each) for each in inside):
+            continue
+        from dataclasses import replace
+
+        from zeus_runtime.trust.parts import folder_part
+
+        part = folder_part(show_path(path), folder, where=str(document.position(path)))
         yield replace(part, own=_is_own(ground, part))
 
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-PartKind: TypeAlias = Literal["server", "plugin", "option"]
+PartKind: TypeAlias = Literal["server", "plugin", "option", "folder"]
 Mask: TypeAlias = Callable[[str], str]
 
 _SCHEME: Final = "zeus-trust-1"
@@ -29,7 +29,7 @@ class Part:
 
     Args:
         kind: ``server`` for a process of ours, ``plugin`` for a file of Python code, ``option`` for an option that is
-            marked ``Executes``.
+            marked ``Executes``, ``folder`` for one elsewhere that the agent's tools work in.
         name: as the config names it.
         digest: ``sha256:`` and the digest of everything that decides what is executed.
         lines: what is executed, as (label, value) for a person; secrets are masked.
@@ -55,7 +55,12 @@ class Part:
         return self.kind != "server"
 
 
-_NOUNS: Final[Mapping[PartKind, str]] = {"server": "MCP server", "plugin": "plugin file", "option": "option"}
+_NOUNS: Final[Mapping[PartKind, str]] = {
+    "server": "MCP server",
+    "plugin": "plugin file",
+    "option": "option",
+    "folder": "folder",
+}
 
 
 @dataclass(frozen=True)
@@ -166,6 +171,17 @@ def option_part(
     ]
     digest = _digest("option", name=name, value=value, files=[[each.name, each.content] for each in files])
     return Part("option", path, digest, tuple(lines), tuple(each.path for each in files), where)
+
+
+def folder_part(path: str, folder: Path, *, where: str = "") -> Part:
+    """A folder outside the project that tools work in.
+
+    Args:
+        path: where the config names it, as ``--set`` writes it.
+        folder: the real one.
+    """
+    digest = _digest("folder", path=path, folder=str(folder))
+    return Part("folder", path, digest, (("opens", one_line(str(folder))),), where=where)
 
 
 def one_line(text: str) -> str:
