@@ -439,6 +439,56 @@ async def test_the_files_of_a_skill_are_judged_too(folder: Path) -> None:
     assert "needle" in found[2]
 
 
+def skill(folder: Path, name: str) -> None:
+    put(
+        folder, f".claude/skills/{name}/SKILL.md", text=f"---\nname: {name}\ndescription: told\n---\nneedle\n"
+    )
+    put(folder, f".claude/skills/{name}/more.txt")
+
+
+async def test_a_denied_skill_is_neither_listed_nor_loaded(folder: Path) -> None:
+    skill(folder, "private")
+    skill(folder, "public")
+    load, find = ("load_skill", {"name": "private"}), ("load_skill", {})
+    yaml = "middlewares: [{skills: {trust_project: true}}]\nworkspace: {access: {'.claude/skills/private': deny}}\n"
+    loaded, found = results(await played(folder, yaml, load, find))
+    assert "There is no skill 'private'" in loaded
+    assert "public" in found
+    assert "private" not in found
+
+
+async def test_a_skill_whose_files_ask_is_read_after_an_approval(folder: Path) -> None:
+    """Skills passed by the rules that ask."""
+    skill(folder, "hr")
+    yaml = (
+        "middlewares: [{skills: {trust_project: true}}, "
+        '{approve: {mode: run_everything, ask: [{"*": {path: ".claude/skills/hr/**"}}]}}]\n'
+    )
+    given = ("load_skill", {"name": "hr"}), ("read_skill_resource", {"name": "hr", "path": "more.txt"})
+    for call_made in given:
+        person = Answering()
+        (told,) = results(await played(folder, yaml, call_made, channel=person))
+        assert "needle" in told
+        assert [each.tool for each in person.asked] == [call_made[0]]
+        (refused,) = results(await played(folder, yaml, call_made, channel=Rejecting()))
+        assert "needle" not in refused
+
+
+async def test_the_name_of_a_skill_file_elsewhere_is_judged_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder.parent / "conf"))
+    home = folder.parent / "conf/zeus/skills/own"
+    put(home, "SKILL.md", text="---\nname: own\ndescription: told\n---\nneedle\n")
+    put(home, "a.pem", "b.txt")
+    os.link(home / "b.txt", home / "c.txt")
+    yaml = "middlewares: [skills]\nworkspace: {access: {'*.pem': deny}}\n"
+    names = ("SKILL.md", "a.pem", "b.txt", "c.txt")
+    given = [("read_skill_resource", {"name": "own", "path": name}) for name in names]
+    found = results(await played(folder, yaml, *given))
+    assert ["needle" in each for each in found] == [True, False, True, True]
+
+
 # One file by several names
 
 
