@@ -489,6 +489,20 @@ async def test_the_name_of_a_skill_file_elsewhere_is_judged_too(
     assert ["needle" in each for each in found] == [True, False, True, True]
 
 
+async def test_passwords_of_a_repositorys_remotes_are_masked(folder: Path) -> None:
+    put(
+        folder,
+        "sub/.git/config",
+        text='[remote "origin"]\n\turl = https://ann:hunter2hunter@example.com/x.git\n[http]\n'
+        "\textraheader = AUTHORIZATION: basic aGVsbG86d29ybGQxMjM=\n",
+    )
+    yaml = "workspace: {root: sub}\n"
+    (told,) = results(await played(folder, yaml, ("read_file", {"path": ".git/config"})))
+    assert "https://ann:<secret:.git/config" in told
+    assert "hunter2hunter" not in told
+    assert "aGVsbG86d29ybGQxMjM=" not in told
+
+
 # One file by several names
 
 

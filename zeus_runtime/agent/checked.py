@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from zeus_runtime.agent.executing import Ground, executing
 from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
+from zeus_runtime.config.validate import hiding
+from zeus_runtime.config.written_secrets import secrets_of_repository
 from zeus_runtime.errors import MissingError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
@@ -195,6 +197,7 @@ def examine(document: Document, *, directory: Path, environ: Mapping[str, str], 
     except ConfigError as error:
         raise _with_plugins(error, document, registry) from None
     config = document.config()
+    document = hiding(document, _secrets_of_repositories(document, config))
     return Checked(
         document=document,
         registry=registry,
@@ -208,6 +211,16 @@ def examine(document: Document, *, directory: Path, environ: Mapping[str, str], 
         notices=tuple(_notices(document, (*registry.problems, *installed.problems))),
         model_table=model_table,
     )
+
+
+def _secrets_of_repositories(document: Document, config: Config) -> dict[str, str]:
+    """The secrets that Git keeps in the folders of the workspace, whose files tools read."""
+    folders = (".", config.workspace.root, *config.workspace.routes.values())
+    return {
+        secret: name
+        for folder in dict.fromkeys(document.directory / each for each in folders)
+        for secret, name in secrets_of_repository(folder).items()
+    }
 
 
 def _with_plugins(error: ConfigError, document: Document, registry: Registry) -> ConfigError | MissingError:
