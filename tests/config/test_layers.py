@@ -61,6 +61,16 @@ def test_a_bare_word_means_the_preset_and_a_path_the_file(write, tmp_path, at) -
     assert load("agent", directory=tmp_path, environ={}).value["name"] == "file"
 
 
+def test_a_preset_of_the_project_that_hides_another_is_told(write, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    write(".zeus/configs/agent.yaml", WHOLE)
+    homes = [tmp_path / ".zeus", tmp_path / "home"]
+    assert not load("agent", directory=tmp_path, environ={}, homes=homes).notices
+    write("home/configs/agent.yaml", WHOLE)
+    (notice,) = load("agent", directory=tmp_path, environ={}, homes=homes).notices
+    assert "'agent' is this project's .zeus/configs/agent.yaml, not home/configs/agent.yaml" in str(notice)
+    assert not load("agent", directory=tmp_path, environ={}, homes=homes[1:]).notices
+
+
 def test_a_word_that_names_a_file_means_the_preset_of_a_plugin_too(write, tmp_path) -> None:  # type: ignore[no-untyped-def]
     write("plugin/configs/agent.yaml", WHOLE + "name: preset\n")
     write("agent", WHOLE + "name: file\n")

@@ -57,6 +57,8 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     accounts = accounts_folder(checked.process_environ)
     if accounts is not None:
         _add(deciding, accounts, holds_keys=True)
+    # The processes' own memory and environment, which hold what is masked elsewhere.
+    _add(deciding, Path("/proc"), holds_keys=True)
     for installed in _installed():
         _add(deciding, installed)
     if checked.trust.records is not None:

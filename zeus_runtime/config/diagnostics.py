@@ -29,6 +29,7 @@ CODES: Final = (
     "not-utf8",
     "out-of-range",
     "preset-hides-file",
+    "preset-of-project",
     "ref-shape",
     "too-large",
     "unknown-component",

@@ -88,6 +88,7 @@ class Layers:
         if preset is not None:
             if os.path.lexists(path):
                 self.notices.append(self._hides(str(source), preset))
+            self._tell_of_the_projects(str(source), preset)
             return preset
         try:
             if path.is_dir():
@@ -168,6 +169,22 @@ class Layers:
             hint=f"write ./{name} for the file",
             severity="notice",
         )
+
+    def _tell_of_the_projects(self, name: str, preset: Path) -> None:
+        """A repository may bring a preset of a name that the user takes for another's."""
+        own = self.directory / ".zeus"
+        others = [home / "configs" / preset.name for home in self.homes if home != own]
+        hidden = next(filter(_is_file, others), None)
+        if hidden is not None and preset.parent.parent == own:
+            self.notices.append(
+                self.sources.diagnostic(
+                    "preset-of-project",
+                    f"{name!r} is this project's {self.shown(preset)}, not {self.shown(hidden)}",
+                    None,
+                    hint="look at it, or name the other file",
+                    severity="notice",
+                )
+            )
 
     def _preset(self, name: str, homes: Sequence[Path], position: Mark | None) -> Path:
         found = self._found_preset(name, homes, position)
