@@ -66,6 +66,7 @@ class KnowledgeService:
         open_offline: make those that need no key and no network.
         caller: on whose behalf; from the config, never from the model.
         linked: the bases that the config names; what tools may search.
+        refusal_of: says why a file is kept from the agent.
         now_ns: the clock, nanoseconds since 1970.
     """
 
@@ -80,12 +81,14 @@ class KnowledgeService:
         caller: Caller,
         linked: Sequence[str] = (),
         secrets: Redactor | None = None,
+        refusal_of: Callable[[Path], str | None] = lambda _file: None,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.linked: Final = tuple(linked)
         self.caller: Final = caller
         self._url = url
         self._secrets = secrets or Redactor()
+        self._refusal_of = refusal_of
         self._directory = directory
         self._now_ns = now_ns
         self._database: OnBehalf | None = None
@@ -138,7 +141,6 @@ class KnowledgeService:
             MissingError: a format needs the extra ``kb``.
         """
         from zeus_runtime.knowledge import records
-        from zeus_runtime.knowledge.ingest import ingest
 
         for path in paths:
             _refuse_unreadable(path)
@@ -161,11 +163,24 @@ class KnowledgeService:
             added = [str(path.resolve()) for path in paths]
             await database.run(lambda connection: records.add_sources(connection, base.key, added))
             embedder = await (self._models.of(base) if base.embedding else self._models.for_new(base.scope))
-            return await ingest(
-                database, base, embedder, now_ns=self._now_ns, progress=progress, secrets=self._secrets
-            )
+            return await self._ingest(database, base, embedder, progress)
         finally:
             give_back()
+
+    async def _ingest(
+        self, database: OnBehalf, base: BaseInfo, embedder: Embedder, progress: Callable[[Progress], None]
+    ) -> Ingested:
+        from zeus_runtime.knowledge.ingest import ingest
+
+        return await ingest(
+            database,
+            base,
+            embedder,
+            now_ns=self._now_ns,
+            progress=progress,
+            secrets=self._secrets,
+            refusal_of=self._refusal_of,
+        )
 
     async def reindex(
         self, name: str, *, progress: Callable[[Progress], None] = lambda _progress: None
@@ -178,16 +193,13 @@ class KnowledgeService:
             EmbeddingUnavailableError: it cannot be asked; what was done stays, and ``add`` goes on with it.
         """
         from zeus_runtime.knowledge import records
-        from zeus_runtime.knowledge.ingest import ingest
 
         base, database = await self._needed(name), await self._open()
         records.refuse_writing(database.caller, base)
         give_back = await self._claimed(base)
         try:
             embedder = await self._models.for_new(base.scope)
-            return await ingest(
-                database, base, embedder, now_ns=self._now_ns, progress=progress, secrets=self._secrets
-            )
+            return await self._ingest(database, base, embedder, progress)
         finally:
             give_back()
 
