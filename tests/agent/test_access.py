@@ -512,6 +512,16 @@ def test_the_memory_of_processes_is_read_by_no_tool(folder: Path) -> None:
     assert "proc" not in [Path(each.path).name for each in files.entries("/")]
 
 
+def test_a_repository_whose_files_are_elsewhere_is_protected_too(folder: Path) -> None:
+    """Git executes programs that its config names."""
+    put(folder, ".git", text="gitdir: data/worktrees/x\n")
+    put(folder, "data/worktrees/x/commondir", text="../..\n")
+    files = files_of(folder)
+    for path in ("data/worktrees/x/config", "data/config", "data/hooks/pre-commit"):
+        with pytest.raises(WorkspaceError, match="no tool may change it"):
+            files.write(path, b"forged")
+
+
 # One file by several names
 
 

@@ -67,6 +67,8 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     for base in (checked.directory, root):
         for skills in PROJECT_FOLDERS:
             _add(deciding, base / skills)
+        for repository in _repository_of(base):
+            _add(deciding, repository)
     database = database_file(checked.config.storage.url, checked.directory)
     if database is not None:
         _add_beginning(deciding, database, "it holds the sessions")
@@ -99,6 +101,25 @@ def _installed() -> Iterator[Path]:
     if sys.prefix != sys.base_prefix:
         yield Path(sys.prefix)
     yield from (Path(each) for each in sys.path if each.endswith("-packages"))
+
+
+def _repository_of(folder: Path) -> Iterator[Path]:
+    """Where a repository's own files are if ``.git`` is a file that names them, as in a worktree."""
+    named = _pointer(folder / ".git", "gitdir:")
+    if named is not None:
+        yield folder / named
+        common = _pointer(folder / named / "commondir", "")
+        if common is not None:
+            yield folder / named / common
+
+
+def _pointer(file: Path, key: str) -> str | None:
+    """The path that a file of Git holds; None if it is not there or holds none."""
+    try:
+        text = file.read_text(errors="surrogateescape") if file.is_file() else ""
+    except OSError:
+        return None
+    return (text.removeprefix(key).strip() or None) if text.startswith(key) else None
 
 
 def _add_beginning(deciding: Deciding, file: Path, why: str) -> None:
