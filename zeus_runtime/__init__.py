@@ -134,6 +134,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.recorder import Recorder as Recorder
     from zeus_runtime.models.sight import PictureSight as PictureSight
     from zeus_runtime.plugins.component import Component as Component
+    from zeus_runtime.plugins.home import accounts_folder as accounts_folder
     from zeus_runtime.plugins.hookspecs import hookimpl as hookimpl
     from zeus_runtime.prompt.sections import Section as Section
     from zeus_runtime.prompt.sections import SourcedText as SourcedText
@@ -387,6 +388,7 @@ _ROOMS = {
     "WorkspaceError": "tools.paths",
     "WorkspaceFiles": "tools.workspace",
     "ZeusError": "errors",
+    "accounts_folder": "plugins.home",
     "arrivals": "context.arrivals",
     "assistant_message": "models.messages",
     "calls_of": "models.content",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from zeus_runtime.agent.executing import database_file
 from zeus_runtime.config.layers import DISCOVERED
 from zeus_runtime.config.user_paths import expanded
-from zeus_runtime.plugins.home import user_home
+from zeus_runtime.plugins.home import accounts_folder, user_home
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 
 if TYPE_CHECKING:
@@ -54,8 +54,14 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     for home in (checked.directory / ".zeus", *checked.homes):
         for each in _HOME_FOLDERS:
             _add(deciding, home / each)
-    for home in user_home(checked.environ):
+    # A project's `.env` or a program's mapping may name another Home for this run; the next run reads the user's own.
+    for home in dict.fromkeys((*user_home(checked.process_environ), *user_home(checked.environ))):
         _add(deciding, home)
+    accounts = accounts_folder(checked.process_environ)
+    if accounts is not None:
+        _add(deciding, accounts, holds_keys=True)
+    # The processes' own memory and environment, which hold what is masked elsewhere.
+    _add(deciding, Path("/proc"), holds_keys=True)
     for installed in _installed():
         _add(deciding, installed)
     if checked.trust.records is not None:

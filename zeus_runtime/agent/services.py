@@ -160,6 +160,7 @@ def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
         caller=Caller(memory.user, memory.project, memory.role if memory.project else None),
         linked=config.knowledge,
         secrets=masked_by(config, checked.document.redactor),
+        refusal_of=build.workspace.refusal_of,
     )
 
 

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config.secrets import Redactor
@@ -86,17 +87,20 @@ async def ingest(
     now_ns: Callable[[], int],
     progress: Callable[[Progress], None] = lambda _progress: None,
     secrets: Redactor | None = None,
+    refusal_of: Callable[[Path], str | None] = lambda _file: None,
 ) -> Ingested:
     """Read what is new or changed among the files of a base's sources, and forget those that are gone.
 
     Args:
+        refusal_of: says why a file is kept from the agent; what came from it is forgotten too.
         secrets: what is masked in what is kept and embedded.
 
     Raises:
         EmbeddingUnavailableError: the embedding model cannot be asked now; what was done stays.
         MissingError: a format needs the extra ``kb``.
     """
-    return await _Ingest(database, base, embedder, now_ns, progress, secrets or Redactor()).run()
+    whole = _Ingest(database, base, embedder, now_ns, progress, secrets or Redactor(), refusal_of)
+    return await whole.run()
 
 
 def _is_below(path: str, folders: Iterable[str]) -> bool:
@@ -126,9 +130,11 @@ class _Ingest:
         now_ns: Callable[[], int],
         progress: Callable[[Progress], None],
         secrets: Redactor,
+        refusal_of: Callable[[Path], str | None],
     ) -> None:
         self._secrets = secrets
         self._known_secrets = "\n".join(secrets.forms)
+        self._refusal_of = refusal_of
         self._database = database
         self._base = base
         self._embedder = embedder
@@ -146,6 +152,17 @@ class _Ingest:
             f"{VERSION}|{base.chunk_tokens}|{base.overlap_tokens}|{embedder.model}|{embedder.dimension}"
         )
 
+    def _found(self, unread: dict[str, str]) -> list[Found]:
+        """The files of the sources that the agent may read."""
+        found = []
+        for each in files_of(list(self._sources), unread.__setitem__):
+            why = self._refusal_of(Path(each.path))
+            if why is None:
+                found.append(each)
+            else:
+                self._done.failed.append((each.path, why))
+        return found
+
     async def run(self) -> Ingested:
         import asyncio
 
@@ -156,7 +173,7 @@ class _Ingest:
         self._partial = await self._documents(ready=False)
         await self._database.write(self._begun)
         unread: dict[str, str] = {}
-        found = await asyncio.to_thread(lambda: list(files_of(list(self._sources), unread.__setitem__)))
+        found = await asyncio.to_thread(self._found, unread)
         files = [each for each in found if is_utf8(each.path) and self._is_kept(each.path)]
         self._done.failed += [
             (each.path, "its name is not UTF-8") for each in found if not is_utf8(each.path)

@@ -67,6 +67,7 @@ class KnowledgeService:
         caller: on whose behalf; from the config, never from the model.
         linked: the bases that the config names; what tools may search.
         secrets: what is masked in what is read and found.
+        refusal_of: says why a file is kept from the agent.
         now_ns: the clock, nanoseconds since 1970.
     """
 
@@ -81,12 +82,14 @@ class KnowledgeService:
         caller: Caller,
         linked: Sequence[str] = (),
         secrets: Redactor | None = None,
+        refusal_of: Callable[[Path], str | None] = lambda _file: None,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.linked: Final = tuple(linked)
         self.caller: Final = caller
         self._url = url
         self._secrets = secrets or Redactor()
+        self._refusal_of = refusal_of
         self._directory = directory
         self._now_ns = now_ns
         self._database: OnBehalf | None = None
@@ -139,7 +142,6 @@ class KnowledgeService:
             MissingError: a format needs the extra ``kb``.
         """
         from zeus_runtime.knowledge import records
-        from zeus_runtime.knowledge.ingest import ingest
 
         for path in paths:
             _refuse_unreadable(path)
@@ -162,11 +164,24 @@ class KnowledgeService:
             added = [self._stored(path) for path in paths]
             await database.run(lambda connection: records.add_sources(connection, base.key, added))
             embedder = await (self._models.of(base) if base.embedding else self._models.for_new(base.scope))
-            return await ingest(
-                database, base, embedder, now_ns=self._now_ns, progress=progress, secrets=self._secrets
-            )
+            return await self._ingest(database, base, embedder, progress)
         finally:
             give_back()
+
+    async def _ingest(
+        self, database: OnBehalf, base: BaseInfo, embedder: Embedder, progress: Callable[[Progress], None]
+    ) -> Ingested:
+        from zeus_runtime.knowledge.ingest import ingest
+
+        return await ingest(
+            database,
+            base,
+            embedder,
+            now_ns=self._now_ns,
+            progress=progress,
+            secrets=self._secrets,
+            refusal_of=self._refusal_of,
+        )
 
     async def reindex(
         self, name: str, *, progress: Callable[[Progress], None] = lambda _progress: None
@@ -179,16 +194,13 @@ class KnowledgeService:
             EmbeddingUnavailableError: it cannot be asked; what was done stays, and ``add`` goes on with it.
         """
         from zeus_runtime.knowledge import records
-        from zeus_runtime.knowledge.ingest import ingest
 
         base, database = await self._needed(name), await self._open()
         records.refuse_writing(database.caller, base)
         give_back = await self._claimed(base)
         try:
             embedder = await self._models.for_new(base.scope)
-            return await ingest(
-                database, base, embedder, now_ns=self._now_ns, progress=progress, secrets=self._secrets
-            )
+            return await self._ingest(database, base, embedder, progress)
         finally:
             give_back()
 

@@ -117,6 +117,26 @@ class WorkspaceFiles:
         """
         return None if self.gate is None else self.gate.mount_refusal(os.path.realpath(host))
 
+    def read_host(self, host: Path, *, max_bytes: int) -> bytes:
+        """The content of a file that the runtime found by its real path, as the rules let the running tool read it."""
+        real = os.path.realpath(host)
+        for name in self._mounts.names_of(real):
+            return self.read(join(name.parts), max_bytes=max_bytes)
+        parts = (Path(real).name,)
+        descriptor = os.open(real, os.O_RDONLY | _OPEN_FILE)
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            require_file(status, parts)
+            if self.gate is not None:
+                for each in dict.fromkeys(((host.name,), parts)):
+                    self.gate.require(each, real, "read")
+                if self.gate.is_key(status):
+                    raise WorkspaceError(f"{printable(host.name)} is another name of a file that holds keys.")
+            data = file.read(max_bytes + 1)
+        if len(data) > max_bytes:
+            raise WorkspaceError(f"{printable(host.name)} is larger than {max_bytes:,} bytes.")
+        return data
+
     def write_refusal(self, path: str) -> str | None:
         """Why no tool may write ``path``, whoever approves it; None where one may, or the path means nothing."""
         if self.gate is None:
