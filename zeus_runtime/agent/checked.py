@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from zeus_runtime.agent.executing import Ground, executing
 from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
+from zeus_runtime.config.unloaded import unloaded_secrets
 from zeus_runtime.config.validate import hiding
 from zeus_runtime.config.written_secrets import secrets_of_repository
 from zeus_runtime.errors import MissingError
@@ -149,10 +150,17 @@ def trust_of(
     # Here and below the process's own environment: the one that is given may be a project's.
     if trust is None:
         trust = recorded_trust(os.environ)
-    path = document.directory / document.source if document.path is None else document.path.resolve()
+    path = document.directory / document.source if document.path is None else document.path
     homes = tuple(home.resolve() for home in own_homes(os.environ))
     variables = frozenset(name for name, value in environ.items() if os.environ.get(name) == value)
-    return replace(trust, file=str(path), words=tuple(words), homes=homes, variables=variables)
+    return replace(
+        trust,
+        file=str(path if document.path is None else path.resolve()),
+        folder=str(path.parent.resolve()),
+        words=tuple(words),
+        homes=homes,
+        variables=variables,
+    )
 
 
 def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
@@ -197,7 +205,7 @@ def examine(document: Document, *, directory: Path, environ: Mapping[str, str], 
     except ConfigError as error:
         raise _with_plugins(error, document, registry) from None
     config = document.config()
-    document = hiding(document, _secrets_of_repositories(document, config))
+    document = hiding(document, {**_secrets_of_repositories(document, config), **unloaded_secrets(document)})
     return Checked(
         document=document,
         registry=registry,

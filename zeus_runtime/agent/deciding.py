@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.agent.executing import database_file
-from zeus_runtime.config.layers import DISCOVERED
+from zeus_runtime.config.unloaded import config_places, holds_keys, unloaded_configs
 from zeus_runtime.config.user_paths import expanded
 from zeus_runtime.plugins.home import accounts_folder, user_home
 from zeus_runtime.skills.discovery import PROJECT_FOLDERS
@@ -32,12 +32,15 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     document = checked.document
     for name, file in document.files.items():
         # A file that has a secret written out is closed to reading as well.
-        text = document.sources.texts.get(name, "")
-        _add(deciding, file, holds_keys=name not in document.sources.texts or document.redactor(text) != text)
-    for folder, stem, suffix in _configs(checked):
+        text = document.sources.texts.get(name)
+        _add(deciding, file, holds_keys=holds_keys(text, document.redactor))
+    for file, text in unloaded_configs(document):
+        _add(deciding, file, holds_keys=holds_keys(text, document.redactor))
+    for folder, stem, suffix in config_places(document):
         for at in dict.fromkeys((folder.absolute(), folder.resolve())):
-            deciding.add_names(str(at), escape(f"{stem}{suffix}"))
-            deciding.add_names(str(at), f"{escape(stem)}.*{escape(suffix)}")
+            # Closed to reading too: nobody has looked for secrets in a file that is made later.
+            deciding.add_names(str(at), escape(f"{stem}{suffix}"), holds_keys=True)
+            deciding.add_names(str(at), f"{escape(stem)}.*{escape(suffix)}", holds_keys=True)
     for named in document.named_files():
         if named.path[0] == "homes":
             continue
@@ -105,15 +108,6 @@ def _named_in(file: Path, prefix: str) -> Path | None:
         return None
     leads = text.removeprefix(prefix).strip()
     return file.parent / leads if text.startswith(prefix) and leads and "\0" not in leads else None
-
-
-def _configs(checked: Checked) -> Iterator[tuple[Path, str, str]]:
-    """Where configs are looked for: folder, stem and suffix of each; overlays have a word between the two."""
-    discovered = Path(DISCOVERED)
-    yield checked.directory, discovered.stem, discovered.suffix
-    path = checked.document.path
-    if path is not None:
-        yield path.parent, path.stem, path.suffix
 
 
 def _add(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:

@@ -51,6 +51,7 @@ def executing(ground: Ground) -> tuple[Part, ...]:
         *_plugin_files(ground),
         *_options(ground),
         *_destinations(ground),
+        *_layers(ground),
         *_files(ground),
         *_databases(ground),
         *_servers(ground),
@@ -245,14 +246,26 @@ def _destination(ground: Ground, path: ConfigPath, value: str) -> Iterator[Part]
     yield replace(part, own=_is_own(ground, part))
 
 
+def _layers(ground: Ground) -> Iterator[Part]:
+    """The files elsewhere that a config itself was read from: what it extends, an overlay behind a link, ``.env``."""
+    from dataclasses import replace
+
+    from zeus_runtime.trust.parts import file_part
+
+    document = ground.document
+    for name, file in document.files.items():
+        if _is_elsewhere(ground, file.resolve()) and not _is_named_in_own_home(ground, file):
+            part = file_part(name, file.resolve(), document.directory, where=document.source)
+            yield replace(part, own=_is_own(ground, part))
+
+
 def _files(ground: Ground) -> Iterator[Part]:
-    """What a config reads from elsewhere, such as a prompt; plugin files and files of servers have their own parts."""
-    executed = {path for path, _ in _marked(ground, "servers")}
+    """What a config reads from elsewhere, such as a prompt; a plugin file has a part of its own."""
     for named in ground.document.named_files():
         is_plugin = named.path[:2] == ("plugins", "files")
         # Such as `plugin:NAME`, which is no path.
         is_path = named.file.is_absolute() and named.file.exists()
-        if is_path and not is_plugin and named.path not in executed:
+        if is_path and not is_plugin:
             yield from _elsewhere(ground, named.path, named.file.resolve())
 
 
@@ -286,17 +299,33 @@ def _database_files(ground: Ground) -> Iterator[tuple[ConfigPath, Path]]:
 
 
 def _elsewhere(ground: Ground, path: ConfigPath, file: Path) -> Iterator[Part]:
-    """A part for a file outside the working directory, the config's folders and the user's own Homes."""
-    document = ground.document
-    folders = (document.directory, *document.folders.values(), *_own_folders(ground))
-    if any(file.is_relative_to(folder.resolve()) for folder in folders):
+    """A part for a file that ``_is_elsewhere``."""
+    if not _is_elsewhere(ground, file):
         return
     from dataclasses import replace
 
     from zeus_runtime.trust.parts import file_part
 
+    document = ground.document
     part = file_part(show_path(path), file, document.directory, where=str(document.position(path)))
     yield replace(part, own=_is_own(ground, part))
+
+
+def _is_elsewhere(ground: Ground, file: Path) -> bool:
+    """Whether a real path is outside the working directory, the outermost config's folder and the user's own Homes.
+
+    The folders of other layers do not count: a config chooses what it extends.
+    """
+    return not any(file.is_relative_to(each) for each in (*_inside(ground), *_own_folders(ground)))
+
+
+def _inside(ground: Ground) -> tuple[Path, Path]:
+    return ground.document.directory.resolve(), Path(ground.trust.folder)
+
+
+def _is_named_in_own_home(ground: Ground, file: Path) -> bool:
+    """Whether a path leads through one of the user's own Homes, whose links the user made."""
+    return ".." not in file.parts and any(each.resolve() in _own_folders(ground) for each in file.parents)
 
 
 def _shown(file: Path, directory: Path) -> str:
@@ -324,11 +353,10 @@ def _is_free(address: str, document: Document, trust: Trust) -> bool:
 def _folders(ground: Ground) -> Iterator[Part]:
     """The folders of the workspace outside the working directory and the folder of the outermost config."""
     document, workspace = ground.document, ground.config.workspace
-    inside = (document.directory.resolve(), Path(ground.trust.file).parent)
     routes = ((("workspace", "routes", prefix), target) for prefix, target in workspace.routes.items())
     for path, written in ((("workspace", "root"), workspace.root), *routes):
         folder = (document.directory / written).resolve()
-        if any(folder.is_relative_to(each) for each in inside):
+        if any(folder.is_relative_to(each) for each in _inside(ground)):
             continue
         from dataclasses import replace
 

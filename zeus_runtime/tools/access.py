@@ -288,14 +288,24 @@ class Deciding:
         if holds_keys:
             self.keys.add(host)
 
-    def add_names(self, folder: str, pattern: str, why: str = "it would decide about this agent") -> None:
-        """Protect whatever in a folder has a name that fits a glob pattern, whether it is there yet or not."""
+    def add_names(
+        self,
+        folder: str,
+        pattern: str,
+        why: str = "it would decide about this agent",
+        *,
+        holds_keys: bool = False,
+    ) -> None:
+        """Protect whatever in a folder has a name that fits a glob pattern, whether it is there yet or not.
+
+        A file that is added by its path is judged by that alone.
+        """
         from fnmatch import translate
 
         self.added[f"{folder.rstrip('/')}/{pattern}"] = None
         self._found.clear()
         at = self._patterns.setdefault(_folded_host(folder), {})
-        at[pattern] = re.compile(translate(composed(pattern).casefold())), Protected(why)
+        at[pattern] = re.compile(translate(composed(pattern).casefold())), Protected(why, holds_keys)
 
     def find(self, host: str) -> tuple[Protected, int] | None:
         """Why the file at ``host`` is protected, and how many parts of its path are above the protected place."""

@@ -38,6 +38,7 @@ class Trust:
         given: what the process's starter allows: digests, absolute paths of configs, or ``all``.
         records: the folder that has what the user allowed.
         file: the outermost config, as an absolute path; permissions are recorded for it.
+        folder: where that config was named, with links resolved; the target of a link may be elsewhere.
         words: the config as a command line names it.
         homes: the Homes that are the user's own or come with an installed distribution.
         variables: the names of those variables that the config is given as the process itself has them.
@@ -46,6 +47,7 @@ class Trust:
     given: frozenset[str]
     records: Path | None
     file: str = ""
+    folder: str = ""
     words: tuple[str, ...] = ()
     homes: tuple[Path, ...] = ()
     variables: frozenset[str] = frozenset()
