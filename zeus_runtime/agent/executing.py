@@ -271,11 +271,13 @@ def _databases(ground: Ground) -> Iterator[Part]:
 
 
 def _database_files(ground: Ground) -> Iterator[tuple[ConfigPath, Path]]:
-    """SQLite databases that a config names, and those in folders beside, whose names go on as a vector store's does."""
+    """SQLite databases that a config names, and those of vector stores: in folders beside whose names begin with the
+    database's, and in folders of ``.zeus``."""
     from zeus_runtime.trust.databases import is_database
 
     document = ground.document
     places = [(named.path, named.file) for named in document.protected_files()]
+    places += [(("storage", "url"), each) for each in (document.directory / ".zeus").glob("*/")]
     file = database_file(ground.config.storage.url, document.directory)
     if file is not None:
         yield ("storage", "url"), file

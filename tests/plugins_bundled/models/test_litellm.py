@@ -54,7 +54,7 @@ def model(
         "api_key": Secret("sk-test"),
         **options,
     }
-    build = SimpleNamespace(profile_of=None, environ=environ or {}, profile=PRICED)
+    build = SimpleNamespace(profile_of=None, environ=environ or {}, process_environ={}, profile=PRICED)
     return create(Options(**values), cast(Build, build))
 
 
@@ -270,7 +270,7 @@ def test_extra_may_not_set_what_has_its_own_option(key: str, part: str) -> None:
     with pytest.raises(OptionsError, match=part) as caught:
         create(
             Options("gpt-4o", extra={key: 1}),
-            cast(Build, SimpleNamespace(profile_of=None, environ={}, profile=PRICED)),
+            cast(Build, SimpleNamespace(profile_of=None, environ={}, process_environ={}, profile=PRICED)),
         )
     assert caught.value.exit_code == 3
 
@@ -469,7 +469,7 @@ def test_making_the_model_imports_nothing_heavy() -> None:
         "from types import SimpleNamespace\n"
         "from zeus_plugins.models.litellm.model import create\n"
         "from zeus_plugins.models.litellm.options import Options\n"
-        "create(Options('gpt-4o'), SimpleNamespace(environ={}, profile=None))\n"
+        "create(Options('gpt-4o'), SimpleNamespace(environ={}, process_environ={}, profile=None))\n"
         "heavy = ('litellm', 'pydantic', 'asyncio', 'langchain_core', 'openai')\n"
         "print([name for name in heavy if name in sys.modules])\n"
     )
