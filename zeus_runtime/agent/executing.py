@@ -266,7 +266,7 @@ def _databases(ground: Ground) -> Iterator[Part]:
         where = str(document.position(path))
         if not is_made(ground.trust.records, file):
             yield database_part(file, _shown(file, document.directory), where=where)
-        elif file.exists():
+        if file.exists():
             yield from _elsewhere(ground, path, file)
 
 
@@ -282,7 +282,7 @@ def _database_files(ground: Ground) -> Iterator[tuple[ConfigPath, Path]]:
     if file is not None:
         yield ("storage", "url"), file
         places += [(("storage", "url"), each) for each in file.parent.glob(f"{escape(file.name)}-*")]
-    for path, place in places:
+    for place, path in {place: path for path, place in places}.items():
         inside = place.glob("*.sqlite3") if place.is_dir() else [place]
         yield from ((path, each) for each in inside if is_database(each))
 
