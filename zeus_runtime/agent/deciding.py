@@ -132,7 +132,8 @@ def _installed(directory: Path) -> Iterator[Path]:
     # A system's own folders are no user's to write; the modules in them are named below.
     yield from (Path(each) for each in {sys.prefix, sys.base_prefix} - {"/usr", "/usr/local"})
     for each in (Path(os.__file__).parent, Path(site.getusersitepackages()), *map(Path, sys.path)):
-        if each.is_absolute() and not each.is_relative_to(directory) and not directory.is_relative_to(each):
+        is_source = each.is_relative_to(directory) or directory.is_relative_to(each)
+        if each.is_absolute() and (each.name.endswith("-packages") or not is_source):
             yield each
 
 

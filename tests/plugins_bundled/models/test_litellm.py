@@ -432,7 +432,7 @@ async def test_a_key_only_in_dotenv_is_used(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("OPENAI_API_BASE", raising=False)
     with Provider(Reply("x")) as provider:
         environ = {"OPENAI_API_KEY": "sk-dotenv"}
-        await ask(model(provider, environ=environ, api_key=None, api_base=None))
+        await ask(model(provider, environ=environ, api_key=None))
         assert provider.requests[0].headers["authorization"] == "Bearer sk-dotenv"
 
 
