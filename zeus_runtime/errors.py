@@ -89,9 +89,10 @@ def mask_error(error: BaseException, mask: Callable[[str], str]) -> None:
         for name, value in vars(each).items():
             vars(each)[name] = _masked(value, mask)
         if isinstance(each, OSError):
-            # What these print is no attribute in ``vars``.
+            # What these print is no attribute in ``vars``; one that is set, to None too, changes the text.
             for name in ("strerror", "filename", "filename2"):
-                setattr(each, name, _masked(getattr(each, name), mask))
+                if isinstance(text := getattr(each, name), str):
+                    setattr(each, name, mask(text))
         if isinstance(each, BaseExceptionGroup):
             left += each.exceptions
         left += [behind for behind in (each.__cause__, each.__context__) if behind is not None]

@@ -6,6 +6,7 @@ import os
 import time
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from zeus_plugins.sandboxes.docker.backend import Docker
 from zeus_plugins.sandboxes.docker.command import made
@@ -134,8 +135,10 @@ def _docker(scene: Scene) -> SandboxSessions:
     for name in ("docker", "other"):
         scene.write(name, Path("tests/plugins_bundled/sandboxes/fake_docker.sh").read_text())
         (scene.folder / name).chmod(0o755)
-    scene.environ |= {"PATH": f"{scene.folder}:/usr/bin:/bin", "FAKE_DOCKER": str(scene.folder)}
-    sandboxes = scene.agent().plan.build.sandboxes
+    # A backend is given the variables of the process itself.
+    own = {"PATH": f"{scene.folder}:/usr/bin:/bin", "FAKE_DOCKER": str(scene.folder)}
+    with patch.dict(os.environ, own):
+        sandboxes = scene.agent().plan.build.sandboxes
     assert sandboxes is not None
     (backend,) = sandboxes.opened
     assert isinstance(backend, SandboxSessions)

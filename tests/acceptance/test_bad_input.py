@@ -141,6 +141,7 @@ def test_a_workspace_that_cannot_be_used_exits_3_with_its_place(
         "sqlite://zeus.db",
         "mysql://iris:hunter2secret@host/zeus",
         "no://host/z",
+        "postgresql+psycopg2://z:hunter2secret@host/z",
     ],
 )
 def test_a_database_url_that_is_none_exits_3_with_its_place(

@@ -314,6 +314,19 @@ def test_no_tool_changes_the_packages_that_run_the_agent(
     assert files.write("lib/mine.py", b"")
 
 
+@pytest.mark.parametrize("path", ["python/sitecustomize.py", "local/site-packages/usercustomize.py"])
+def test_no_tool_changes_the_python_that_runs_the_agent(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    """The standard library and the user's packages, of which there may be none yet, are often in the home folder."""
+    (folder.parent / "python").mkdir()
+    monkeypatch.setattr(os, "__file__", str(folder.parent / "python/os.py"))
+    monkeypatch.setattr("site.getusersitepackages", lambda: str(folder.parent / "local/site-packages"))
+    files = files_of(folder, "workspace: {root: ..}\n")
+    with pytest.raises(Exception, match="no tool may change it"):
+        files.write(path, b"forged")
+
+
 GIT_FILES = {
     ".git": "gitdir: data\n",
     "../.git": "gitdir: project/data",

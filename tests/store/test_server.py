@@ -62,7 +62,6 @@ async def test_a_server_that_cannot_be_used_is_named_with_cause_and_remedy(
         (changed(postgres_url, database="no_such"), 'is not there: .*"no_such" does not exist', "createdb"),
         (changed(postgres_url, username="no_such"), "does not know the user", "create the role"),
         (asking(postgres_url, colour="blue"), "cannot be used: .*colour", "Correct storage.url"),
-        (f"postgresql+psycopg2://zeus:{password}@host/zeus", "psycopg2 is unknown", "postgresql://"),
     ):
         error = await failure(url, tmp_path)
         assert isinstance(error, MissingError), (url, error)

@@ -65,7 +65,7 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
         _add(deciding, accounts, holds_keys=True)
     # The processes' own memory and environment, which hold what is masked elsewhere.
     _add(deciding, Path("/proc"), holds_keys=True)
-    for installed in _installed():
+    for installed in _installed(checked.directory):
         _add(deciding, installed)
     if checked.trust.records is not None:
         _add(deciding, checked.trust.records)
@@ -115,11 +115,20 @@ def _add(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:
         deciding.add(str(each), holds_keys=holds_keys)
 
 
-def _installed() -> Iterator[Path]:
-    """The folders of the packages that run Zeus: the next process executes what is put there."""
-    if sys.prefix != sys.base_prefix:
-        yield Path(sys.prefix)
-    yield from (Path(each) for each in sys.path if each.endswith("-packages"))
+def _installed(directory: Path) -> Iterator[Path]:
+    """The folders of Python and of the packages that run Zeus: the next process executes what is put there.
+
+    A package that is installed from its source in the project itself (``pip install --editable .``) stays open to
+    work on it.
+    """
+    import site
+
+    # A system's own folders are no user's to write; the modules in them are named below.
+    yield from (Path(each) for each in {sys.prefix, sys.base_prefix} - {"/usr", "/usr/local"})
+    for each in (Path(os.__file__).parent, Path(site.getusersitepackages()), *map(Path, sys.path)):
+        is_source = each.is_relative_to(directory) or directory.is_relative_to(each)
+        if each.is_absolute() and (each.name.endswith("-packages") or not is_source):
+            yield each
 
 
 def _add_beginning(deciding: Deciding, file: Path, why: str) -> None:

@@ -279,21 +279,23 @@ def _databases(ground: Ground) -> Iterator[Part]:
         where = str(document.position(path))
         if not is_made(ground.trust.records, file):
             yield database_part(file, _shown(file, document.directory), where=where)
-        elif file.exists():
+        if file.exists():
             yield from _elsewhere(ground, path, file)
 
 
 def _database_files(ground: Ground) -> Iterator[tuple[ConfigPath, Path]]:
-    """SQLite databases that a config names, and those in folders beside, whose names go on as a vector store's does."""
+    """SQLite databases that a config names, and those of vector stores: in folders beside whose names begin with the
+    database's, and in folders of ``.zeus``."""
     from zeus_runtime.trust.databases import is_database
 
     document = ground.document
     places = [(named.path, named.file) for named in document.protected_files()]
+    places += [(("storage", "url"), each) for each in (document.directory / ".zeus").glob("*/")]
     file = database_file(ground.config.storage.url, document.directory)
     if file is not None:
         yield ("storage", "url"), file
         places += [(("storage", "url"), each) for each in file.parent.glob(f"{escape(file.name)}-*")]
-    for path, place in places:
+    for place, path in {place: path for path, place in places}.items():
         inside = place.glob("*.sqlite3") if place.is_dir() else [place]
         yield from ((path, each) for each in inside if is_database(each))
 

@@ -21,7 +21,7 @@ VERBS: Final[Mapping[str, str]] = {
     "resume": "Take up a session's run, deciding what it waits for.",
     "validate": "Check configs and report every problem with its position.",
     "plan": "Show exactly what will run and where each value comes from.",
-    "trust": "Show what a config executes, and allow it once.",
+    "trust": "Show what a config executes and where it sends data, and allow it once.",
     "init": "Write a zeus.yaml.",
     "schema": "Print the JSON Schema of configs, installed plugins included.",
     "doctor": "Check the installation, the plugins and the keys.",

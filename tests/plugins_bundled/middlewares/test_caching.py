@@ -74,7 +74,8 @@ async def served(
             profile.name, api_key=Secret("sk-test"), api_base=getattr(provider, kind), max_tokens=100
         )
         model = litellm_model(
-            options, cast(Build, SimpleNamespace(profile_of=None, environ={}, profile=profile))
+            options,
+            cast(Build, SimpleNamespace(profile_of=None, environ={}, process_environ={}, profile=profile)),
         )
 
         async def ask(request: ModelRequest) -> ModelResponse:
@@ -198,7 +199,8 @@ async def test_the_lifetime_reaches_the_provider() -> None:
         with windowed(100_000, lambda request: Reply("ok")) as (provider, _):
             options = LitellmOptions(CLAUDE.name, api_key=Secret("sk-test"), api_base=provider.anthropic)
             model = litellm_model(
-                options, cast(Build, SimpleNamespace(profile_of=None, environ={}, profile=CLAUDE))
+                options,
+                cast(Build, SimpleNamespace(profile_of=None, environ={}, process_environ={}, profile=CLAUDE)),
             )
             marked = sent.override(cache_points=await points(caching(lifetime=lifetime), sent))
             async for _piece in model.stream(marked):

@@ -22,7 +22,10 @@ from zeus_runtime.testing import ModelConformance, ScriptedModel
 
 
 def build(**values: Any) -> Build:
-    return cast(Build, SimpleNamespace(profile_of=None, environ={}, profile=ModelProfile("m"), **values))
+    return cast(
+        Build,
+        SimpleNamespace(profile_of=None, environ={}, process_environ={}, profile=ModelProfile("m"), **values),
+    )
 
 
 def reply(answer: AIMessage | Exception | None) -> Reply:

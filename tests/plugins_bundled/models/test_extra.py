@@ -101,7 +101,14 @@ async def sent(profile: ModelProfile, **options: Any) -> dict[str, Any]:
     """The body of the request of a model with ``profile``."""
     with Provider(Reply("x")) as provider:
         made = Options("openai/gpt-4o", api_base=provider.openai, api_key=Secret("k"), **options)
-        await ask(create(made, cast(Build, SimpleNamespace(profile_of=None, environ={}, profile=profile))))
+        await ask(
+            create(
+                made,
+                cast(
+                    Build, SimpleNamespace(profile_of=None, environ={}, process_environ={}, profile=profile)
+                ),
+            )
+        )
         return dict(provider.requests[0].body)
 
 

@@ -54,7 +54,7 @@ def model(
         "api_key": Secret("sk-test"),
         **options,
     }
-    build = SimpleNamespace(profile_of=None, environ=environ or {}, profile=PRICED)
+    build = SimpleNamespace(profile_of=None, environ=environ or {}, process_environ={}, profile=PRICED)
     return create(Options(**values), cast(Build, build))
 
 
@@ -270,7 +270,7 @@ def test_extra_may_not_set_what_has_its_own_option(key: str, part: str) -> None:
     with pytest.raises(OptionsError, match=part) as caught:
         create(
             Options("gpt-4o", extra={key: 1}),
-            cast(Build, SimpleNamespace(profile_of=None, environ={}, profile=PRICED)),
+            cast(Build, SimpleNamespace(profile_of=None, environ={}, process_environ={}, profile=PRICED)),
         )
     assert caught.value.exit_code == 3
 
@@ -431,8 +431,8 @@ async def test_a_key_only_in_dotenv_is_used(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_API_BASE", raising=False)
     with Provider(Reply("x")) as provider:
-        environ = {"OPENAI_API_KEY": "sk-dotenv", "OPENAI_API_BASE": provider.openai}
-        await ask(model(provider, environ=environ, api_key=None, api_base=None))
+        environ = {"OPENAI_API_KEY": "sk-dotenv"}
+        await ask(model(provider, environ=environ, api_key=None))
         assert provider.requests[0].headers["authorization"] == "Bearer sk-dotenv"
 
 
@@ -469,7 +469,7 @@ def test_making_the_model_imports_nothing_heavy() -> None:
         "from types import SimpleNamespace\n"
         "from zeus_plugins.models.litellm.model import create\n"
         "from zeus_plugins.models.litellm.options import Options\n"
-        "create(Options('gpt-4o'), SimpleNamespace(environ={}, profile=None))\n"
+        "create(Options('gpt-4o'), SimpleNamespace(environ={}, process_environ={}, profile=None))\n"
         "heavy = ('litellm', 'pydantic', 'asyncio', 'langchain_core', 'openai')\n"
         "print([name for name in heavy if name in sys.modules])\n"
     )
