@@ -356,7 +356,7 @@ def test_an_overlay_of_a_config_with_brackets_in_its_name_is_protected(folder: P
     write_agent(folder, "", tools=TOOLS).rename(folder / "zeus[1].yaml")
     checked = check(folder / "zeus[1].yaml", directory=folder, environ={})
     files = make_plan(checked).build.workspace
-    with pytest.raises(Exception, match="no tool may change it"):
+    with pytest.raises(Exception, match="no tool may read or change it"):
         files.write("zeus[1].prod.yaml", b"forged")
 
 
@@ -430,6 +430,59 @@ def test_a_config_with_a_key_written_out_is_not_read_either(folder: Path) -> Non
     with pytest.raises(Exception, match="no tool may read or change"):
         files.read("/zeus.yaml", max_bytes=10_000)
     assert "zeus.yaml" not in [each.name for each in files.entries("/")]
+
+
+KEYED = "model: {litellm: {api_key: written-out-123}}\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "closed"),
+    [
+        ("zeus.prod.yaml", KEYED, True),
+        ("zeus.yaml", KEYED, True),
+        ("other.prod.yaml", KEYED, True),
+        ("zeus.prod.yaml", 'x: {token: "written\\x2Dout\\x2D123"}\n', True),
+        ("zeus.prod.yaml", "storage: {url: 'postgres://ann:written-out-123@db/x'}\n", True),
+        ("zeus.prod.yaml", "model: {litellm: {api_key: '${A_KEY:-written-out-123}'}}\n", True),
+        ("zeus.prod.yaml", "model: {litellm: {api_key: '${A_KEY}'}}\n", False),
+        ("zeus.prod.yaml", "model: {litellm: {api_key: '${A_KEY:?set it}'}}\n", False),
+        ("zeus.prod.yaml", "limits: {max_steps: 5}\n", False),
+        ("zeus.prod.yaml", "# nothing yet\n", False),
+        ("zeus.prod.yaml", "api_key: [unclosed\n", True),
+        ("notes.prod.yaml", KEYED, False),
+    ],
+)
+async def test_a_config_that_this_run_did_not_load_is_judged_as_one_that_it_did(
+    folder: Path, name: str, text: str, closed: bool
+) -> None:
+    write_agent(folder, "", tools=TOOLS).rename(folder / "other.yaml")
+    put(folder, name, text=text)
+    (found,) = results(await played(folder, "", ("read_file", {"path": name}), config=folder / "other.yaml"))
+    assert ("no tool may read or change it" in found) == closed
+    assert closed or text.splitlines()[0] in found
+
+
+def test_a_preset_that_runs_beside_a_config_with_a_key_does_not_read_it(folder: Path) -> None:
+    put(folder, "zeus.yaml", text=KEYED)
+    checked = check("default", sets=["model=gpt-4o"], directory=folder, environ={})
+    with pytest.raises(Exception, match="no tool may read or change it"):
+        make_plan(checked).build.workspace.read("zeus.yaml", max_bytes=1000)
+
+
+def test_an_overlay_that_is_written_during_the_run_is_not_read(folder: Path) -> None:
+    files = files_of(folder, "workspace: {access: {zeus.open.yaml: read}}")
+    put(folder, "zeus.prod.yaml", "zeus.open.yaml", text=KEYED)
+    with pytest.raises(Exception, match="no tool may read or change it"):
+        files.read("zeus.prod.yaml", max_bytes=1000)
+    assert files.read("zeus.open.yaml", max_bytes=1000) == KEYED.encode()
+
+
+async def test_a_key_in_an_overlay_that_was_not_loaded_is_masked_elsewhere(folder: Path) -> None:
+    put(folder, "zeus.prod.yaml", text=KEYED)
+    put(folder, "log.txt", text="used written-out-123 for it\n")
+    (found,) = results(await played(folder, "", ("read_file", {"path": "log.txt"})))
+    assert "written-out-123" not in found
+    assert "<secret:zeus.prod.yaml/model.litellm.api_key" in found
 
 
 async def test_the_floor_stays_when_protected_or_ignore_are_set(folder: Path) -> None:

@@ -308,6 +308,93 @@ def test_a_prompt_from_elsewhere_is_asked_for(project: Project, zeus: Zeus, more
     assert "password" in zeus("plan", "--prompt").out
 
 
+AGENT = "version: 1\nmodel: gpt-4o\n"
+HELPER = (
+    "tools: [subagents]\nagents: {{helper: {{description: d, config: {config}, overrides: {{{more}}}}}}}\n"
+)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "extends: ../other/base.yaml\n{more}\n",
+        "extends: [default, linked/base.yaml]\n{more}\n",
+        "extends: link.yaml\n{more}\n",
+        HELPER.replace("{config}", "../other/base.yaml"),
+        HELPER.replace("{config}", "link.yaml"),
+    ],
+)
+def test_a_config_from_elsewhere_is_asked_for_and_opens_nothing_beside_it(
+    project: Project, zeus: Zeus, written: str
+) -> None:
+    """Whatever lay beside a file that was extended went into the prompt."""
+    other = project.folder.parent / "other"
+    other.mkdir()
+    (other / "base.yaml").write_text(AGENT)
+    (other / "secret.md").write_text("password")
+    (project.folder / "linked").symlink_to(other)
+    (project.folder / "link.yaml").symlink_to(other / "base.yaml")
+    project.write("zeus.yaml", AGENT + written.format(more="instructions: {file: ../other/secret.md}"))
+    result = zeus("plan", "--prompt")
+    assert result.exit_code == 4
+    assert "password" not in result.out + result.err
+    shown = zeus("trust", "--print").err
+    assert f"reads     {other / 'base.yaml'}\n" in shown
+    assert f"reads     {other / 'secret.md'}\n" in shown
+    assert zeus("run", "zeus.yaml", "hi").exit_code == 4
+    zeus("trust")
+    assert zeus("plan", "--prompt").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [(".env", []), ("zeus.yaml", []), ("zeus.prod.yaml", ["--env", "prod"])]
+)
+def test_a_link_does_not_make_a_file_elsewhere_a_part_of_the_config(
+    project: Project, zeus: Zeus, name: str, words: list[str]
+) -> None:
+    other = project.folder.parent / "other"
+    other.mkdir()
+    (other / "file").write_text("A=b\n" if name == ".env" else AGENT)
+    (other / "soul.md").write_text("password")
+    project.write("zeus.yaml", AGENT)
+    (project.folder / name).unlink(missing_ok=True)
+    (project.folder / name).symlink_to(other / "file")
+    result = zeus("plan", *words, "--set", "prompt.files.soul=../other/soul.md")
+    assert result.exit_code == 4
+    assert f"file {name!r}" in result.out
+    assert "file 'prompt.files.soul'" in result.out
+
+
+def test_a_file_of_servers_elsewhere_is_asked_for(project: Project, zeus: Zeus) -> None:
+    (project.folder.parent / "servers.json").write_text('{"mcpServers": {}}')
+    project.write("zeus.yaml", AGENT + "tools: [{mcp: {files: [../servers.json]}}]\n")
+    assert "file 'tools" in zeus("plan").out
+
+
+def test_layers_of_the_project_and_of_the_users_own_home_ask_nothing(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Path(os.environ["HOME"])
+    (home / ".config/zeus/configs").mkdir(parents=True)
+    (home / "dotfiles").mkdir()
+    (home / "dotfiles/mine.yaml").write_text(AGENT + "instructions: Mine.\n")
+    (home / ".config/zeus/configs/mine.yaml").symlink_to(home / "dotfiles/mine.yaml")
+    project.write(".env", "A=b\n")
+    project.write("sub/base.yaml", "extends: ../common.yaml\n")
+    project.write("common.yaml", "extends: [default, mine]\n")
+    project.write("soul.md", "kind")
+    project.write("helper.yaml", AGENT + "prompt: {files: {soul: soul.md}}\n")
+    project.write("zeus.prod.yaml", "prompt: {files: {soul: soul.md}}\n")
+    project.write(
+        "zeus.yaml", "extends: sub/base.yaml\n" + HELPER.format(config="helper.yaml", more="name: h")
+    )
+    assert zeus("plan", "--env", "prod").exit_code == 0
+    assert zeus("plan", "mine").exit_code == 0
+    assert zeus("plan", "default", "--set", "model=gpt-4o").exit_code == 0
+    monkeypatch.chdir(home)
+    assert zeus("plan", str(project.folder / "zeus.yaml"), "--env", "prod").exit_code == 0
+
+
 def test_a_prompt_of_the_project_is_not_asked_for(project: Project, zeus: Zeus) -> None:
     (project.folder / "soul.md").write_text("kind")
     project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\nprompt: {files: {soul: soul.md}}\n")

@@ -127,6 +127,13 @@ def test_extends_finds_a_preset_of_a_plugin_that_homes_does_not_name(project: Pr
     assert "pirate" not in plan.stable["soul"]
 
 
+def test_a_preset_of_an_installed_plugin_needs_no_permission(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ZEUS_TRUST")
+    assert project("extends: librarian\n").config.name == "librarian"
+
+
 def test_a_preset_of_zeus_is_meant_before_a_plugins_which_can_be_named(project: Project) -> None:
     assert project("extends: 'plugin:pirate/default'\n").config.name == "hijacked"
     assert project("extends: 'plugin:zeus-pirate/pirate/default'\n").config.name == "hijacked"

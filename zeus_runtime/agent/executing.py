@@ -255,7 +255,8 @@ def _layers(ground: Ground) -> Iterator[Part]:
     document = ground.document
     for name, file in document.files.items():
         if _is_elsewhere(ground, file.resolve()) and not _is_named_in_own_home(ground, file):
-            part = file_part(name, file.resolve(), document.directory, where=document.source)
+            where = "" if name == document.source else document.source
+            part = file_part(name, file.resolve(), document.directory, where=where)
             yield replace(part, own=_is_own(ground, part))
 
 
