@@ -365,6 +365,14 @@ def test_a_link_does_not_make_a_file_elsewhere_a_part_of_the_config(
     assert "file 'prompt.files.soul'" in result.out
 
 
+def test_a_path_that_leaves_the_users_own_home_again_is_asked_for(project: Project, zeus: Zeus) -> None:
+    home = Path(os.environ["HOME"])
+    (home / ".config/zeus").mkdir(parents=True)
+    (home / "notes.yaml").write_text(AGENT)
+    project.write("zeus.yaml", f"extends: {home}/.config/zeus/../../notes.yaml\n")
+    assert zeus("plan").exit_code == 4
+
+
 def test_a_file_of_servers_elsewhere_is_asked_for(project: Project, zeus: Zeus) -> None:
     (project.folder.parent / "servers.json").write_text('{"mcpServers": {}}')
     project.write("zeus.yaml", AGENT + "tools: [{mcp: {files: [../servers.json]}}]\n")
