@@ -131,6 +131,21 @@ def shown(parts: Sequence[Part], known: Sequence[Record] = (), *, whole: bool = 
         if former is not None and changed:
             gone = [line for line in former.lines if line not in part.lines]
             yield from (_line("-", *line, whole=whole) for line in gone)
+            yield from _data_hint(part, former)
+
+
+def _data_hint(part: Part, former: Record) -> Iterator[str]:
+    """Which key exempts the files of a server that changed, if it is the server that changes them."""
+    if part.kind == "server":
+        files = [
+            [value.rpartition(": ")[0] for label, value in each if label == "file"]
+            for each in (set(part.lines) - set(former.lines), set(former.lines) - set(part.lines))
+        ]
+        names = ", ".join(sorted(set(files[0]) & set(files[1])))
+        if names:
+            key = f"mcpServers.{part.name}.data"
+            text = f"if the server itself changes {names}, list it under {key} (docs/trust.md)"
+            yield f"    {terminal_line(text)}"
 
 
 def tell(lines: Iterable[str]) -> None:
@@ -184,9 +199,12 @@ def _read(prompt: str) -> str:
 
 def _contents(parts: Sequence[Part]) -> Iterator[str]:
     """The files that parts execute, as far as they are text, with an escape for what cannot be seen."""
+    from zeus_runtime.trust.covering import files_below
     from zeus_runtime.trust.parts import one_line
 
-    for file in dict.fromkeys(file for part in parts for file in part.files):
+    places = dict.fromkeys(file for part in parts for file in part.files)
+    files = (file for place in places for file in (files_below(place) if place.is_dir() else (place,)))
+    for file in dict.fromkeys(files):
         yield f"--- {one_line(str(file))}"
         try:
             data = file.read_bytes()
