@@ -11,7 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.escaping import exact, exact_json, json_text, printable, terminal_line, terminal_text
+from zeus_runtime.escaping import (
+    exact,
+    exact_blanks,
+    exact_json,
+    exact_line,
+    json_text,
+    printable,
+    terminal_line,
+    terminal_text,
+)
 
 FAMILY = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
 FLAG_WITH_TAGS = "\U0001f3f4\U000e0067\U000e0062\U000e007f"
@@ -31,6 +40,24 @@ def undone(shown: str) -> str:
 @given(texts)
 def test_what_is_approved_can_be_read_back_exactly(text: str) -> None:
     assert undone(exact(text)) == text
+
+
+@given(st.text(st.sampled_from("\\xuUnt10\n\t\x1b a"), max_size=12))
+def test_a_path_in_one_line_can_be_read_back_exactly(text: str) -> None:
+    named = {"n": "\n", "t": "\t"}
+    shown = exact_line(text)
+    pattern = r"\\(?:(\\)|([nt])|x([0-9a-f]{2}))"
+    made = re.sub(pattern, lambda match: match[1] or named.get(match[2]) or chr(int(match[3], 16)), shown)
+    assert made == text
+    assert shown.isprintable()
+
+
+@given(st.text(st.one_of(st.sampled_from(" \t⇥␠\\"), st.characters(exclude_characters="\n")), max_size=12))
+def test_the_blanks_of_a_line_can_be_read_back_exactly(line: str) -> None:
+    shown = exact_blanks(line)
+    assert undone(shown.replace("⇥   ", "\t").replace("⇥", "\t").replace("␠", " ")) == line
+    assert shown == shown.rstrip()
+    assert shown.isprintable()
 
 
 @given(texts)
@@ -121,6 +148,39 @@ def test_what_a_language_needs_stays_in_an_answer(text: str) -> None:
 )
 def test_what_deceives_becomes_an_escape(text: str, shown: str) -> None:
     assert terminal_text(text) == shown
+
+
+MANY = "\u0489\u0338\u20e5\u0334" * 50
+
+
+@pytest.mark.parametrize("shown", [terminal_text, terminal_line, printable, json_text])
+@pytest.mark.parametrize(
+    "text",
+    [f"Z{MANY}", MANY, "\u0334\u200d" * 200, f"漢\ufe00{MANY}"],
+    ids=["letter", "none", "joined", "chosen"],
+)
+def test_marks_on_one_character_are_limited(shown: Callable[[str], str], text: str) -> None:
+    most = marks = 0
+    for char in shown(text):
+        if char not in "\u200c\u200d":
+            marks = marks + 1 if unicodedata.category(char) in ("Mn", "Me") else 0
+            most = max(most, marks)
+    assert most <= 6
+
+
+def test_the_marks_that_are_too_many_become_escapes() -> None:
+    text = "Z" + "\u0338" * 8
+    for shown in (terminal_text, terminal_line, printable, json_text):
+        assert shown(text) == "Z" + "\u0338" * 6 + "\\u0338" * 2
+    assert json.loads(json_text(json.dumps(text, ensure_ascii=False))) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["שָּׁ֑ל", "བསྒྲུབས", "ที่", "g\u0303\u0323 e\u0301" * 40], ids=["hebrew", "tibetan", "thai", "latin"]
+)
+def test_the_marks_that_a_script_needs_stay_in_an_answer(text: str) -> None:
+    assert terminal_text(text) == text
+    assert printable(text) == text
 
 
 @pytest.mark.parametrize(

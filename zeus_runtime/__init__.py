@@ -134,6 +134,7 @@ if TYPE_CHECKING:
     from zeus_runtime.models.recorder import Recorder as Recorder
     from zeus_runtime.models.sight import PictureSight as PictureSight
     from zeus_runtime.plugins.component import Component as Component
+    from zeus_runtime.plugins.home import accounts_folder as accounts_folder
     from zeus_runtime.plugins.hookspecs import hookimpl as hookimpl
     from zeus_runtime.prompt.sections import Section as Section
     from zeus_runtime.prompt.sections import SourcedText as SourcedText
@@ -184,6 +185,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.masked_text import placeholders_left as placeholders_left
     from zeus_runtime.tools.masked_text import written_masked as written_masked
     from zeus_runtime.tools.modes import has_connectors as has_connectors
+    from zeus_runtime.tools.own_folders import own_path as own_path
     from zeus_runtime.tools.paths import NoSuchFileError as NoSuchFileError
     from zeus_runtime.tools.paths import WorkspaceError as WorkspaceError
     from zeus_runtime.tools.paths import composed as composed
@@ -212,6 +214,7 @@ if TYPE_CHECKING:
     from zeus_runtime.tools.sandbox import refuse_unrunnable as refuse_unrunnable
     from zeus_runtime.tools.sandbox_files import SandboxFiles as SandboxFiles
     from zeus_runtime.tools.sandbox_files import inner_path as inner_path
+    from zeus_runtime.tools.sandbox_folders import make_session_folder as make_session_folder
     from zeus_runtime.tools.sandbox_folders import remove_folder as remove_folder
     from zeus_runtime.tools.sandbox_folders import remove_older as remove_older
     from zeus_runtime.tools.sandbox_folders import session_folder as session_folder
@@ -385,6 +388,7 @@ _ROOMS = {
     "WorkspaceError": "tools.paths",
     "WorkspaceFiles": "tools.workspace",
     "ZeusError": "errors",
+    "accounts_folder": "plugins.home",
     "arrivals": "context.arrivals",
     "assistant_message": "models.messages",
     "calls_of": "models.content",
@@ -424,10 +428,12 @@ _ROOMS = {
     "last_words": "cutting",
     "literal_prefix": "tools.patterns",
     "make_private": "store.database",
+    "make_session_folder": "tools.sandbox_folders",
     "masked_bytes": "tools.masked_text",
     "matching_skills": "skills.listing",
     "model_error": "models.classify",
     "most_picture_bytes": "models.pictures",
+    "own_path": "tools.own_folders",
     "parts_of": "tools.patterns",
     "picture_of": "models.pictures",
     "pictures_of": "models.pictures",

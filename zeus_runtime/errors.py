@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 
 class ZeusError(Exception):
     """Something the user can repair.
@@ -72,3 +75,41 @@ class OptionsError(ZeusError):
 
     exit_code = 3
     code = "options"
+
+
+def mask_error(error: BaseException, mask: Callable[[str], str]) -> None:
+    """Mask, in place, what an error says and what the errors behind it say: their types and traces stay."""
+    left, seen = [error], set()
+    while left:
+        each = left.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        each.args = tuple(_masked(value, mask) for value in each.args)
+        for name, value in vars(each).items():
+            vars(each)[name] = _masked(value, mask)
+        if isinstance(each, OSError):
+            # What these print is no attribute in ``vars``.
+            for name in ("strerror", "filename", "filename2"):
+                setattr(each, name, _masked(getattr(each, name), mask))
+        if isinstance(each, BaseExceptionGroup):
+            left += each.exceptions
+        left += [behind for behind in (each.__cause__, each.__context__) if behind is not None]
+
+
+def _masked(value: Any, mask: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return mask(value)
+    if isinstance(value, list):
+        return [_masked(each, mask) for each in value]
+    if isinstance(value, tuple):
+        made = [_masked(each, mask) for each in value]
+        return value._make(made) if hasattr(value, "_make") else tuple(made)
+    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        # A diagnostic: what it says, and the file it says it of.
+        from dataclasses import replace
+
+        held = {name: getattr(value, name) for name in value.__dataclass_fields__}
+        changes = {name: new for name, old in held.items() if (new := _masked(old, mask)) != old}
+        return replace(value, **changes) if changes else value
+    return value

@@ -12,10 +12,16 @@ _BLANK: Final = re.compile(f"[\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0{_SELECT
 # Vowels and final consonants of Korean syllables, which are drawn into the letter before them.
 _DRAWN_IN: Final = re.compile("[\u1161-\u11ff\ud7b0-\ud7fb]")
 _MOST_MARKS: Final = 3
+_MOST_DRAWN: Final = 6
+"""Marks on one character, as many as pointed Hebrew and stacked Tibetan need; more of them cover the lines around."""
+_TAB: Final = "⇥"
+_ENDING: Final = {" ": "␠", "\t": _TAB}
+_SIGNS: Final = frozenset(_ENDING.values())
 _SELECTOR: Final = re.compile(f"[{_SELECTORS}]")
 _SPACE: Final = re.compile("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u2800\u3000]")
 _JOINERS: Final = frozenset("\u200c\u200d")
 _JOINED: Final = frozenset({"Lo", "Mn", "Mc", "So", "Sk", "Sm"})
+_MARKS: Final = ("Mn", "Me")
 _KEYCAPS: Final = frozenset("0123456789#*")
 _NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
@@ -24,12 +30,14 @@ def terminal_text(text: str) -> str:
     """``text`` as a terminal may show it: line ends and tabs stay, other unseen characters become escapes.
 
     A joiner between two letters or symbols outside ASCII stays (Persian and Indic words, joined emoji), and so does one
-    variation selector behind such a character. Bidirectional controls never stay.
+    variation selector behind such a character. Bidirectional controls never stay. Of the marks on one character the
+    first six stay.
     """
-    if _is_plain(text):
+    heaped = _heaped(text)
+    if not heaped and _is_plain(text):
         return text
     return "".join(
-        escape(char) if is_unseen(char) and not _belongs(text, place) else char
+        escape(char) if place in heaped or (is_unseen(char) and not _belongs(text, place)) else char
         for place, char in enumerate(text)
     )
 
@@ -44,42 +52,50 @@ def printable(text: str) -> str:
 
     A byte that is no UTF-8 (``surrogateescape``) shows as that byte, ``\\xe9``.
     """
-    if text.isprintable() and not _BLANK.search(text):
+    heaped = _heaped(text)
+    if text.isprintable() and not heaped and not _BLANK.search(text):
         return text
     return "".join(
         char
-        if char.isprintable() and not _BLANK.match(char)
+        if char.isprintable() and not _BLANK.match(char) and place not in heaped
         else _NAMED.get(char) or _byte(char) or escape(char)
-        for char in text
+        for place, char in enumerate(text)
     )
 
 
 def exact(text: str) -> str:
     """``text`` so that two different texts never look the same: for what a person approves.
 
-    Newlines and tabs stay. Other unseen characters become escapes, and so do joiners, spaces outside ASCII, and
-    combining marks but those that a script needs. A backslash is doubled where it could be taken for the start of
-    an escape.
+    Newlines and tabs stay. Other unseen characters become escapes, and so do joiners, spaces outside ASCII,
+    combining marks but those that a script needs, and the signs of ``exact_blanks``. A backslash is doubled where it
+    could be taken for the start of an escape.
     """
     if text.isascii() and _is_plain(text) and "\\" not in text:
         return text
-    hidden = _hidden(text)
-    return "".join(
-        escape(char) if place in hidden else _exact(char, text[place + 1 : place + 2], place + 1 in hidden)
-        for place, char in enumerate(text)
-    )
+    return _escaped(text, _hidden(text), "\\xuU")
 
 
 def exact_line(text: str) -> str:
     """``exact`` in one line: newlines and tabs become escapes too."""
-    return "".join(_NAMED.get(char, char) for char in exact(text))
+    ends = {place for place, char in enumerate(text) if char in "\n\t"}
+    return _escaped(text, _hidden(text) | ends, "\\xuUnt")
+
+
+def exact_blanks(line: str) -> str:
+    """``exact`` of a line whose blanks can be told apart: a tab shows as ``⇥``, a space at the line's end as ``␠``."""
+    shown = exact(line)
+    body = shown.rstrip(" \t")
+    return body.replace("\t", f"{_TAB}   ") + "".join(_ENDING[char] for char in shown[len(body) :])
 
 
 def json_text(text: str) -> str:
     """JSON text with the unseen characters of its strings as ``\\uXXXX``: the same value, safe to print."""
-    if _is_plain(text):
+    heaped = _heaped(text)
+    if not heaped and _is_plain(text):
         return text
-    return "".join(_json_escape(char) if is_unseen(char) else char for char in text)
+    return "".join(
+        _json_escape(char) if place in heaped or is_unseen(char) else char for place, char in enumerate(text)
+    )
 
 
 def exact_json(text: str) -> str:
@@ -126,8 +142,30 @@ def _joins(char: str) -> bool:
     return char > "\x7f" and unicodedata.category(char) in _JOINED
 
 
-def _exact(char: str, after: str, is_hidden: bool) -> str:
-    return "\\\\" if char == "\\" and after and (after in "\\xuU" or is_hidden) else char
+def _escaped(text: str, hidden: frozenset[int], begins: str) -> str:
+    """``text`` with escapes at ``hidden``, and each backslash doubled that one of ``begins`` or an escape follows."""
+
+    def shown(place: int, char: str) -> str:
+        if place in hidden:
+            return _NAMED[char] if char in "\n\t" else escape(char)
+        after = text[place + 1 : place + 2]
+        return "\\\\" if char == "\\" and after and (after in begins or place + 1 in hidden) else char
+
+    return "".join(shown(place, char) for place, char in enumerate(text))
+
+
+def _heaped(text: str) -> frozenset[int]:
+    """The places of the marks that are too many on one character; a joiner between them does not begin another."""
+    if text.isascii():
+        return frozenset()
+    found, marks = [], 0
+    for place, char in enumerate(text):
+        if char in _JOINERS:
+            continue
+        marks = marks + 1 if char > "\u02ff" and unicodedata.category(char) in _MARKS else 0
+        if marks > _MOST_DRAWN:
+            found.append(place)
+    return frozenset(found)
 
 
 def _hidden(text: str) -> frozenset[int]:
@@ -135,7 +173,8 @@ def _hidden(text: str) -> frozenset[int]:
     return frozenset(
         place
         for place, char in enumerate(text)
-        if is_unseen(char) or _SPACE.match(char) or (char > "\x7f" and _looks_like_another(text, place))
+        if is_unseen(char)
+        or (char > "\x7f" and (_SPACE.match(char) or char in _SIGNS or _looks_like_another(text, place)))
     )
 
 
@@ -147,10 +186,10 @@ def _looks_like_another(text: str, place: int) -> bool:
     char = text[place]
     if _DRAWN_IN.match(char):
         return True
-    if unicodedata.category(char) not in ("Mn", "Me"):
+    if unicodedata.category(char) not in _MARKS:
         return unicodedata.normalize("NFC", char) != char
     start = place
-    while start > 0 and place - start < _MOST_MARKS and unicodedata.category(text[start]) in ("Mn", "Me"):
+    while start > 0 and place - start < _MOST_MARKS and unicodedata.category(text[start]) in _MARKS:
         start -= 1
     cluster = text[start : place + 1]
     is_letter = cluster[0] > "\x7f" and (unicodedata.category(cluster[0]) in ("Lo", "Ll", "Lu", "Lm", "Mc"))

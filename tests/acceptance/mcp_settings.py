@@ -123,7 +123,7 @@ async def client(scene: Scene) -> tuple[str | None, str | None]:
     from zeus_plugins.tools.mcp.oauth import provider_of
 
     (server,) = toolset(scene).servers
-    found = await provider_of(server, {"HOME": str(scene.folder)}).get_client_info()
+    found = await provider_of(server, {"HOME": str(scene.folder)}, learn=lambda *_: None).get_client_info()
     return (None, None) if found is None else (found.client_id, found.client_secret)
 
 

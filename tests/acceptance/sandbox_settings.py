@@ -16,6 +16,7 @@ from zeus_runtime import SandboxLimits, SandboxSessions, Section
 from zeus_runtime.testing import calling
 
 BOXED: Final[dict[str, Any]] = {"tools": [{"sandbox": {"backend": {"bubblewrap": {}}}}]}
+BESIDE: Final[dict[str, Any]] = {**BOXED, "workspace": {"root": "work"}}
 LISTED: Final[dict[str, Any]] = {**BOXED, "middlewares": ["sandbox_files"]}
 
 
@@ -60,6 +61,7 @@ async def forgotten(scene: Scene) -> bool:
 
 async def issue(scene: Scene) -> bool:
     """Whether programs see the files of a rootfs that lies there."""
+    (scene.folder / "work").mkdir(exist_ok=True)
     small_rootfs(scene.folder / "rootfs", "sh", "cat", "setpriv")
     return await runs("cat /etc/issue", "my own", "shell")(scene)  # type: ignore[no-any-return]
 
@@ -102,7 +104,7 @@ SANDBOXED: Final = (
     Flip("tool:sandbox.max_copy_mb", 1, copied, True, False, BOXED),
     Flip("sandbox:bubblewrap.folder", "boxes", kept, [".zeus/sandboxes"], ["boxes"], BOXED),
     Flip("sandbox:bubblewrap.keep_days", 1, forgotten, False, True, BOXED),
-    Flip("sandbox:bubblewrap.rootfs", "rootfs", issue, False, True, BOXED),
+    Flip("sandbox:bubblewrap.rootfs", "rootfs", issue, False, True, BESIDE),
     Flip("sandbox:bubblewrap.python", "/nowhere/python3", problems, (), ("options",), BOXED),
     Flip("sandbox:bubblewrap.command", "nope", tools, ["create_sandbox", "execute_code", "copy_from_sandbox"], [],
          BOXED),

@@ -16,8 +16,10 @@ from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.plan import make_plan
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import Event, RunFailed, ToolCallResult
-from zeus_runtime.tools import WorkspaceFiles
+from zeus_runtime.store.database import Database
+from zeus_runtime.tools import WorkspaceError, WorkspaceFiles
 from zeus_runtime.tools.attached import keep
+from zeus_runtime.tools.own_folders import LinkedFolderError
 
 TOOLS = "[probe, filesystem]"
 OUT_OF_REACH = "Tell the user what you would have it say"
@@ -68,6 +70,54 @@ def files_of(folder: Path, yaml: str = "", *, tools: str = TOOLS) -> WorkspaceFi
     return make_plan(
         check(config, directory=folder, environ={"HOME": str(folder.parent / "home")})
     ).build.workspace
+
+
+# Zeus's own files are behind no link
+
+
+ARCHIVES = ("large_tool_results", "conversation_history", "attached_files")
+
+
+@pytest.mark.parametrize("link", ["", *(f"/{name}" for name in ARCHIVES)])
+def test_a_link_where_zeus_keeps_its_own_files_ends_the_command(link: str, folder: Path) -> None:
+    put(folder.parent, "home/keys/id")
+    (folder / f".zeus{link}").parent.mkdir(exist_ok=True)
+    (folder / f".zeus{link}").symlink_to("../" * (1 + bool(link)) + "home/keys")
+    with pytest.raises(LinkedFolderError, match=rf"\.zeus{link} is a link") as refused:
+        files_of(folder)
+    assert refused.value.exit_code == 4
+    assert "workspace.routes" in str(refused.value.remedy)
+
+
+@pytest.mark.parametrize("link", ["", *(f"/{name}" for name in ARCHIVES)])
+def test_a_link_that_is_made_during_a_run_leads_nowhere(link: str, folder: Path) -> None:
+    put(folder.parent, *(f"home/{name}/id" for name in ARCHIVES))
+    files = files_of(folder)
+    (folder / f".zeus{link}").parent.mkdir(exist_ok=True)
+    (folder / f".zeus{link}").symlink_to(folder.parent / f"home{link}")
+    for name in [link[1:]] if link else ARCHIVES:
+        with pytest.raises(WorkspaceError, match="found a link"):
+            files.read(f"/{name}/id", max_bytes=100)
+        with pytest.raises(WorkspaceError, match="found a link"):
+            files.runtime.write(f"/{name}/new", b"x")
+        assert [each.name for each in (folder.parent / "home" / name).iterdir()] == ["id"]
+
+
+def test_a_database_behind_a_link_is_not_opened(folder: Path) -> None:
+    (folder / ".zeus").mkdir()
+    (folder / ".zeus/zeus.db").symlink_to(folder.parent / "other.db")
+    with pytest.raises(LinkedFolderError, match=r"zeus\.db is a link"):
+        Database("sqlite:///.zeus/zeus.db", directory=folder)
+    assert not (folder.parent / "other.db").exists()
+
+
+def test_folders_of_configs_and_prompts_may_be_links(folder: Path) -> None:
+    put(folder.parent, "shared/prompts/identity.md")
+    (folder / ".zeus").mkdir()
+    for name in ("prompts", "skills", "configs"):
+        (folder / f".zeus/{name}").symlink_to(folder.parent / "shared" / "prompts")
+    files_of(folder).runtime.write("/attached_files/a", b"x")
+    assert (folder / ".zeus/attached_files/a").exists()
 
 
 # A denied file does not exist
@@ -290,6 +340,31 @@ def test_no_tool_changes_the_packages_that_run_the_agent(
     assert files.write("lib/mine.py", b"")
 
 
+GIT_FILES = {
+    ".git": "gitdir: data\n",
+    "../.git": "gitdir: project/data",
+    "tree/.git": "gitdir: ../data\n",
+}
+
+
+@pytest.mark.parametrize("file", GIT_FILES)
+def test_where_a_git_file_leads_is_protected_as_git_is(file: str, folder: Path) -> None:
+    put(folder, "data/config", "shared/config", "tree/a", "src/config")
+    put(folder, "data/commondir", text="../shared\n")
+    put(folder, file, text=GIT_FILES[file])
+    files = files_of(folder)
+    for path in ("/data/config", "/data/hooks/pre-commit", "/shared/config"):
+        assert "belongs to the repository's own files" in str(files.write_refusal(path)), path
+    assert files.write_refusal("/src/config") is None
+    assert files.read("/data/config", max_bytes=100) == b"needle\n"
+
+
+@pytest.mark.parametrize("text", ["", "gitdir:", "gitdir: \0", "gitdir: /nowhere/at/all", "\xff"])
+def test_a_git_file_that_leads_nowhere_protects_nothing_else(text: str, folder: Path) -> None:
+    put(folder, ".git", text=text)
+    assert files_of(folder).write_refusal("/src/config") is None
+
+
 def test_an_overlay_of_a_config_with_brackets_in_its_name_is_protected(folder: Path) -> None:
     write_agent(folder, "", tools=TOOLS).rename(folder / "zeus[1].yaml")
     checked = check(folder / "zeus[1].yaml", directory=folder, environ={})
@@ -465,6 +540,89 @@ async def test_the_files_of_a_skill_are_judged_too(folder: Path) -> None:
     assert "needle" in found[2]
 
 
+def skill(folder: Path, name: str) -> None:
+    put(
+        folder, f".claude/skills/{name}/SKILL.md", text=f"---\nname: {name}\ndescription: told\n---\nneedle\n"
+    )
+    put(folder, f".claude/skills/{name}/more.txt")
+
+
+async def test_a_denied_skill_is_neither_listed_nor_loaded(folder: Path) -> None:
+    skill(folder, "private")
+    skill(folder, "public")
+    load, find = ("load_skill", {"name": "private"}), ("load_skill", {})
+    yaml = "middlewares: [{skills: {trust_project: true}}]\nworkspace: {access: {'.claude/skills/private': deny}}\n"
+    loaded, found = results(await played(folder, yaml, load, find))
+    assert "There is no skill 'private'" in loaded
+    assert "public" in found
+    assert "private" not in found
+
+
+async def test_a_skill_whose_files_ask_is_read_after_an_approval(folder: Path) -> None:
+    """Skills passed by the rules that ask."""
+    skill(folder, "hr")
+    yaml = (
+        "middlewares: [{skills: {trust_project: true}}, "
+        '{approve: {mode: run_everything, ask: [{"*": {path: ".claude/skills/hr/**"}}]}}]\n'
+    )
+    given = ("load_skill", {"name": "hr"}), ("read_skill_resource", {"name": "hr", "path": "more.txt"})
+    for call_made in given:
+        person = Answering()
+        (told,) = results(await played(folder, yaml, call_made, channel=person))
+        assert "needle" in told
+        assert [each.tool for each in person.asked] == [call_made[0]]
+        (refused,) = results(await played(folder, yaml, call_made, channel=Rejecting()))
+        assert "needle" not in refused
+
+
+async def test_the_name_of_a_skill_file_elsewhere_is_judged_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder.parent / "conf"))
+    home = folder.parent / "conf/zeus/skills/own"
+    put(home, "SKILL.md", text="---\nname: own\ndescription: told\n---\nneedle\n")
+    put(home, "a.pem", "b.txt")
+    os.link(home / "b.txt", home / "c.txt")
+    yaml = "middlewares: [skills]\nworkspace: {access: {'*.pem': deny}}\n"
+    names = ("SKILL.md", "a.pem", "b.txt", "c.txt")
+    given = [("read_skill_resource", {"name": "own", "path": name}) for name in names]
+    found = results(await played(folder, yaml, *given))
+    assert ["needle" in each for each in found] == [True, False, True, True]
+
+
+async def test_passwords_of_a_repositorys_remotes_are_masked(folder: Path) -> None:
+    put(
+        folder,
+        "sub/.git/config",
+        text='[remote "origin"]\n\turl = https://ann:hunter2hunter@example.com/x.git\n[http]\n'
+        "\textraheader = AUTHORIZATION: basic aGVsbG86d29ybGQxMjM=\n",
+    )
+    yaml = "workspace: {root: sub}\n"
+    (told,) = results(await played(folder, yaml, ("read_file", {"path": ".git/config"})))
+    assert "https://ann:<secret:.git/config" in told
+    assert "hunter2hunter" not in told
+    assert "aGVsbG86d29ybGQxMjM=" not in told
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux's /proc")
+def test_the_memory_of_processes_is_read_by_no_tool(folder: Path) -> None:
+    files = files_of(folder, "workspace: {root: /}\n")
+    for path in ("/proc/self/maps", "/proc/self/environ", f"/proc/{os.getpid()}/cmdline"):
+        with pytest.raises(WorkspaceError, match="no tool may read or change"):
+            files.read(path, max_bytes=100_000)
+    assert "proc" not in [Path(each.path).name for each in files.entries("/")]
+
+
+def test_a_repository_whose_files_are_elsewhere_is_protected_too(folder: Path) -> None:
+    """Git executes programs that its config names."""
+    put(folder, ".git", text="gitdir: data/worktrees/x\n")
+    put(folder, "data/worktrees/x/commondir", text="../..\n")
+    files = files_of(folder)
+    for path in ("data/worktrees/x/config", "data/config", "data/hooks/pre-commit"):
+        with pytest.raises(WorkspaceError, match="no tool may change it"):
+            files.write(path, b"forged")
+
+
 # One file by several names
 
 
@@ -518,6 +676,62 @@ def test_a_key_is_not_read_by_another_name_even_among_packages(folder: Path) -> 
     os.link(folder / ".env", folder / "node_modules/x.js")
     with pytest.raises(Exception, match="another name of a file that holds keys"):
         files_of(folder).read("/node_modules/x.js", max_bytes=100)
+
+
+@pytest.mark.parametrize("key", [".env.production", "sub/.env", "sub/.mcp.json", "sub/.env.d/a.txt"])
+def test_whatever_key_file_has_a_second_name_among_packages_is_not_read_by_it(folder: Path, key: str) -> None:
+    """Only files that the config names were known: the other keys were read."""
+    put(folder, "other.txt")
+    put(folder, key, text="hunter2\n")
+    (folder / "node_modules").mkdir()
+    os.link(folder / key, folder / "node_modules/x.js")
+    os.link(folder / "other.txt", folder / "node_modules/y.js")
+    files = files_of(folder)
+    assert files.read("/node_modules/y.js", max_bytes=100)
+    with pytest.raises(WorkspaceError, match="another name of a file that holds keys"):
+        files.read("/node_modules/x.js", max_bytes=100)
+
+
+def test_a_file_that_names_servers_is_read_by_no_tool(folder: Path) -> None:
+    put(folder, ".mcp.json", "sub/.mcp.json", text='{"env": {"PGPASS": "hunter2"}}')
+    files = files_of(folder)
+    for path in (".mcp.json", "sub/.mcp.json"):
+        with pytest.raises(WorkspaceError, match="no tool may read or change"):
+            files.read(path, max_bytes=100)
+    assert files_of(folder, "workspace: {access: {.mcp.json: read}}").read(".mcp.json", max_bytes=100)
+
+
+@pytest.mark.parametrize(
+    ("rule", "lifts", "writable"),
+    [
+        ("config: write", False, []),
+        ("hooks: write", False, []),
+        ("configs: write", True, ["home/configs/x.yaml"]),
+        ("skills: write", True, ["home/skills/x/SKILL.md"]),
+        (".git/config: write", True, [".git/config"]),
+        ("/.git/hooks: write", True, [".git/hooks/pre-commit"]),
+        (".git: write", True, [".git/config", ".git/hooks/pre-commit"]),
+        ("zeus.prod.yaml: write", True, ["zeus.prod.yaml"]),
+        ("notes: write", False, []),
+    ],
+)
+def test_a_rule_lifts_what_it_names_and_plan_says_so(
+    folder: Path, rule: str, lifts: bool, writable: list[str]
+) -> None:
+    """`config: write` opened `.git/config`, and `zeus plan` was silent about it."""
+    put(folder, "home/configs/a.yaml")
+    files = files_of(folder, f"homes: [home]\nworkspace: {{access: {{{rule}}}}}\n")
+    assert files.gate is not None
+    assert [bool(files.gate.lifts())] == [lifts]
+    protected = [
+        ".git/config",
+        ".git/hooks/pre-commit",
+        "home/configs/x.yaml",
+        "home/skills/x/SKILL.md",
+        "zeus.prod.yaml",
+        ".zeus/config",
+    ]
+    assert [path for path in protected if files.write_refusal(path) is None] == writable
 
 
 # Rules that ask
@@ -767,3 +981,32 @@ async def test_a_write_that_the_workspace_allows_is_asked_for(folder: Path) -> N
     await played(folder, yaml, ("write_file", {"path": "notes.md", "content": "x"}), channel=user)
     assert [each.tool for each in user.asked] == ["write_file"]
     assert (folder / "notes.md").read_text() == "x"
+
+
+@pytest.mark.parametrize(
+    "line", ["XDG_CONFIG_HOME=/elsewhere", "XDG_CONFIG_HOME=conf", "HOME=/elsewhere", ""]
+)
+def test_a_projects_env_file_does_not_move_the_users_home_out_of_protection(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, line: str
+) -> None:
+    """The model wrote the config there that the next run trusted."""
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(folder / "me"))
+    put(folder, ".env", text=line)
+    write_agent(folder, "", tools=TOOLS)
+    files = make_plan(check(None, directory=folder, environ={})).build.workspace
+    for path in ("me/.config/zeus/configs/default.yaml", "me/.config/zeus/skills/x/SKILL.md"):
+        with pytest.raises(WorkspaceError, match="no tool may change it"):
+            files.write(path, b"forged")
+    assert not (folder / "me").exists()
+
+
+def test_the_accounts_at_servers_are_read_by_no_tool(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(folder / "conf"))
+    put(folder, "conf/zeus/accounts/key", "conf/zeus/accounts/x.account", "conf/zeus/configs/mine.yaml")
+    files = files_of(folder)
+    for path in ("conf/zeus/accounts/key", "conf/zeus/accounts/x.account"):
+        with pytest.raises(WorkspaceError, match="no tool may read or change"):
+            files.read(path, max_bytes=100)
+    assert "accounts" not in [Path(each.path).name for each in files.entries("conf/zeus")]
+    assert files.read("conf/zeus/configs/mine.yaml", max_bytes=100)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime import WorkspaceFiles
+from zeus_runtime import Redactor, WorkspaceFiles
 from zeus_runtime.agent.references import Reference, gather, mentions
 from zeus_runtime.errors import UsageError
 
@@ -110,3 +110,14 @@ def test_an_attachment_whose_name_is_no_text_is_kept_under_one_that_is(
     (found,) = gather("", [odd], workspace)
     assert found.path == "odd\ufffd.txt"
     assert workspace.read(found.handle, max_bytes=10) == b"odd"
+
+
+def test_the_name_of_a_copy_holds_no_secret(workspace: WorkspaceFiles, tmp_path: Path) -> None:
+    key = "argo-Secret-4711"
+    (tmp_path / f"work/a-{key}.txt").write_text("a\n")
+    (tmp_path / f"b-{key}.txt").write_text("b\n")
+    known = Redactor().adding({key: "SHIP_TOKEN"})
+    found = gather(f"see @a-{key}.txt", [tmp_path / f"b-{key}.txt"], workspace, known)
+    assert [read(workspace, each) for each in found] == [b"a\n", b"b\n"]
+    kept = [path.name for path in (tmp_path / "kept").rglob("*") if path.is_file()]
+    assert sorted(kept) == ["a-_secret_SHIP_TOKEN_.txt", "b-_secret_SHIP_TOKEN_.txt"]

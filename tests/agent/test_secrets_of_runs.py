@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import iscoroutinefunction
 from pathlib import Path
+from traceback import format_exception
 from typing import Any
 
 import pytest
 
 from tests.support.agents import TOOLS, Answering, call, calling, events_of, play, script, write_agent
 from zeus_runtime import Agent, FailedRunError, ModelError
+from zeus_runtime.config import ConfigError
+from zeus_runtime.errors import UsageError
 from zeus_runtime.tools.approval import Decision
 
 KEY = "Zq7-own-key-0123456789"
@@ -254,3 +262,99 @@ async def test_a_token_that_is_got_while_the_agent_runs_is_masked_from_then_on(t
     assert "fresh-token" not in wire + sent
     assert "<secret:accounts.far.access_token>" in wire
     assert "<secret:accounts.far.access_token>" in sent
+
+
+TRACED = """
+import sys
+from zeus_runtime import Agent
+from zeus_runtime.testing import ScriptedModel, calling
+
+
+async def main():
+    model = ScriptedModel([calling(("keep", {"value": "x"})), "done"])
+    async with Agent.from_config("zeus.yaml", model=model) as agent:
+        result = await agent.run("private words")
+        await agent.compact(result.session)
+        print(result.answer)
+
+
+import asyncio
+
+asyncio.run(main())
+from langchain_core.tracers.langchain import wait_for_all_tracers
+from langsmith.utils import tracing_is_enabled
+
+wait_for_all_tracers()
+print(tracing_is_enabled())
+"""
+
+
+def test_a_run_is_traced_by_nobody_because_of_the_environment(tmp_path: Path) -> None:
+    write_agent(tmp_path, plugin=TOOLS)
+    (tmp_path / "traced.py").write_text(TRACED)
+    with socket.create_server(("127.0.0.1", 0)) as langsmith:
+        endpoint = f"http://127.0.0.1:{langsmith.getsockname()[1]}"
+        given = {
+            "LANGCHAIN_TRACING_V2": "true",
+            "LANGSMITH_TRACING": "true",
+            "LANGSMITH_ENDPOINT": endpoint,
+            "LANGSMITH_API_KEY": "lsv2-own",
+        }
+        path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(
+            [sys.executable, "traced.py"],
+            cwd=tmp_path,
+            env=os.environ | given | path,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert done.stdout.split() == ["done", "True"], done.stderr
+        langsmith.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            langsmith.accept()
+
+
+async def test_a_variable_that_stops_langchain_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANGCHAIN_TRACING", "true")
+    async with agent(tmp_path, "done", plugin=TOOLS) as running:
+        with pytest.raises(UsageError, match="LANGCHAIN_TRACING is set"):
+            await running.run("go")
+
+
+async def test_an_error_that_a_program_gets_is_masked(tmp_path: Path) -> None:
+    async with agent(tmp_path, "done", plugin=TOOLS) as running:
+        asked: list[Callable[[], Awaitable[Any]]] = [
+            lambda: running.run("go", session=KEY),
+            lambda: running.run("go", attachments=[f"{KEY}.txt"]),
+            lambda: events_of(running.stream("go", session=KEY)),
+            lambda: events_of(running.resume(KEY)),
+            lambda: running.decide(KEY, {KEY: Decision("approve")}),
+            lambda: running.outermost(KEY),
+            lambda: running.history(KEY),
+            lambda: running.chosen_mode(KEY),
+            lambda: running.compact(KEY),
+            lambda: running.rollback(KEY, to=1),
+            lambda: running.archive(KEY),
+            lambda: running.restore(KEY),
+            lambda: running.delete_session(KEY),
+        ]
+        for call_it in asked:
+            with pytest.raises(UsageError) as failed:
+                await call_it()
+            assert KEY not in "".join(format_exception(failed.value)), failed.value
+            assert SHOWN in str(failed.value) or "attach" in str(failed.value)
+    with pytest.raises(ConfigError) as wrong:
+        Agent.from_config(f"{KEY}.yaml", directory=tmp_path, environ=ENVIRON)
+    assert KEY not in str(wrong.value) + repr(wrong.value.diagnostics) + repr(wrong.value)
+
+
+def test_every_method_that_a_program_awaits_masks_its_errors() -> None:
+    """One that is forgotten would print what it was asked for; these take nothing, or only close."""
+    public = {
+        name: each for name, each in vars(Agent).items() if iscoroutinefunction(each) and name[0] != "_"
+    }
+    assert {name for name, each in public.items() if not hasattr(each, "__wrapped__")} == {"aclose"}

@@ -23,6 +23,8 @@ from tests.support.agents import (
 )
 from tests.support.databases import storage
 from zeus_runtime import Agent, ConfigError, Decision, ModelRequest, ModelResponse, PendingApproval, Usage
+from zeus_runtime.agent.checked import check
+from zeus_runtime.agent.plan import make_plan
 from zeus_runtime.events import Event, RunCompleted, RunFailed, SubAgentEvent, TokenUsage, ToolCallResult
 from zeus_runtime.store.approvals import open_approvals
 
@@ -609,3 +611,19 @@ def test_a_problem_of_a_sub_agents_plan_names_the_sub_agent(folder: Path, overri
     told = problems(folder, f"{{reviewer: {{description: a, overrides: {overrides}}}}}")
     assert "the config of the agent 'reviewer' is not valid" in told
     assert told.index("'reviewer'") < told.index(said)
+
+
+def test_a_file_does_not_take_the_place_of_a_preset_that_an_agent_names(folder: Path) -> None:
+    """The model wrote a file of the preset's name and so the config of its sub-agent."""
+    yaml = "agents: {helper: {description: Helps., config: economy}}\n"
+    write_agent(folder, yaml, tools="[probe, subagents]")
+    (folder / "economy").write_text("version: 1\nname: forged\nmodel: gpt-4o\n")
+    plan = make_plan(check(None, directory=folder, environ={}))
+    assert plan.agents["helper"].checked.config.name == "economy"
+    write_agent(folder, yaml.replace("economy", "./economy"), tools="[probe, subagents]")
+    plan = make_plan(check(None, directory=folder, environ={}))
+    assert plan.agents["helper"].checked.config.name == "forged"
+    (folder / "mine").write_text("version: 1\nname: mine\nmodel: gpt-4o\n")
+    write_agent(folder, yaml.replace("economy", "mine"), tools="[probe, subagents]")
+    plan = make_plan(check(None, directory=folder, environ={}))
+    assert plan.agents["helper"].checked.config.name == "mine"

@@ -46,6 +46,23 @@ def test_what_a_config_is_given_as_environment_allows_nothing(tmp_path: Path) ->
         Agent.from_config(write_agent(tmp_path), directory=tmp_path, environ={"ZEUS_TRUST": "all"})
 
 
+@pytest.mark.parametrize("names", ["home", "variable"])
+def test_what_a_config_is_given_as_environment_names_no_home_of_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: str
+) -> None:
+    """A mapping that was filled from a project's files made the project's plugin files trusted."""
+    config = write_agent(tmp_path / "zeus", plugin="raise SystemExit('executed')\n" + TOOLS)
+    environ = {"XDG_CONFIG_HOME": str(tmp_path)}
+    if names == "variable":
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        config = tmp_path / "zeus/own.yaml"
+        option = "tools: [{sandbox: {backend: {docker: {command: '${TOOL}'}}}}]"
+        config.write_text(f"version: 1\nmodel: gpt-4o\n{option}\n")
+        environ["TOOL"] = "./evil"
+    with pytest.raises(UntrustedError):
+        Agent.from_config(config, directory=tmp_path, environ=environ)
+
+
 async def test_a_program_can_vouch_for_its_config(tmp_path: Path) -> None:
     config = write_agent(tmp_path)
     async with Agent.from_config(config, directory=tmp_path, model=script("Hi."), trust="all") as agent:

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.cli.conftest import Project, Zeus
 from tests.cli.pseudo_terminal import PseudoTerminal
@@ -362,9 +365,23 @@ COLOUR = {"type": "string", "enum": ["red", "green"], "description": "Which one.
         ({"type": "integer"}, "5", "f (integer, required)", 5),
         ({"type": "number", "default": 1.5}, "2", "f (number, else 1.5)", 2),
         ({"type": "boolean"}, "yes", "f (boolean, required)", True),
-        (COLOUR, "red", "f (red | green, required), Which one.", "red"),
+        (COLOUR, "red", "f (one of red | green, required), Which one.", "red"),
         ({"type": "array"}, '["a"]', "f (array, required)", ["a"]),
         ({}, "not json", "f (any, required)", "not json"),
+        ({"type": ["string", "null"]}, "x", 'f (["string", "null"], required)', "x"),
+        (
+            {"type": "any) x, (b", "enum": ["a", "b | c", "5", " "]},
+            "5",
+            'f (one of a | "b | c" | "5" | " ", required)',
+            5,
+        ),
+        (
+            {"type": "string", "default": "a\xa0\u2003  b\n c"},
+            "",
+            'f (string, else "a\\u00a0\\u2003  b\\n c")',
+            "",
+        ),
+        ({"type": "string", "description": "a \n  b\u202e"}, "", "f (string, required), a b\\u202e", ""),
     ],
 )
 def test_a_field_says_what_it_wants_and_reads_it(
@@ -372,6 +389,49 @@ def test_a_field_says_what_it_wants_and_reads_it(
 ) -> None:
     made = Field("f", field, required=True)
     assert (made.line, made.value(line)) == (shown, value)
+
+
+def test_a_fields_name_cannot_pass_for_more_than_a_name() -> None:
+    for name in ('target (string, else "safe") answer: mode', "because", "a\n", ""):
+        assert Field(name, {}, required=False).line == f"{json.dumps(name)} (any)"
+
+
+scalars = st.one_of(
+    st.text(st.sampled_from('a ",|()\n\xa0\\5'), max_size=5), st.integers(0, 9), st.booleans()
+)
+forms = st.fixed_dictionaries(
+    {}, optional={"type": scalars, "default": scalars, "enum": st.lists(scalars, max_size=3)}
+)
+
+
+@given(first=st.tuples(scalars.map(str), forms), second=st.tuples(scalars.map(str), forms))
+def test_two_fields_that_send_something_else_never_look_the_same(first: Any, second: Any) -> None:
+    lines = [Field(name, form, required=False).line for name, form in (first, second)]
+    sends = [repr((name, form.get("default"), form.get("enum"))) for name, form in (first, second)]
+    assert lines[0] != lines[1] or sends[0] == sends[1]
+    assert all(line.isprintable() for line in lines)
+
+
+async def test_the_prompt_for_a_field_never_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {"☰" * 200: {"type": "string"}, "f": {"type": "string", "description": "word " * 50}}
+    schema = {"type": "object", "properties": fields}
+    pending = PendingApproval("a1", "s", "r", "1.elicitation-1", "d", "ask", {}, schema=schema)
+    monkeypatch.setattr("zeus_runtime.cli.approving.columns_of", lambda _stream: 40)
+    prompts: list[str] = []
+
+    async def read(prompt: str) -> str | None:
+        prompts.append(prompt)
+        return "c" if len(prompts) == 1 else "x" if len(prompts) == 2 else None
+
+    approvals = TerminalApprovals(read)
+    asked = asyncio.create_task(approvals.ask(pending))
+    await asyncio.sleep(0)
+    await approvals.answer("a1")
+    assert await asked is None
+    assert len(prompts) == 3
+    for prompt in prompts[1:]:
+        assert prompt.endswith("…: ")
+        assert len(prompt) + sum(not each.isascii() for each in prompt) < 40
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,22 @@ def test_a_base_is_filled_listed_searched_and_removed(zeus: Zeus, project: Proje
     assert zeus("kb", "list").out == ""
 
 
+def test_a_file_that_is_denied_to_the_agent_does_not_come_to_it_by_a_base(
+    zeus: Zeus, project: Project
+) -> None:
+    project.write("zeus.yaml", YAML)
+    project.write("docs/open.md", "# Ports\n\nPylos is three days away.\n")
+    project.write("docs/private/a.md", "# Ports\n\nSphacteria is an island.\n")
+    project.write("docs/.env", "Methone=1\n")
+    assert zeus("kb", "add", "handbook", "docs", "--json").json["added"] == 2
+    project.write("zeus.yaml", YAML + "workspace: {access: {'docs/private/**': deny}}\n")
+    again = zeus("kb", "add", "handbook", "docs/.env", "docs")
+    assert "1 removed" in again.out
+    assert "docs/private/a.md was left out: the rule `docs/private/**: deny`" in again.err
+    assert "docs/.env was left out: it may hold keys" in again.err
+    assert "Sphacteria" not in zeus("kb", "search", "handbook", "ports").out
+
+
 def test_a_base_or_path_that_is_not_there_is_a_usage_error(zeus: Zeus, project: Project) -> None:
     project.write("zeus.yaml", YAML)
     missing = zeus("kb", "search", "handbook", "x")

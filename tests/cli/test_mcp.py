@@ -130,7 +130,32 @@ async def test_the_clients_user_sees_what_would_run(tmp_path: Path) -> None:
     running = Agent.from_config(config, directory=tmp_path, model=model)
     async with running, Client(server_of(running), elicitation_callback=elicit, mode="legacy") as client:
         await client.call_tool("run", {"prompt": "go"})
-    assert asked == ['May record be called with {"text": "a\\u202eb\\u001b[8m\\u200b"}?']
+    (message,) = asked
+    head, text, reason = message.split("\n")
+    assert head.startswith("record waits for approval (")
+    assert text == "  text: a\\u202eb\\x1b[8m\\u200b"
+    assert reason.startswith("  because: ")
+
+
+async def test_the_clients_user_sees_a_diff_and_long_values_cut_with_how_to_see_them(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def elicit(context: Any, params: ElicitRequestParams) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult(action="decline")
+
+    (tmp_path / "a.txt").write_text("old\n")
+    write = call("write_file", "1", path="a.txt", content="new\n")
+    model = script(calling(write, call("record", "2", text="x" * 200_000)), "done")
+    config = write_agent(tmp_path, "middlewares: [{approve: {mode: ask}}]", tools="[probe, filesystem]")
+    running = Agent.from_config(config, directory=tmp_path, model=model)
+    async with running, Client(server_of(running), elicitation_callback=elicit, mode="legacy") as client:
+        await client.call_tool("run", {"prompt": "go"})
+    change, long = sorted(asked, key=len)
+    assert "    - old\n    + new\n" in change
+    name = long.partition("(")[2].partition(")")[0]
+    assert f"    … 196,000 more characters; `zeus approvals show {name}` shows all" in long
+    assert len(long) < 5_000
 
 
 async def test_a_run_that_fails_and_an_unknown_session_are_errors_the_client_reads(tmp_path: Path) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from zeus_runtime.cli.diff import difference
@@ -32,10 +34,118 @@ def shown(arguments: dict[str, Any], preview: Preview | None = None, **how: Any)
     return [line.text for line in question_lines(pending(arguments, preview), **how)]
 
 
-@given(first=st.dictionaries(texts, values, max_size=3), second=st.dictionaries(texts, values, max_size=3))
-def test_two_different_calls_never_look_the_same(first: dict[str, Any], second: dict[str, Any]) -> None:
+# Short texts of few characters, so that two of them are often nearly the same.
+alike = st.text(st.sampled_from("a  \t\n\\漢\u4dc0é\u0301⇥␠→│┊x09"), max_size=12)
+widths = st.one_of(st.none(), st.integers(1, 24), st.just(80))
+
+
+def seen(lines: Sequence[str]) -> list[str]:
+    """What a person sees of the lines: no blank at a line's end, tabs as the columns they take."""
+    return [unicodedata.normalize("NFC", line).expandtabs(8).rstrip() for line in lines]
+
+
+@given(
+    first=st.dictionaries(texts, values, max_size=3),
+    second=st.dictionaries(texts, values, max_size=3),
+    width=widths,
+)
+def test_two_different_calls_never_look_the_same(
+    first: dict[str, Any], second: dict[str, Any], width: int | None
+) -> None:
     if list(first.items()) != list(second.items()) or repr(first) != repr(second):
-        assert shown(first, whole=True) != shown(second, whole=True)
+        shows = [seen(shown(each, whole=True, width=width)) for each in (first, second)]
+        assert shows[0] != shows[1]
+
+
+@settings(max_examples=300)
+@example(first="tar x \\\nb", second="tar x \\ \nb", width=None)
+@example(first="\tx\ny", second="   x\ny", width=None)
+@example(first="\n" + "a" * 30 + "漢b", second="\n" + "a" * 30 + " 漢b", width=40)
+@given(first=alike, second=alike, width=widths)
+def test_two_texts_of_a_value_or_a_diff_never_look_the_same(
+    first: str, second: str, width: int | None
+) -> None:
+    if first == second:
+        return
+
+    def looks(text: str) -> list[list[str]]:
+        """Each way to show it by itself: one that differs would hide the others."""
+        changes = [Change("/f", before, text) for before in (None, "", f"{first}\n", "x\na \n\ta")]
+        return [
+            seen(shown({"it": text}, whole=True, width=width)),
+            seen(shown({text: 1}, whole=True, width=width)),
+            *(seen(shown({}, Preview((each,)), width=width)) for each in [*changes, Change(text, None, "")]),
+        ]
+
+    assert not [way for way, other in zip(looks(first), looks(second), strict=True) if way == other]
+
+
+def test_blanks_that_could_be_others_have_signs_in_blocks_and_diffs() -> None:
+    assert shown({"it": "\tif x:  \n  y\t\n⇥␠"})[1:-1] == [
+        "  it:",
+        "    │ ⇥   if x:␠␠",
+        "    │   y⇥",
+        "    │ \\u21e5\\u2420",
+    ]
+    change = Change("/run.sh", "tar x \\\n", "tar x \\ \n")
+    assert shown({}, Preview((change,)))[2:-1] == ["    - tar x \\", "    + tar x \\␠"]
+
+
+def test_a_file_that_loses_its_byte_order_mark_shows_that() -> None:
+    change = Change("/b.csv", "\ufeffname\n", "name\n")
+    assert shown({}, Preview((change,)))[1:-1] == [
+        "  /b.csv: 1 removed, 1 added",
+        "    - \\ufeffname",
+        "    + name",
+    ]
+
+
+@pytest.mark.parametrize("part", ["\u4dc0", "☰", "⚊", "\U0001d360", "·", "é", "Я", "a ", "漢 "])
+@pytest.mark.parametrize("width", [50, 51, 52])
+def test_a_line_fits_where_a_terminal_gives_two_columns_to_every_character_outside_ascii(
+    part: str, width: int
+) -> None:
+    for text in (part * 300 + ".", f"\n{part * 300}."):
+        for line in shown({"it": text}, width=width):
+            assert len(line) + sum(not each.isascii() for each in line) < width
+
+
+def test_a_long_value_is_folded_at_once() -> None:
+    """One pass over the text: each character is measured once."""
+    lines = shown({"it": "漢 " * 100_000}, whole=True, width=30)
+    assert len(lines) > 10_000
+
+
+def test_a_call_of_many_arguments_is_cut_with_their_number_and_shown_whole_when_asked() -> None:
+    arguments = {f"name_{number}": "x" for number in range(5_000)}
+    cut = shown(arguments)
+    assert cut[MOST_LINES:] == [
+        f"  name_{MOST_LINES - 1}: x",
+        "  … 4,960 more arguments; v shows all",
+        "  because: rule",
+    ]
+    assert "  name_4999: x" in shown(arguments, whole=True)
+    answers = [f"field_{number} (string)" for number in range(MOST_LINES + 1)]
+    how = question_lines(pending({}), answers)
+    assert [line.text for line in how][-2] == "  … 1 more field; v shows all"
+    changes = tuple(Change(f"/{number}", None, "a\n") for number in range(MOST_LINES + 2))
+    assert "  … 2 more changes; v shows all" in shown({}, Preview(changes))
+
+
+def test_a_long_name_is_cut_with_its_size_and_shown_whole_when_asked() -> None:
+    for name in ("n" * 5_000, "n " * 2_500):
+        line = shown({name: "x"})[1]
+        assert line.endswith(" … 4,800 more characters: x")
+        assert len(line) < 300
+        assert name in shown({name: "x"}, whole=True)[1]
+    long = question_lines(pending({}), ["x" * 5_000])
+    assert [len(line.text) for line in long if line.text.startswith("  answer: ")] == [4_010]
+    assert "    … 1,000 more characters; v shows all" in [line.text for line in long]
+
+
+def test_what_is_cut_can_be_seen_elsewhere() -> None:
+    lines = shown({"it": "x" * 5_000}, rest="`show` shows all")
+    assert "    … 1,000 more characters; `show` shows all" in lines
 
 
 @pytest.mark.parametrize(
@@ -60,15 +170,15 @@ def test_values_that_are_easily_confused_look_different(first: Any, second: Any)
     assert shown({"it": first}) != shown({"it": second})
 
 
-@given(arguments=st.dictionaries(texts, values, max_size=3), width=st.integers(40, 90))
+@given(arguments=st.dictionaries(texts, values, max_size=3), width=st.integers(14, 90))
 def test_every_line_fits_and_no_value_begins_where_our_lines_begin(
     arguments: dict[str, Any], width: int
 ) -> None:
     head, *lines = shown(arguments, width=width)
-    assert head == "tool waits for approval (id)"
+    assert "tool waits for approval (id)".startswith(head.replace("␠", " "))
     for line in [head, *lines]:
-        assert columns(line.expandtabs()) < max(21, width)
-        assert all(char == "\t" or char.isprintable() for char in line)
+        assert columns(line) < width
+        assert line.isprintable()
     own = [line for line in lines if not line.startswith("    ")]
     assert len(own) == len(arguments) + 1, "one for each argument, and the reason"
 
@@ -79,8 +189,8 @@ def test_text_with_ends_that_cannot_be_seen_stands_in_quotes() -> None:
 
 
 def test_a_line_of_tabs_fits_too() -> None:
-    lines = shown({"it": "\t" * 30 + "\nx"}, width=60)
-    assert all(columns(line.expandtabs()) < 60 for line in lines)
+    lines = shown({"it": "\t" * 30 + "\nx"}, width=40)
+    assert all(columns(line) < 40 for line in lines)
 
 
 def test_the_name_of_an_argument_cannot_take_part_of_its_value() -> None:

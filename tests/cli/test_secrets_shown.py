@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+import threading
 
 import pytest
 
-from tests.cli.conftest import Project, Zeus
+from tests.cli.conftest import Project, Zeus, spawn
 from zeus_runtime import Agent
 
 VALUES = {
@@ -172,3 +174,197 @@ def test_a_secret_of_the_sub_agents_config_is_masked_where_the_parents_shows_a_s
         "secrets that only the sub-agents' configs have are not masked"
         in zeus("sessions", "show", session).err
     )
+
+
+TELLING = """
+import numpy as np
+from pathlib import Path
+from zeus_runtime import Calibration, Component, Embedder, ZeusError, hookimpl
+
+
+class Telling(Embedder):
+    model, dimension, calibration, quick = "telling", 8, Calibration(0.1, 0.9, 0.5), True
+
+    async def embed(self, texts, *, purpose):
+        with Path("asked.txt").open("a") as file:
+            file.writelines(f"{purpose}: {each}\\n" for each in texts)
+        if "fail" in texts[0]:
+            raise RuntimeError(f"refused {texts}")
+        return np.eye(8, dtype=np.float32)[[len(text) % 8 for text in texts]]
+
+
+@hookimpl
+def register_embeddings():
+    return [Component("telling", create=lambda options, build: Telling())]
+"""
+
+
+@pytest.mark.parametrize("by", ["config", "user"])
+def test_an_embedding_model_is_asked_without_secrets(project: Project, zeus: Zeus, by: str) -> None:
+    named = ", embeddings: telling" if by == "config" else ""
+    project.write("telling.py", TELLING)
+    yaml = f"version: 1\nmodel: gpt-4o\nmemory: {{user: ann{named}}}\nplugins: {{files: [telling.py]}}\n"
+    project.write("zeus.yaml", yaml)
+    project.write(".env", "SHIP_TOKEN=argo-Secret-4711\n")
+    project.write("docs/ports.md", "# Ports\n\nThe gate opens with argo-Secret-4711 at Pylos.\n")
+    if by == "user":
+        assert zeus("memory", "embeddings", "use", "telling").exit_code == 0
+    assert zeus("kb", "add", "handbook", "docs").exit_code == 0
+    found = zeus("kb", "search", "handbook", "argo-Secret-4711", "--json")
+    assert [hit["word_rank"] for hit in found.json] == [1], "a masked text is found by its words"
+    assert zeus("memory", "add", "The user likes tea").exit_code == 0
+    assert zeus("memory", "search", "why argo-Secret-4711").exit_code == 0
+    asked = (project.folder / "asked.txt").read_text()
+    assert "argo-Secret-4711" not in asked
+    assert "query: <secret:SHIP_TOKEN>\n" in asked
+    assert "query: why <secret:SHIP_TOKEN>\n" in asked
+
+
+STRAY = r"""
+import os, sys, threading
+from zeus_runtime import Component, hookimpl, tool
+
+
+class Kept:
+    def __init__(self, name):
+        self.name = name
+
+    def __del__(self):
+        raise RuntimeError(f"{self.name} {os.environ['SHIP_TOKEN']}\x1b[2J")
+
+
+@tool(access="read")
+async def stray() -> str:
+    'Fail where nobody awaits it.'
+
+    def work():
+        raise RuntimeError(f"thread {os.environ['SHIP_TOKEN']}\x1b[2J")
+
+    thread = threading.Thread(target=work, name="deckhand")
+    thread.start()
+    thread.join()
+    Kept("finalizer")
+    sys.modules["kept"] = Kept("end")
+    return "ok"
+
+
+@hookimpl
+def register_tools():
+    return [Component("strays", create=lambda options, build: [stray])]
+"""
+
+
+def test_errors_of_threads_and_finalizers_are_printed_without_secrets(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SHIP_TOKEN", "argo-Secret-4711")
+    monkeypatch.setenv("ZEUS_TRUST", "all")
+    project.write("stray.py", STRAY)
+    config = project.agent({"call": "stray", "args": {}}, "done")
+    text = config.read_text().replace("[scripted.py]", "[scripted.py, stray.py]")
+    config.write_text(text.replace("[voices]", "[strays]"))
+    with spawn(["run", "zeus.yaml", "go"], project.folder) as process:
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (0, "done\n"), err
+    assert "argo-Secret-4711" not in err
+    assert "\x1b" not in err
+    assert "Exception in thread deckhand:\nTraceback" in err
+    assert "Exception ignored in: <function Kept.__del__" in err
+    for name in ("thread", "finalizer"):
+        assert f"RuntimeError: {name} <secret:SHIP_TOKEN>\\x1b[2J" in err
+    assert err.endswith("RuntimeError at the end of the process\n")
+
+
+@pytest.mark.parametrize("known", ["environment", "dotenv"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "zeus.yaml", "go", "SECRET"],
+        ["run", "zeus.yaml", "go", "--mode", "SECRET"],
+        ["run", "--SECRET"],
+        ["SECRET"],
+        ["context", "SECRET"],
+        ["kb", "search", "handbook", "x", "-k", "SECRET"],
+        ["sessions", "show", "SECRET"],
+    ],
+)
+def test_a_wrong_command_line_is_told_without_secrets(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch, words: list[str], known: str
+) -> None:
+    if known == "dotenv":
+        project.write(".env", "SHIP_TOKEN=argo-Secret-4711\n")
+    else:
+        monkeypatch.setenv("SHIP_TOKEN", "argo-Secret-4711")
+        project.write(".env", "no line of an environment\n")
+    told = zeus(*(word.replace("SECRET", "argo-Secret-4711") for word in words))
+    assert told.exit_code in (2, 3)
+    assert "argo-Secret-4711" not in told.err + told.out
+    assert "<secret:SHIP_TOKEN>" in told.err or told.exit_code == 3
+
+
+def test_python_prints_its_own_errors_again_after_a_command(zeus: Zeus, project: Project) -> None:
+    hooks = sys.excepthook, threading.excepthook, sys.unraisablehook
+    assert zeus("--version").exit_code == 0
+    assert (sys.excepthook, threading.excepthook, sys.unraisablehook) == hooks
+
+
+KEY = "argo-Secret-4711"
+
+
+def test_names_of_documents_and_sources_are_kept_and_shown_without_secrets(
+    project: Project, zeus: Zeus
+) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\n")
+    project.write(".env", f"SHIP_TOKEN={KEY}\n")
+    project.write(f"docs-{KEY}/gate-{KEY}.md", "# Gate\n\nThe gate at Pylos is blue.\n")
+    project.write(f"docs-{KEY}/port.md", "# Port\n\nThe port at Ithaca is red.\n")
+    project.write(f"docs-{KEY}/broken-{KEY}.pdf", "none")
+    folder = f"docs-{KEY}"
+    told = [zeus("kb", "add", "handbook", folder)]
+    assert told[0].out.startswith("handbook: 2 added")
+    assert "broken-<secret:SHIP_TOKEN>.pdf was left out" in told[0].err
+    told.append(zeus("kb", "add", "handbook", folder, "--json"))
+    counts = told[-1].json
+    assert (counts["added"], counts["changed"], counts["unchanged"], counts["removed"]) == (0, 0, 2, 0)
+    project.write(f"docs-{KEY}/gate-{KEY}.md", "# Gate\n\nThe gate at Pylos is green now.\n")
+    (project.folder / folder / "port.md").unlink()
+    told.append(zeus("kb", "add", "handbook"))
+    assert told[-1].out.startswith("handbook: 0 added, 1 changed, 0 unchanged, 1 removed")
+    told += [zeus("kb", "search", "handbook", "gate at Pylos", *form) for form in ([], ["--json"])]
+    label = "docs-<secret:SHIP_TOKEN>/gate-<secret:SHIP_TOKEN>.md"
+    assert label in told[-2].out
+    assert "green" in told[-2].out
+    assert [hit["source"] for hit in told[-1].json] == [label]
+    told += [zeus("kb", "list"), zeus("kb", "list", "--json")]
+    assert told[-1].json[0]["sources"][0].endswith("/docs-<secret:SHIP_TOKEN>")
+    told.append(zeus("kb", "add", KEY, folder))
+    assert "holds a known secret" in told[-1].err
+    (project.folder / folder / "<secret:SHIP_TOKEN>.md").write_text("# Odd\n")
+    told.append(zeus("kb", "add", "handbook"))
+    assert "holds the placeholder of a secret" in told[-1].err
+    for path in (project.folder / ".zeus").rglob("*"):
+        assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
+    told.append(zeus("kb", "remove", "handbook", folder))
+    assert told[-1].out == "1 documents removed\n"
+    assert [each for each in told if KEY in each.out + each.err] == []
+
+
+def test_a_base_from_before_is_listed_and_searched_without_secrets(project: Project, zeus: Zeus) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\n")
+    project.write("docs/ports.md", "# Ports\n\nThe gate at Pylos is blue.\n")
+    base = f"base-{KEY}"
+    assert zeus("kb", "add", base, "docs").exit_code == 0
+    project.write(".env", f"SHIP_TOKEN={KEY}\n")
+    told = [
+        zeus("kb", *words)
+        for words in (
+            ["list"],
+            ["list", "--json"],
+            ["search", base, "gate"],
+            ["search", base, "gate", "--json"],
+        )
+    ]
+    told += [zeus("kb", "add", base), zeus("kb", "reindex", base, "--json")]
+    assert {each.exit_code for each in told} == {0}
+    assert "base-<secret:SHIP_TOKEN>" in told[0].out
+    assert [each for each in told if KEY in each.out + each.err] == []

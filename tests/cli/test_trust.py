@@ -376,6 +376,11 @@ def test_a_trusted_server_is_started(server: Project, zeus: Zeus) -> None:
         ("agents={helper: {description: d, overrides: {mcpServers: {x: {command: evil}}}}}", False),
         ("tools=[{sandbox: {backend: {docker: {command: ./evil}}}}]", False),
         ("tools=[{sandbox: {backend: {docker: {command: docker}}}}]", True),
+        ("tools=[{sandbox: {backend: {docker: {folder: ../victim}}}}]", False),
+        ("tools=[{sandbox: {backend: {bubblewrap: {folder: ../victim}}}}]", False),
+        ("tools=[{sandbox: {backend: {bubblewrap: {folder: .zeus/sandboxes, keep_days: 0}}}}]", True),
+        ("tools=[{sandbox: {backend: {bubblewrap: {rootfs: /srv/image}}}}]", False),
+        ("tools=[{sandbox: {backend: {bubblewrap: {python: bin/python3}}}}]", False),
         ("tools=[{mcp: {files: [other.json]}}]", False),
     ],
 )
@@ -640,3 +645,48 @@ def test_what_changes_while_the_question_waits_is_not_allowed(server: Project) -
         terminal.press("y\n")
         assert terminal.end() == 4
     assert not (server.folder / "started").exists()
+
+
+@pytest.mark.parametrize("folder", ["..", "${HOME}", "link"])
+@pytest.mark.parametrize("key", ["root: '{}'", "routes: {{/x/: '{}'}}"])
+def test_a_config_that_opens_a_folder_elsewhere_asks(
+    project: Project, zeus: Zeus, key: str, folder: str
+) -> None:
+    """A config of a repository could open the whole home folder to the model's tools."""
+    (project.folder / "link").symlink_to("..")
+    Path(os.environ["HOME"]).mkdir(exist_ok=True)
+    written = f"version: 1\nmodel: gpt-4o\nworkspace: {{{key.format(folder)}}}\n"
+    project.write("zeus.yaml", written)
+    result = zeus("validate")
+    assert result.exit_code == 4
+    name = "workspace.root" if "root" in key else "workspace.routes"
+    assert f"folder '{name}" in result.out
+    assert "components" not in result.out
+    assert zeus("run", "zeus.yaml", "hi").exit_code == 4
+    project.write(
+        "parent.yaml",
+        "version: 1\nmodel: gpt-4o\ntools: [subagents]\nagents: {a: {description: d, config: zeus.yaml}}\n",
+    )
+    assert zeus("plan", "parent.yaml").exit_code == 4
+
+
+def test_a_folder_of_the_project_or_one_that_the_users_own_yaml_opens_asks_nothing(
+    project: Project, zeus: Zeus
+) -> None:
+    configs = Path(os.environ["HOME"]) / ".config/zeus/configs"
+    configs.mkdir(parents=True)
+    workspace = "workspace: {root: '${HOME}', routes: {/x/: '..'}}"
+    (configs / "mine.yaml").write_text(f"version: 1\nmodel: gpt-4o\n{workspace}\n")
+    assert trusted(zeus, "mine") == [True, True]
+    (project.folder / "sub").mkdir()
+    project.write("sub/zeus.yaml", "version: 1\nmodel: gpt-4o\nworkspace: {root: sub, routes: {/x/: .}}\n")
+    assert trusted(zeus, "sub/zeus.yaml") == []
+
+
+def test_a_config_is_at_home_in_its_own_folder_wherever_it_is_started(
+    project: Project, zeus: Zeus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\nworkspace: {root: ..}\n")
+    (project.folder / "sub").mkdir()
+    monkeypatch.chdir(project.folder / "sub")
+    assert trusted(zeus, "../zeus.yaml") == []

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from zeus_runtime.config import ConfigError, check, load
+from zeus_runtime.config.plugin_home import PluginHome
 
 WHOLE = "version: 1\nmodel: m\n"
 
@@ -43,12 +44,39 @@ def test_a_zeus_yml_is_pointed_out(write, tmp_path) -> None:  # type: ignore[no-
     assert "rename zeus.yml to zeus.yaml" in str(failing(directory=tmp_path))
 
 
-def test_an_explicit_path_wins_over_a_preset_of_the_same_name(write, tmp_path) -> None:  # type: ignore[no-untyped-def]
+@pytest.mark.parametrize("at", ["agent", "agent/zeus.yaml"])
+def test_a_bare_word_means_the_preset_and_a_path_the_file(write, tmp_path, at) -> None:  # type: ignore[no-untyped-def]
+    """An agent could write a file that took the place of a preset."""
     write("home/configs/agent.yaml", WHOLE + "name: preset\n")
     homes = [tmp_path / "home"]
-    assert load("agent", directory=tmp_path, environ={}, homes=homes).value["name"] == "preset"
+    assert not load("agent", directory=tmp_path, environ={}, homes=homes).notices
+    write(at, WHOLE + "name: file\n")
+    loaded = load("agent", directory=tmp_path, environ={}, homes=homes)
+    assert loaded.value["name"] == "preset"
+    assert "write ./agent for the file" in str(loaded.notices)
+    for path in ("./agent", at if "/" in at else tmp_path / at):
+        loaded = load(path, directory=tmp_path, environ={}, homes=homes)
+        assert loaded.value["name"] == "file"
+        assert not loaded.notices
+    assert load("agent", directory=tmp_path, environ={}).value["name"] == "file"
+
+
+def test_a_preset_of_the_project_that_hides_another_is_told(write, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    write(".zeus/configs/agent.yaml", WHOLE)
+    homes = [tmp_path / ".zeus", tmp_path / "home"]
+    assert not load("agent", directory=tmp_path, environ={}, homes=homes).notices
+    write("home/configs/agent.yaml", WHOLE)
+    (notice,) = load("agent", directory=tmp_path, environ={}, homes=homes).notices
+    assert "'agent' is this project's .zeus/configs/agent.yaml, not home/configs/agent.yaml" in str(notice)
+    assert not load("agent", directory=tmp_path, environ={}, homes=homes[1:]).notices
+
+
+def test_a_word_that_names_a_file_means_the_preset_of_a_plugin_too(write, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    write("plugin/configs/agent.yaml", WHOLE + "name: preset\n")
     write("agent", WHOLE + "name: file\n")
-    assert load("agent", directory=tmp_path, environ={}, homes=homes).value["name"] == "file"
+    given = (PluginHome(names=("p",), folder=tmp_path / "plugin"),)
+    loaded = load("agent", directory=tmp_path, environ={}, homes=[], plugin_homes=lambda rules: given)
+    assert loaded.value["name"] == "preset"
 
 
 def test_a_folder_stands_for_the_config_in_it(write, tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -152,6 +152,15 @@ def test_a_short_secret_is_masked_where_it_is_the_whole_value_only() -> None:
     assert redactor.json({"x": "ab", "y": "about"}) == {"x": NAMED, "y": "about"}
 
 
+def test_two_keys_that_mask_to_one_text_both_stay() -> None:
+    redactor = Redactor().adding({"sk-live-12345678": "KEY"})
+    shown = {"<secret:KEY>": 2, "<secret:KEY> (2)": 3, "<secret:KEY> (3)": 1, "n": {"a": 4}}
+    value = {"sk-live-12345678": 1, "<secret:KEY>": 2, "<secret:KEY> (2)": 3, "n": {"a": 4}}
+    assert redactor.json(value) == shown
+    assert redactor.masked(value) == shown
+    assert list(redactor.known(value).values()) == [1, 2, 3, {"a": 4}]
+
+
 def test_a_password_in_any_url_is_masked() -> None:
     assert Redactor()("see http://u:hunter2@host/x") == f"see http://u:{MASK}@host/x"
     assert (

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.context.retention import Kept, claim, collect, expired, marker
+from zeus_runtime.context.retention import Kept, collect, expired
+from zeus_runtime.tools.own_folders import LinkedFolderError, claim, marker
 
 DAY = 86_400
 files = st.lists(
@@ -80,3 +82,25 @@ def test_links_and_folders_stay(tmp_path: Path) -> None:
     (folder / "inner").mkdir()
     (folder / "link").symlink_to(tmp_path)
     assert collect([folder], 10**9, max_age_days=0, max_megabytes=0) == 0
+
+
+@pytest.mark.parametrize("link", [".zeus", ".zeus/large_tool_results", "kept"])
+def test_what_a_link_leads_to_is_not_collected(link: str, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    written(home / "large_tool_results", "letter", "will")
+    project = tmp_path / "project"
+    (project / link).parent.mkdir(parents=True)
+    (project / link).symlink_to(home if link == ".zeus" else home / "large_tool_results")
+    marker(project / "kept").touch()
+    folder = project / (link if link == "kept" else ".zeus/large_tool_results")
+    with pytest.raises(LinkedFolderError):
+        collect([folder], 10**9, max_age_days=0, max_megabytes=0)
+    assert {path.name for path in (home / "large_tool_results").iterdir()} == {"letter", "will"}
+
+
+@pytest.mark.parametrize("folder", [".zeus", ".zeus/prompts", "a/../.zeus", "large_tool_results"])
+def test_of_zeus_own_folder_only_the_archive_is_collected(folder: str, tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    written(tmp_path / folder, "zeus.db", "other.db")
+    claim(tmp_path / folder)
+    assert collect([tmp_path / folder], 10**9, max_age_days=0, max_megabytes=0) == 0

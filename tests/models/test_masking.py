@@ -6,7 +6,8 @@ import asyncio
 import string
 from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
-from typing import Any
+from traceback import format_exception
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,14 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from zeus_runtime.config import Redactor
 from zeus_runtime.config.placeholders import is_searched
+from zeus_runtime.memory.embedding import (
+    Calibration,
+    Embedder,
+    EmbeddingUnavailableError,
+    MaskedEmbedder,
+    Purpose,
+)
+from zeus_runtime.models.errors import ModelError
 from zeus_runtime.models.interface import (
     ModelPiece,
     ModelRequest,
@@ -26,6 +35,9 @@ from zeus_runtime.models.interface import (
     ToolSchema,
 )
 from zeus_runtime.models.masking import Masked, masked_message
+
+if TYPE_CHECKING:
+    from zeus_runtime.memory.embedding import Vectors
 
 KEY = "sk-live-0123456789"
 SECRETS = Redactor().adding({KEY: "API_KEY", f"{KEY}-and-more": "LONGER", "live-0123": "INNER"})
@@ -180,3 +192,62 @@ def test_a_piece_of_another_kind_between_its_halves_does_not_show_a_secret() -> 
     told = heard(SECRETS, *pieces, ToolCallDelta(0, None, None, "1}"))
     assert "".join(each.text for each in told if isinstance(each, TextDelta)) == "<secret:API_KEY>."
     assert "".join(each.arguments for each in told if isinstance(each, ToolCallDelta)) == '{"a":1}'
+
+
+class Failing:
+    """A model that fails behind another error, after it said that it tries again."""
+
+    name = "failing"
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
+        yield Retrying(2, f"refused {KEY}", 0)
+        try:
+            raise OSError(2, f"no {KEY}", f"/keys/{KEY}")
+        except OSError as error:
+            failure = ModelError(f"bad key {KEY}", kind="auth", remedy=f"Check {KEY}")
+            failure.add_note(f"it was {KEY}")
+            raise ExceptionGroup("several", [failure, KeyError(KEY)]) from error
+
+
+def test_an_error_is_masked_where_it_is_raised_with_all_that_is_behind_it() -> None:
+    told: list[ModelPiece] = []
+
+    async def listen() -> None:
+        async for piece in Masked(Failing(), SECRETS).stream(ModelRequest("", [])):
+            told.append(piece)  # noqa: PERF401 - what came before the error counts
+
+    with pytest.raises(ExceptionGroup) as failed:
+        asyncio.run(listen())
+    assert told == [Retrying(2, "refused <secret:API_KEY>", 0)]
+    text = "".join(format_exception(failed.value))
+    assert KEY not in text
+    error = failed.value.exceptions[0]
+    assert isinstance(error, ModelError)
+    assert (error.message, error.remedy) == ("bad key <secret:API_KEY>", "Check <secret:API_KEY>")
+    assert error.kind == "auth"
+    assert failed.value.__cause__.filename == "/keys/<secret:API_KEY>"  # type: ignore[union-attr]
+    assert text.count("<secret:API_KEY>") == 6
+
+
+class Unreachable(Embedder):
+    model, dimension, calibration, quick = "unreachable", 8, Calibration(0.1, 0.9, 0.5), True
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose) -> Vectors:
+        raise EmbeddingUnavailableError(f"{purpose} {texts[0]} was refused for {KEY}")
+
+    def coverage(self, text: str) -> float:
+        return float("secret:API_KEY" in text)
+
+    def of_a_kind(self, one: str, other: str) -> bool:
+        return one == other == "<secret:API_KEY>"
+
+
+def test_an_embedding_model_is_asked_and_fails_without_secrets() -> None:
+    masked = MaskedEmbedder(Unreachable(), SECRETS)
+    with pytest.raises(
+        EmbeddingUnavailableError, match="query <secret:API_KEY> was refused for <secret:API_KEY>"
+    ):
+        asyncio.run(masked.embed([KEY], purpose="query"))
+    assert (masked.model, masked.dimension, masked.quick, masked.worker) == ("unreachable", 8, True, None)
+    assert masked.coverage(KEY) == 1
+    assert masked.of_a_kind(KEY, KEY)

@@ -72,11 +72,28 @@ def test_a_written_file_is_told_as_its_text_before_and_after(
     assert not (tmp_path / "a.txt").exists(), "a preview changes nothing"
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfold\r\n\xff")
     found = previewed(write, path="a.txt", content="new")
-    assert found == Preview((Change("/a.txt", "old\r\n\udcff", "new"),), ("content",))
+    assert found == Preview((Change("/a.txt", "\ufeffold\r\n\udcff", "new"),), ("content",))
     (tmp_path / "b").mkdir()
     assert previewed(write, path="b", content="") == Preview(problem="/b is a folder.")
     (tmp_path / "long").write_text("x" * 51)
     assert previewed(write, path="long", content="") == Preview(problem="long is larger than 50 bytes.")
+
+
+@pytest.mark.parametrize("lost", [b"\xef\xbb\xbfa;b\n", b"a;b\r\n", b"a;b", b"a;b\n\xff", b"a\xa0b\n"])
+def test_a_file_of_other_bytes_has_another_text(
+    writers: dict[str, Tool], tmp_path: Path, lost: bytes
+) -> None:
+    """So no change of bytes has an empty diff."""
+    (tmp_path / "a.csv").write_bytes(lost)
+    found = previewed(writers["write_file"], path="a.csv", content="a;b\n")
+    assert found is not None
+    (change,) = found.changes
+    assert change.before != change.after == "a;b\n"
+    if lost.startswith(b"\xef"):
+        kept = previewed(writers["edit_file"], path="a.csv", old="a;", new="c;")
+        assert kept == Preview(
+            (Change("/a.csv", "\ufeffa;b\n", "\ufeffc;b\n"),), ("old", "new", "replace_all")
+        )
 
 
 def test_an_edit_is_told_as_the_whole_text_before_and_after(writers: dict[str, Tool], tmp_path: Path) -> None:

@@ -18,7 +18,9 @@ from zeus_runtime import (
     SandboxLimits,
     SandboxUnavailableError,
     folder_sandboxes,
+    make_session_folder,
 )
+from zeus_runtime.tools.own_folders import LinkedFolderError
 
 SAY = Program(("say",))
 
@@ -83,7 +85,7 @@ async def test_who_waits_while_a_session_is_removed_finds_it_empty_and_alone(
 ) -> None:
     counting = Counting()
     backend = folder_sandboxes(counting, tmp_path, keep_days=None)
-    (tmp_path / "s1").mkdir()
+    make_session_folder(tmp_path / "s1")
     (tmp_path / "s1/old").write_text("x")
     seen: list[list[str]] = []
 
@@ -145,3 +147,79 @@ async def test_what_no_system_can_run_is_refused_before_it_is_tried(tmp_path: Pa
     with pytest.raises(SandboxError, match="NUL"):
         await box.exec(Program(("a\0b",)), SandboxLimits())
     assert counting.most == 0
+
+
+LONG_AGO = (1, 1)
+
+
+@pytest.mark.parametrize("keep_days", [0, 1])
+async def test_folders_that_zeus_did_not_make_are_never_removed(keep_days: int, tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/a.jpg").touch()
+    backend = folder_sandboxes(Counting(), tmp_path, keep_days=keep_days)
+    await (await backend.create("s1")).write("file", b"x")
+    for each in ("photos", "s1"):
+        os.utime(tmp_path / each, LONG_AGO)
+    await folder_sandboxes(Counting(), tmp_path, keep_days=keep_days).create("s2")
+    assert not (tmp_path / "s1").exists()
+    assert (tmp_path / "photos/a.jpg").exists()
+    with pytest.raises(SandboxError, match="Zeus did not make it"):
+        await backend.remove("photos")
+    assert (tmp_path / "photos/a.jpg").exists()
+    await backend.remove("nobody")
+
+
+async def test_a_session_whose_folder_was_the_users_own_keeps_the_users_files(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos/a.jpg").touch()
+    backend = folder_sandboxes(Counting(), tmp_path, keep_days=0)
+    await (await backend.create("photos")).exec(SAY, SandboxLimits())
+    with pytest.raises(SandboxError, match="Zeus did not make it"):
+        await backend.remove("photos")
+    assert (tmp_path / "photos/a.jpg").exists()
+
+
+async def test_nothing_is_left_of_a_session_that_is_removed(tmp_path: Path) -> None:
+    backend = folder_sandboxes(Counting(), tmp_path / "boxes", keep_days=None)
+    await (await backend.create("s1")).write("file", b"x")
+    await backend.remove("s1")
+    assert list((tmp_path / "boxes").iterdir()) == []
+
+
+@pytest.mark.parametrize("link", [".zeus", ".zeus/sandboxes"])
+async def test_no_link_leads_to_the_sessions_of_a_project(link: str, tmp_path: Path) -> None:
+    victim = tmp_path / "home/sandboxes/photos"
+    victim.mkdir(parents=True)
+    os.utime(victim, LONG_AGO)
+    place = tmp_path / "p" / link
+    place.parent.mkdir(parents=True)
+    root = tmp_path / "p/.zeus/sandboxes"
+    backend = folder_sandboxes(Counting(), root, keep_days=0)
+    place.symlink_to(tmp_path / "home" / ("sandboxes" if link.endswith("sandboxes") else ""))
+    with pytest.raises(LinkedFolderError) as refused:
+        await backend.create("s1")
+    assert refused.value.exit_code == 4
+    with pytest.raises(LinkedFolderError):
+        folder_sandboxes(Counting(), root, keep_days=0)
+    with pytest.raises(LinkedFolderError):
+        make_session_folder(root / "s1")
+    assert victim.exists()
+    assert os.listdir(tmp_path / "home/sandboxes") == ["photos"]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("root", [".zeus/sandboxes", "boxes"])
+async def test_the_folder_of_a_session_is_no_link(root: str, tmp_path: Path) -> None:
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys/id").write_text("secret")
+    (tmp_path / root).mkdir(parents=True)
+    (tmp_path / root / "s1").symlink_to(tmp_path / "keys")
+    box = await folder_sandboxes(Counting(), tmp_path / root, keep_days=0).create("s1")
+    with pytest.raises(LinkedFolderError):
+        await box.read("id", max_bytes=10)
+    with pytest.raises(LinkedFolderError):
+        await box.list(max_files=10)
+    with pytest.raises(LinkedFolderError):
+        await box.write("id", b"x")
+    with pytest.raises(LinkedFolderError):
+        await box.exec(SAY, SandboxLimits())
+    assert (tmp_path / "keys/id").read_text() == "secret"

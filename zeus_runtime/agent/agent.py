@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from zeus_runtime.agent.approvals import masked_decision
 from zeus_runtime.agent.checked import check
@@ -19,6 +20,8 @@ from zeus_runtime.agent.pruning import Pruned, Pruning
 from zeus_runtime.agent.runner import Runner
 from zeus_runtime.agent.session import Compaction, new_session_id
 from zeus_runtime.agent.stored_thread import history_of, mode_of
+from zeus_runtime.config.secrets import secrets_of_environment
+from zeus_runtime.errors import ZeusError, mask_error
 from zeus_runtime.events import Event
 from zeus_runtime.trust.decision import recorded_trust
 
@@ -32,6 +35,23 @@ if TYPE_CHECKING:
     from zeus_runtime.store.masked_log import MaskedLog
     from zeus_runtime.tools import Connection, Tool, Toolset
     from zeus_runtime.tools.approval import ApprovalChannel, Decision, PendingApproval
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _masking(
+    method: Callable[Concatenate[Agent, P], Awaitable[T]],
+) -> Callable[Concatenate[Agent, P], Coroutine[Any, Any, T]]:
+    """A method whose errors are masked: its arguments may hold a secret, and errors say what was asked for."""
+
+    @wraps(method)
+    async def masked(self: Agent, /, *args: P.args, **named: P.kwargs) -> T:
+        with self._masked_errors():
+            return await method(self, *args, **named)
+
+    return masked
 
 
 class Agent:
@@ -77,14 +97,19 @@ class Agent:
             UntrustedError: a plugin file or an option would be executed, and nobody allowed it. What only a run
                 executes (MCP servers) is refused when the run begins.
         """
-        checked = check(
-            config,
-            env=env,
-            sets=sets,
-            directory=Path(directory) if directory is not None else Path.cwd(),
-            environ=os.environ if environ is None else environ,
-            trust=recorded_trust(os.environ, trust),
-        )
+        environ = os.environ if environ is None else environ
+        try:
+            checked = check(
+                config,
+                env=env,
+                sets=sets,
+                directory=Path(directory) if directory is not None else Path.cwd(),
+                environ=environ,
+                trust=recorded_trust(os.environ, trust),
+            )
+        except ZeusError as error:
+            mask_error(error, secrets_of_environment(environ))
+            raise
         return cls(checked, make_plan(checked, mode=mode), model=model)
 
     @property
@@ -92,6 +117,7 @@ class Agent:
         """Exactly what runs."""
         return self._plan
 
+    @_masking
     async def run(
         self,
         prompt: str,
@@ -135,7 +161,7 @@ class Agent:
             approvals: who is asked what needs approval. Without anybody, or where that gives no answer, the run ends
                 with the code ``approval_needed``; ``decide`` and ``resume`` go on.
         """
-        return self._runner.events(prompt, session, approvals, attachments)
+        return self._masked(self._runner.events(prompt, session, approvals, attachments))
 
     def resume(
         self, session: str, *, approvals: ApprovalChannel | None = None
@@ -148,8 +174,9 @@ class Agent:
         Raises:
             UsageError: there is no such session. (That nothing is left to take up comes as a ``RunFailed``.)
         """
-        return self._runner.events(None, session, approvals)
+        return self._masked(self._runner.events(None, session, approvals))
 
+    @_masking
     async def pending_approvals(self, session: str | None = None) -> Sequence[PendingApproval]:
         """What nobody has decided yet, the oldest first: of a session and its sub-agents, or of the whole database."""
         from zeus_runtime.store.approvals import open_approvals
@@ -160,6 +187,7 @@ class Agent:
             for each in await open_approvals((await self._open()).log, session)
         ]
 
+    @_masking
     async def decide(self, session: str, decisions: Mapping[str, Decision]) -> None:
         """Decide what a session waits for, all of it or none; ``resume`` then goes on.
 
@@ -199,6 +227,7 @@ class Agent:
         finally:
             self._runner.cassette = former
 
+    @_masking
     async def sessions(self, *, limit: int | None = None, every_agent: bool = True) -> Sequence[SessionInfo]:
         """The sessions of this agent's database, last used first.
 
@@ -214,12 +243,14 @@ class Agent:
 
         return MaskedLog((await self._open()).database, self._runner.secrets)
 
+    @_masking
     async def latest_session(self) -> str | None:
         """The session that this agent used last; None if it has none."""
         live = await self._open()
         found = await live.log.sessions(agent=self._plan.config.name, limit=1)
         return found[0].session if found else None
 
+    @_masking
     async def outermost(self, session: str) -> str:
         """The session that ``session`` works for in the end, which ``resume`` takes up; itself where it works for none.
 
@@ -233,6 +264,7 @@ class Agent:
             session = parent
         return session
 
+    @_masking
     async def history(self, session: str, *, whole: bool = False) -> Sequence[BaseMessage]:
         """Every message of a session's conversation, untouched by any context policy.
 
@@ -245,6 +277,7 @@ class Agent:
         log = await self._masked_log()
         return await history_of(log, await log.find(session), whole=whole)
 
+    @_masking
     async def chosen_mode(self, session: str) -> Mode | None:
         """The mode of a session's last run, which ``resume`` needs an agent in; None where that was agent mode, as the
         config says.
@@ -254,6 +287,7 @@ class Agent:
         """
         return mode_of(await self.history(session))
 
+    @_masking
     async def compact(self, session: str) -> Compaction:
         """Let every context policy shed what it can now, as if the next request did not fit.
 
@@ -262,6 +296,7 @@ class Agent:
         """
         return await self._runner.compact(session)
 
+    @_masking
     async def rollback(self, session: str, *, to: int, before: bool = False) -> int:
         """Go back to an earlier message of the user's; what came after it is set aside, and stays in the database.
 
@@ -279,6 +314,7 @@ class Agent:
         """
         return await (await self._runner.keeper()).roll_back(session, to, before=before)
 
+    @_masking
     async def archive(self, session: str) -> bool:
         """Pack a session's messages, edits and ledger away; its checkpoints go. False if it was archived already.
 
@@ -290,6 +326,7 @@ class Agent:
         await keeper.log.database.compact()
         return done
 
+    @_masking
     async def restore(self, session: str) -> bool:
         """Bring an archived session back as it was; False if it was not archived.
 
@@ -302,6 +339,7 @@ class Agent:
         await keeper.log.database.compact()
         return done
 
+    @_masking
     async def prune(
         self, retention: Retention | None = None, *, every_agent: bool = False, dry_run: bool = False
     ) -> Pruned:
@@ -317,6 +355,7 @@ class Agent:
         keeper = await self._runner.keeper()
         return await Pruning(keeper, retention or config.retention, agent, dry_run).run()
 
+    @_masking
     async def delete_session(self, session: str) -> None:
         """Remove a session with all its messages and checkpoints, archived or not.
 
@@ -337,20 +376,37 @@ class Agent:
     async def __aexit__(self, *_exc: object) -> None:
         await self.aclose()
 
+    @_masking
     async def connections(self) -> Sequence[Connection]:
         """What the agent's toolsets are connected to, and what not; they are opened if they are not yet."""
         return [each for toolset in (await self.toolsets()).values() for each in toolset.status()]
 
+    @_masking
     async def toolsets(self) -> Mapping[str, Toolset]:
         """The agent's toolsets by component name; they are opened if they are not yet."""
         return await (await self._open()).toolsets_of(self._plan).opened()
 
+    @_masking
     async def tools(self) -> Sequence[Tool]:
         """Every tool the agent has now, the toolsets' too, in the order the model sees them."""
         live = await self._open()
         opened = await live.toolsets_of(self._plan).opened()
         model = live.model_of(self._plan)
         return fresh_outfit(self._plan, model, new_session_id(), opened=opened).equipment.tools
+
+    async def _masked(self, events: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        with self._masked_errors():
+            async with aclosing(events) as source:
+                async for event in source:
+                    yield event
+
+    @contextmanager
+    def _masked_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            mask_error(error, self._runner.redactor)
+            raise
 
     async def _open(self) -> Live:
         return await self._runner.live()

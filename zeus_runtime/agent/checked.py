@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO, Final
 from zeus_runtime.agent.executing import Ground, executing
 from zeus_runtime.config import ConfigError, load
 from zeus_runtime.config import check as check_document
+from zeus_runtime.config.validate import hiding
+from zeus_runtime.config.written_secrets import secrets_of_repository
 from zeus_runtime.errors import MissingError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
@@ -38,7 +40,8 @@ class Checked:
         homes: the Home folders, nearest first.
         config: the typed Config.
         directory: the working directory.
-        environ: the process environment with ``.env`` beneath it.
+        given_environ: the environment that the config was checked with, without ``.env``.
+        environ: the same with ``.env`` beneath it.
         trust: what of it may be executed.
         parts: what it would execute, without what its sub-agents would.
         notices: what the user should know before a run.
@@ -50,6 +53,7 @@ class Checked:
     homes: tuple[Path, ...]
     config: Config
     directory: Path
+    given_environ: Mapping[str, str]
     environ: Mapping[str, str]
     trust: Trust
     parts: tuple[Part, ...] = ()
@@ -58,9 +62,8 @@ class Checked:
 
     @property
     def process_environ(self) -> Mapping[str, str]:
-        """The process environment without ``.env``."""
-        own = self.trust.variables
-        return {name: value for name, value in self.environ.items() if name in own}
+        """The environment of the process itself: what ``check`` is given may be a project's."""
+        return dict(os.environ)
 
     def diagnostic(self, code: str, message: str, path: ConfigPath, *, hint: str | None = None) -> Diagnostic:
         """A problem with the value at ``path``, with its place."""
@@ -143,12 +146,13 @@ def trust_of(
         environ: the environment without the config's ``.env``.
         trust: None for what this process's user has allowed.
     """
+    # Here and below the process's own environment: the one that is given may be a project's.
     if trust is None:
-        # The process's own environment: the one that is given may be a project's.
         trust = recorded_trust(os.environ)
     path = document.directory / document.source if document.path is None else document.path.resolve()
-    homes = tuple(home.resolve() for home in own_homes(environ))
-    return replace(trust, file=str(path), words=tuple(words), homes=homes, variables=frozenset(environ))
+    homes = tuple(home.resolve() for home in own_homes(os.environ))
+    variables = frozenset(name for name, value in environ.items() if os.environ.get(name) == value)
+    return replace(trust, file=str(path), words=tuple(words), homes=homes, variables=variables)
 
 
 def check_loaded(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
@@ -193,6 +197,7 @@ def examine(document: Document, *, directory: Path, environ: Mapping[str, str], 
     except ConfigError as error:
         raise _with_plugins(error, document, registry) from None
     config = document.config()
+    document = hiding(document, _secrets_of_repositories(document, config))
     return Checked(
         document=document,
         registry=registry,
@@ -201,10 +206,21 @@ def examine(document: Document, *, directory: Path, environ: Mapping[str, str], 
         trust=trust,
         parts=executing(Ground(document, config, registry, trust)),
         directory=directory,
+        given_environ=environ,
         environ=document.environ,
         notices=tuple(_notices(document, (*registry.problems, *installed.problems))),
         model_table=model_table,
     )
+
+
+def _secrets_of_repositories(document: Document, config: Config) -> dict[str, str]:
+    """The secrets that Git keeps in the folders of the workspace, whose files tools read."""
+    folders = (".", config.workspace.root, *config.workspace.routes.values())
+    return {
+        secret: name
+        for folder in dict.fromkeys(document.directory / each for each in folders)
+        for secret, name in secrets_of_repository(folder).items()
+    }
 
 
 def _with_plugins(error: ConfigError, document: Document, registry: Registry) -> ConfigError | MissingError:

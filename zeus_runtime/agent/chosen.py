@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from zeus_runtime.agent.components import planned_component
+from zeus_runtime.agent.redaction import opened_embedder
 from zeus_runtime.config import ConfigError, Secret
 from zeus_runtime.errors import MissingError, OptionsError, ZeusError
 
@@ -88,5 +89,4 @@ def chosen_embedder(checked: Checked, user: str, choice: Ref, build: Build) -> E
         MissingError: there is no such component, or its key or a package of it is missing.
         OptionsError: its options do not fit, or hold a key.
     """
-    made: Embedder = chosen_component(checked, user, choice).create(build)
-    return made
+    return opened_embedder(checked, chosen_component(checked, user, choice), build)

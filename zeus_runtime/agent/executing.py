@@ -54,6 +54,7 @@ def executing(ground: Ground) -> tuple[Part, ...]:
         *_files(ground),
         *_databases(ground),
         *_servers(ground),
+        *_folders(ground),
     )
 
 
@@ -116,7 +117,7 @@ def _below(checked: Checked, above: tuple[Path, ...], depth: int) -> Iterator[Pa
             if spec.config is not None and document.path is not None and document.path.resolve() in above:
                 continue
             below = examine(
-                document, directory=checked.directory, environ=checked.environ, trust=checked.trust
+                document, directory=checked.directory, environ=checked.given_environ, trust=checked.trust
             )
         except ZeusError:
             continue
@@ -319,6 +320,23 @@ def _is_free(address: str, document: Document, trust: Trust) -> bool:
 
     environ = document.environ
     return is_here(address) or any(environ.get(name) == address for name in trust.variables)
+
+
+def _folders(ground: Ground) -> Iterator[Part]:
+    """The folders of the workspace outside the working directory and the folder of the outermost config."""
+    document, workspace = ground.document, ground.config.workspace
+    inside = (document.directory.resolve(), Path(ground.trust.file).parent)
+    routes = ((("workspace", "routes", prefix), target) for prefix, target in workspace.routes.items())
+    for path, written in ((("workspace", "root"), workspace.root), *routes):
+        folder = (document.directory / written).resolve()
+        if any(folder.is_relative_to(each) for each in inside):
+            continue
+        from dataclasses import replace
+
+        from zeus_runtime.trust.parts import folder_part
+
+        part = folder_part(show_path(path), folder, where=str(document.position(path)))
+        yield replace(part, own=_is_own(ground, part))
 
 
 def _marked(ground: Ground, what: str) -> Iterator[tuple[ConfigPath, str]]:

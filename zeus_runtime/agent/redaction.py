@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 from zeus_runtime.config.secrets import Redactor
 
 if TYPE_CHECKING:
+    from zeus_runtime.agent.build import Build
     from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.agent.components import PlannedComponent
     from zeus_runtime.agent.plan import Plan
     from zeus_runtime.config import Config
     from zeus_runtime.events import Event
+    from zeus_runtime.memory.embedding import Embedder
     from zeus_runtime.models.interface import Model
 
 
@@ -41,6 +44,22 @@ def behind_mask(model: Model, secrets: Redactor) -> Model:
     from zeus_runtime.models.masking import Masked
 
     return Masked(model, secrets, View)
+
+
+def opened_embedder(checked: Checked, planned: PlannedComponent, build: Build) -> Embedder:
+    """An embedding model behind a point where the config's secrets are masked.
+
+    Raises:
+        MissingError: its key or a package of it is missing.
+        OptionsError: its options do not fit.
+    """
+    made: Embedder = planned.create(build)
+    secrets = masked_by(checked.config, checked.document.redactor)
+    if not secrets.forms:
+        return made
+    from zeus_runtime.memory.embedding import MaskedEmbedder
+
+    return MaskedEmbedder(made, secrets)
 
 
 def redacted(event: Event, redactor: Redactor) -> Event:

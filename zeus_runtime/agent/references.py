@@ -233,7 +233,7 @@ def _kept(
 ) -> Reference:
     data = masked_bytes(data, secrets)
     digest = hashlib.sha256(data).hexdigest()
-    copy = keep(data, path, workspace)
+    copy = keep(data, secrets.text(path), workspace)
     own = handle if handle.startswith("/") or not handle else f"/{handle.removeprefix('./')}"
     picture = None if folder else picture_of(data, copy, name=path)
     return Reference(kind, path, own or copy, copy, digest, len(data), folder=folder, picture=picture)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,13 +45,14 @@ class Runner:
 
     Attributes:
         running: the runs of this moment.
+        redactor: the secrets of the agent and its sub-agents.
         cassette: the file that finished model calls are appended to; None records nothing.
     """
 
     def __init__(self, checked: Checked, plan: Plan, model: Model | None) -> None:
         self._checked = checked
         self._plan = plan
-        self._redactor = family_redactor(checked, plan)
+        self.redactor = family_redactor(checked, plan)
         self._held = HeldOpen(plan, model)
         self.running = Running()
         self._is_trusted = False
@@ -60,7 +61,7 @@ class Runner:
     @property
     def secrets(self) -> Redactor:
         """What is masked in what the agent's model is sent and its log keeps."""
-        return masked_for(self._plan, self._redactor)
+        return masked_for(self._plan, self.redactor)
 
     async def events(
         self,
@@ -103,7 +104,7 @@ class Runner:
             emit(notice)
 
         async def work() -> None:
-            with live.toolsets_of(self._plan).telling(emit):
+            with _untraced(), live.toolsets_of(self._plan).telling(emit):
                 started = self._session(live, thread)
                 await started.run(
                     prompt,
@@ -134,7 +135,8 @@ class Runner:
         outfit = await self._outfit(live, session, emit, None)
         give_back = await live.database.claim(session)
         try:
-            return await self._session(live, thread).compact(self._plan.mode, outfit, emit)
+            with _untraced():
+                return await self._session(live, thread).compact(self._plan.mode, outfit, emit)
         finally:
             give_back()
 
@@ -172,7 +174,7 @@ class Runner:
     async def _outfit(
         self, live: Live, session: str, emit: Callable[[Event], None], channel: ApprovalChannel | None
     ) -> Outfit:
-        redactor = self._redactor
+        redactor = self.redactor
         desk = Desk(
             live.log,
             user=self._plan.config.user,
@@ -206,11 +208,11 @@ class Runner:
             return model
         from zeus_runtime.models.recorder import Recorder
 
-        return Recorder(model, self.cassette, self._redactor)
+        return Recorder(model, self.cassette, self.redactor)
 
     def _emitter(self, put: Callable[[Event], None]) -> Callable[[Event], None]:
         observers = Observers(self._checked.registry.observers)
-        redactor = self._redactor
+        redactor = self.redactor
 
         def emit(event: Event) -> None:
             shown = redacted(event, redactor)
@@ -219,6 +221,25 @@ class Runner:
                 put(redacted(notice, redactor))
 
         return emit
+
+
+@contextmanager
+def _untraced() -> Iterator[None]:
+    """No run is sent to LangSmith because a variable of the environment says so: no config asks for that.
+
+    Raises:
+        UsageError: a variable is set with which LangChain refuses to work.
+    """
+    from langchain_core.utils.env import env_var_is_set
+    from langsmith import tracing_context
+
+    for name in ("LANGCHAIN_TRACING", "LANGCHAIN_HANDLER"):
+        if env_var_is_set(name):
+            raise UsageError(
+                f"{name} is set, with which LangChain does not work any more", remedy=f"Unset {name}."
+            )
+    with tracing_context(enabled=False):
+        yield
 
 
 def _notices(plan: Plan, references: Sequence[Reference]) -> Iterator[Notice]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from zeus_runtime.agent.build import Build
 from zeus_runtime.agent.components import PlannedComponent, inner_component, planned_component
 from zeus_runtime.agent.executing import permit
-from zeus_runtime.agent.redaction import masked_by
+from zeus_runtime.agent.redaction import masked_by, opened_embedder
 from zeus_runtime.agent.sandboxes import Sandboxes
 from zeus_runtime.config import ConfigError
 from zeus_runtime.frozen import dataclass
@@ -125,7 +125,7 @@ def _memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> M
         config.storage.url,
         checked.directory,
         open_vectors=lambda: planned.vector_store.create(build),
-        open_embedder=lambda: planned.embeddings.create(build),
+        open_embedder=lambda: opened_embedder(checked, planned.embeddings, build),
         open_chosen=open_chosen,
         open_offline=next(iter(_offline(checked, build)), None),
         settings=settings.overridden(checked.environ),
@@ -154,12 +154,13 @@ def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
     return KnowledgeService(
         config.storage.url,
         checked.directory,
-        open_embedder=lambda: planned.create(build),
+        open_embedder=lambda: opened_embedder(checked, planned, build),
         open_chosen=open_chosen,
         open_offline=_offline(checked, build),
         caller=Caller(memory.user, memory.project, memory.role if memory.project else None),
         linked=config.knowledge,
         secrets=masked_by(config, checked.document.redactor),
+        refusal_of=build.workspace.refusal_of,
     )
 
 
@@ -172,8 +173,7 @@ def _offline(checked: Checked, build: Build) -> Sequence[Callable[[], Embedder]]
 
     def made() -> Embedder:
         planned = planned_component(checked, "embedding", Ref("static"), ("memory", "embeddings"))
-        embedder: Embedder = planned.create(build)
-        return embedder
+        return opened_embedder(checked, planned, build)
 
     return (made,)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.planned_tools import PlannedTools
     from zeus_runtime.config import Config, Document
     from zeus_runtime.config.model import Mode, SubAgent
+    from zeus_runtime.config.plugin_home import PluginHome
     from zeus_runtime.events import Notice
     from zeus_runtime.tools.gate import Gate
 
@@ -203,7 +204,7 @@ def _own(checked: Checked, name: str, spec: SubAgent, above: Above) -> Checked:
                 )
         document = _instructed(checked, name, spec, document)
         own = check_loaded(
-            document, directory=checked.directory, environ=checked.environ, trust=checked.trust
+            document, directory=checked.directory, environ=checked.given_environ, trust=checked.trust
         )
     except ConfigError as error:
         raise _blamed(checked, name, error) from None
@@ -271,16 +272,26 @@ def own_document(checked: Checked, name: str, spec: SubAgent) -> Document:
 
 def _loaded(checked: Checked, config: str) -> Document:
     from zeus_runtime.config import load
+    from zeus_runtime.config.layers import Layers
+    from zeus_runtime.config.merge import ref_places
+    from zeus_runtime.config.model import Config
     from zeus_runtime.plugins import installed_homes
+
+    def plugin_homes(rules: object) -> Sequence[PluginHome]:
+        return installed_homes(rules, checked.given_environ)
 
     folder = checked.directory if checked.document.path is None else checked.document.path.parent
     file = folder / config
-    is_file = "/" in config or config.endswith((".yaml", ".yml")) or file.exists()
+    is_file = "/" in config or config.endswith((".yaml", ".yml"))
+    if not is_file and file.exists():
+        is_file = (
+            Layers(checked.directory, checked.homes, ref_places(Config), plugin_homes).preset(config) is None
+        )
     return load(
-        Path(file) if is_file else config,
+        file if is_file else config,
         environ=checked.environ,
         homes=checked.homes,
-        plugin_homes=lambda rules: installed_homes(rules, checked.environ),
+        plugin_homes=plugin_homes,
         directory=checked.directory,
     )
 

@@ -13,6 +13,7 @@ from zeus_runtime.tools import WorkspaceFiles
 from zeus_runtime.tools.access import AccessLayer, AccessPolicy, AccessRule, AccessRules, Deciding, Floor
 from zeus_runtime.tools.gate import Gate
 from zeus_runtime.tools.mounts import Mounts
+from zeus_runtime.tools.own_folders import ARCHIVES, STATE
 from zeus_runtime.tools.patterns import compile_glob
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 
@@ -22,11 +23,7 @@ if TYPE_CHECKING:
     from zeus_runtime.config import Diagnostic
     from zeus_runtime.config.model import Mode
 
-ARCHIVE_ROUTES: Final = {
-    "/large_tool_results/": ".zeus/large_tool_results",
-    "/conversation_history/": ".zeus/conversation_history",
-    "/attached_files/": ".zeus/attached_files",
-}
+ARCHIVE_ROUTES: Final = {f"/{name}/": f"{STATE}/{name}" for name in ARCHIVES}
 """Where originals and what a message brings along go unless ``workspace.routes`` says otherwise: the workspace itself
 stays clean."""
 

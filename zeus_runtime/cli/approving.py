@@ -10,9 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from zeus_runtime.cli.question import question_lines
+from zeus_runtime.cli.question import Line, folded, json_shown, named, question_lines, word
 from zeus_runtime.cli.streams import columns_of, complain, is_terminal
-from zeus_runtime.cli.table import one_line, shortened
+from zeus_runtime.cli.table import one_line
 from zeus_runtime.cli.wording import tool_label
 from zeus_runtime.tools.approval import Decision
 
@@ -124,8 +124,8 @@ class TerminalApprovals:
         given = {}
         for field in fields_of(pending):
             # The question showed all of it; a prompt that wraps would begin a server's words at the margin.
-            shown = shortened(field.line, max(20, columns_of(sys.stderr) - len("  : ") - 1))
-            line = await self._read(f"  {shown}: ")
+            shown, *more = folded(Line(field.line), columns_of(sys.stderr) - len("  ……: "))
+            line = await self._read(f"  {shown.text}{'…' if more else ''}: ")
             if line is None:
                 return None
             if line.strip():
@@ -174,17 +174,17 @@ class Field:
 
     @property
     def line(self) -> str:
-        """What a person needs to know of it."""
+        """What a person needs to know of it: exactly what may be sent, and the description in one line."""
         schema = self.schema
-        about = [str(schema.get("type") or "any")]
+        about = [word(schema.get("type") or "any")]
         if isinstance(options := schema.get("enum"), list):
-            about = [" | ".join(map(str, options))]
+            about = ["one of " + " | ".join(map(word, options))]
         if "default" in schema:
-            about.append(f"else {json.dumps(schema['default'], ensure_ascii=False)}")
+            about.append(f"else {json_shown(schema['default'])}")
         elif self.required:
             about.append("required")
-        text = str(schema.get("description") or schema.get("title") or "")
-        return one_line(f"{self.name} ({', '.join(about)}){f', {text}' if text else ''}")
+        text = one_line(str(schema.get("description") or schema.get("title") or ""))
+        return f"{named(self.name)} ({', '.join(about)}){f', {text}' if text else ''}"
 
     def value(self, line: str) -> Any:
         """What was typed: text where a text is wanted, else JSON."""

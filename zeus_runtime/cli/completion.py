@@ -1,10 +1,15 @@
-"""What the shell offers for a word: presets and files, model names, sessions. Cheap, and silent when it fails."""
+"""What the shell offers for a word: presets and files, model names, sessions. Cheap, and silent when it fails.
+
+The shell writes what is offered into the command line and onto the terminal: only words are offered that it takes as
+they are.
+"""
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     import click
@@ -12,13 +17,15 @@ if TYPE_CHECKING:
 
 MOST_MODELS = 200
 MOST_SESSIONS = 50
+LONGEST_TITLE = 60
+_WORD: Final = re.compile(r"[\w@%+=:,./-]+")
 
 
 def complete_config(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Presets of the Homes, and files."""
     from click.shell_completion import CompletionItem
 
-    found = [CompletionItem(name, help="preset") for name in presets() if name.startswith(incomplete)]
+    found = [CompletionItem(name, help="preset") for name in presets() if _fits(name, incomplete)]
     return [*found, CompletionItem(incomplete, type="file")]
 
 
@@ -28,7 +35,7 @@ def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) 
 
     from zeus_runtime.models.profiles import names
 
-    found = [name for name in names(homes=_homes()) if name.startswith(incomplete)]
+    found = [name for name in names(homes=_homes()) if _fits(name, incomplete)]
     return [CompletionItem(name) for name in found[:MOST_MODELS]]
 
 
@@ -40,6 +47,8 @@ def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str
 
     from click.shell_completion import CompletionItem
 
+    from zeus_runtime.cli.table import shortened
+    from zeus_runtime.config.secrets import secrets_of_environment
     from zeus_runtime.trust.databases import is_made
     from zeus_runtime.trust.decision import records_folder
 
@@ -51,7 +60,19 @@ def complete_session(ctx: click.Context, param: click.Parameter, incomplete: str
             rows = connection.execute(query, (MOST_SESSIONS,)).fetchall()
     except sqlite3.Error:
         return []
-    return [CompletionItem(name, help=title) for name, title in rows if name.startswith(incomplete)]
+    # A config may name more secrets; which one, nobody knows here.
+    redact = secrets_of_environment(os.environ)
+    return [
+        CompletionItem(name, help=shortened(redact(title), LONGEST_TITLE))
+        for name, title in rows
+        if _fits(name, incomplete)
+    ]
+
+
+def _fits(name: str, incomplete: str) -> bool:
+    from zeus_runtime.escaping import printable
+
+    return name.startswith(incomplete) and bool(_WORD.fullmatch(name)) and printable(name) == name
 
 
 def presets() -> list[str]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    import threading
+    from types import TracebackType
+
     import click
 
     from zeus_runtime.cli.process import Process
@@ -40,14 +43,56 @@ def main(argv: Sequence[str] | None = None) -> int:
     from zeus_runtime.cli.process import Process
 
     process = Process()
+    give_back = _tell_stray_errors(process)
     try:
         return _guarded(sys.argv[1:] if argv is None else list(argv), process)
     finally:
         if argv is None:
             # The process ends here: what is left need not be searched for cycles once more.
             gc.freeze()
+        else:
+            give_back()
         if collecting:
             gc.enable()
+
+
+def _tell_stray_errors(process: Process) -> Callable[[], None]:
+    """Print what threads, finalizers and the end of the process raise as other errors are printed, without secrets.
+
+    Returns:
+        what puts Python's own hooks back.
+    """
+    import threading
+
+    former = sys.excepthook, threading.excepthook, sys.unraisablehook
+
+    def give_back() -> None:
+        sys.excepthook, threading.excepthook, sys.unraisablehook = former
+
+    def tell(what: str, error: BaseException | None) -> None:
+        if sys.is_finalizing():
+            # Nothing can be imported any more, so nothing can be masked.
+            sys.stderr.write(f"{type(error).__name__} at the end of the process\n")
+            return
+        from traceback import format_exception
+
+        from zeus_runtime.cli.streams import complain
+
+        complain(process.redact(f"{what}{''.join(format_exception(error))}".rstrip()))
+
+    def uncaught(_kind: type[BaseException], error: BaseException, _trace: TracebackType | None) -> None:
+        tell("", error)
+
+    def in_thread(stray: threading.ExceptHookArgs) -> None:
+        if stray.exc_type is not SystemExit:
+            name = stray.thread.name if stray.thread else "that has ended"
+            tell(f"Exception in thread {name}:\n", stray.exc_value)
+
+    def unraisable(stray: sys.UnraisableHookArgs) -> None:
+        tell(f"{stray.err_msg or 'Exception ignored in'}: {stray.object!r}\n", stray.exc_value)
+
+    sys.excepthook, threading.excepthook, sys.unraisablehook = uncaught, in_thread, unraisable
+    return give_back
 
 
 def _guarded(words: Sequence[str], process: Process) -> int:
@@ -64,7 +109,7 @@ def _guarded(words: Sequence[str], process: Process) -> int:
     except ZeusError as error:
         return _failed(error, process)
     except click.ClickException as error:
-        return _misused(error)
+        return _misused(error, process)
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
@@ -84,7 +129,7 @@ def _failed(error: Exception, process: Process) -> int:
     return int(getattr(error, "exit_code", 1))
 
 
-def _misused(error: click.ClickException) -> int:
+def _misused(error: click.ClickException, process: Process) -> int:
     """A wrong command line, which may hold anything."""
     from click.exceptions import NoArgsIsHelpError
 
@@ -96,7 +141,7 @@ def _misused(error: click.ClickException) -> int:
     # Click's own `show` drops escape sequences.
     if (context := getattr(error, "ctx", None)) is not None:
         complain(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n")
-    complain(f"Error: {error.format_message()}")
+    complain(f"Error: {process.redact(error.format_message())}")
     return error.exit_code
 
 

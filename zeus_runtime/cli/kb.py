@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from zeus_runtime.cli.options import ConfigArgs, config_args, read_owner
-from zeus_runtime.cli.streams import answer, as_json, complain, is_terminal
+from zeus_runtime.cli.streams import answer, complain, is_terminal
+from zeus_runtime.cli.telling import tell
 from zeus_runtime.escaping import printable
 
 if TYPE_CHECKING:
+    from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
     from zeus_runtime.knowledge import BaseInfo, Hit, Ingested, KnowledgeService, Progress
 
@@ -72,10 +74,10 @@ def add(
     here = [process.directory / path for path in paths]
 
     async def work(service: KnowledgeService) -> Ingested:
-        with _progress_bar() as tell:
-            return await service.add(name, here, project=project, cutting=cutting, progress=tell)
+        with _progress_bar() as bar:
+            return await service.add(name, here, project=project, cutting=cutting, progress=bar)
 
-    _tell_done(name, _with_service(process, which, work), as_object=as_object)
+    _tell_done(process, name, _with_service(process, which, work), as_object=as_object)
 
 
 @command.command("reindex")
@@ -91,22 +93,26 @@ def reindex(process: Process, name: str, which: ConfigArgs, as_object: bool) -> 
     """
 
     async def work(service: KnowledgeService) -> Ingested:
-        with _progress_bar() as tell:
-            return await service.reindex(name, progress=tell)
+        with _progress_bar() as bar:
+            return await service.reindex(name, progress=bar)
 
-    _tell_done(name, _with_service(process, which, work), as_object=as_object)
+    _tell_done(process, name, _with_service(process, which, work), as_object=as_object)
 
 
-def _tell_done(name: str, done: Ingested, *, as_object: bool) -> None:
-    if as_object:
-        answer(as_json({**vars(done), "failed": [{"path": path, "why": why} for path, why in done.failed]}))
-    else:
-        answer(
+def _tell_done(process: Process, name: str, made: tuple[Checked, Ingested], *, as_object: bool) -> None:
+    checked, done = made
+    failed = [{"path": path, "why": why} for path, why in done.failed]
+    tell(
+        checked,
+        "json" if as_object else "text",
+        {**vars(done), "failed": failed},
+        lambda: (
             f"{name}: {done.added} added, {done.changed} changed, {done.unchanged} unchanged, {done.removed} removed;"
             f" {done.chunks:,} chunks written, {done.embedded:,} embedded"
-        )
+        ),
+    )
     for path, why in done.failed:
-        complain(f"warning: {printable(path)} was left out: {why}", "yellow")
+        complain(process.redact(f"warning: {printable(path)} was left out: {why}"), "yellow")
 
 
 @command.command("list")
@@ -120,24 +126,27 @@ def list_bases(process: Process, which: ConfigArgs, as_object: bool) -> None:
     async def work(service: KnowledgeService) -> list[tuple[BaseInfo, list[str]]]:
         return [(base, await service.sources(base.name)) for base in await service.bases()]
 
-    found = _with_service(process, which, work)
-    if as_object:
-        answer(as_json([{**_object(base), "sources": sources} for base, sources in found]))
-    elif not found:
+    checked, found = _with_service(process, which, work)
+    if not found and not as_object:
         complain("no knowledge base; `zeus kb add NAME PATH` makes one")
-    else:
-        rows = [
-            (
-                base.name,
-                base.scope,
-                f"{base.documents:,}",
-                f"{base.chunks:,}",
-                base.embedding,
-                ", ".join(sources),
-            )
-            for base, sources in found
-        ]
-        answer(table(rows, ("BASE", "SCOPE", "DOCUMENTS", "CHUNKS", "EMBEDDED BY", "ADDED")))
+        return
+    rows = [
+        (
+            base.name,
+            base.scope,
+            f"{base.documents:,}",
+            f"{base.chunks:,}",
+            base.embedding,
+            ", ".join(sources),
+        )
+        for base, sources in found
+    ]
+    tell(
+        checked,
+        "json" if as_object else "text",
+        [{**_object(base), "sources": sources} for base, sources in found],
+        lambda: table(rows, ("BASE", "SCOPE", "DOCUMENTS", "CHUNKS", "EMBEDDED BY", "ADDED")),
+    )
 
 
 @command.command("search")
@@ -164,16 +173,18 @@ def search(
             await service.sources(name)
         return await service.search(query, names=[name], top_k=top_k)
 
-    found = _with_service(process, which, work)
+    checked, found = _with_service(process, which, work)
     for notice in found.notices:
-        complain(f"warning: {notice}", "yellow")
-    if as_object:
-        answer(as_json(process.secrets.json([vars(hit) for hit in found.hits])))
-        return
-    if not found.hits:
+        complain(process.redact(f"warning: {notice}"), "yellow")
+    if not found.hits and not as_object:
         complain("nothing was found")
         raise SystemExit(1)
-    answer(process.redact("\n\n".join(_passage(number, hit) for number, hit in enumerate(found.hits, 1))))
+    tell(
+        checked,
+        "json" if as_object else "text",
+        [vars(hit) for hit in found.hits],
+        lambda: "\n\n".join(_passage(number, hit) for number, hit in enumerate(found.hits, 1)),
+    )
 
 
 @command.command("remove")
@@ -197,19 +208,20 @@ def remove(
     if not paths and not yes:
         if not is_terminal(sys.stdin):
             raise UsageError(f"this removes all of {name!r}", remedy="Say --yes where nobody can be asked.")
-        click.confirm(f"Remove the knowledge base {name!r}?", abort=True, err=True)
+        click.confirm(f"Remove the knowledge base {process.redact(name)!r}?", abort=True, err=True)
 
     async def work(service: KnowledgeService) -> int:
         return await service.remove(name, [process.directory / path for path in paths])
 
-    answer(f"{_with_service(process, which, work)} documents removed")
+    _, removed = _with_service(process, which, work)
+    answer(f"{removed} documents removed")
 
 
 def _with_service(
     process: Process,
     which: ConfigArgs,
     work: Callable[[KnowledgeService], Awaitable[T]],
-) -> T:
+) -> tuple[Checked, T]:
     import asyncio
 
     from zeus_runtime.agent.plan import make_plan
@@ -226,7 +238,7 @@ def _with_service(
             await service.aclose()
 
     with prepared(process):
-        return asyncio.run(run())
+        return checked, asyncio.run(run())
 
 
 @contextmanager

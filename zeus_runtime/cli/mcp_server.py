@@ -14,9 +14,8 @@ from pydantic import Field
 
 from zeus_runtime import __version__
 from zeus_runtime.agent.agent import Agent
-from zeus_runtime.cli.wording import tool_label
+from zeus_runtime.cli.question import question_lines
 from zeus_runtime.errors import ZeusError
-from zeus_runtime.escaping import exact_json, terminal_text
 from zeus_runtime.events import Event, RunCompleted, RunFailed, ToolCallStarted, ToolProgress
 
 if TYPE_CHECKING:
@@ -118,9 +117,8 @@ class _Client:
         from zeus_runtime.tools.approval import Decision
 
         form = pending.schema if pending.is_question and pending.schema is not None else _VERDICT
-        shown = exact_json(json.dumps(pending.arguments, ensure_ascii=False))
-        call = f"May {tool_label(pending.tool)} be called with {shown}?"
-        question = terminal_text(pending.reason) if pending.is_question else call
+        lines = question_lines(pending, rest=f"`zeus approvals show {pending.id}` shows all")
+        question = "\n".join(line.text for line in lines)
         try:
             answer = await self._ctx.session.elicit_form(question, dict(form), self._ctx.request_id)
         except MCPError:  # the connection has no way back to the client

@@ -46,12 +46,26 @@ class Process:
 
     @property
     def secrets(self) -> Redactor:
-        """The secrets of the environment and of the configs read so far."""
+        """The secrets of the environment and of the configs read so far.
+
+        Before any is read, those of the working directory's ``.env`` count.
+        """
         from zeus_runtime.config.secrets import secrets_of_environment
 
-        known = secrets_of_environment(self.environ)
+        known = secrets_of_environment({**({} if self._redactor else self._dotenv), **self.environ})
         return known.joined(self._redactor) if self._redactor else known
 
     def redact(self, text: str) -> str:
         """``text`` without ``secrets``."""
         return self.secrets(text)
+
+    @property
+    def _dotenv(self) -> Mapping[str, str]:
+        from zeus_runtime.config.diagnostics import ConfigError
+        from zeus_runtime.config.dotenv import parse_dotenv
+
+        try:
+            return parse_dotenv(Path(".env").read_text("utf-8"), ".env")
+        except (OSError, ValueError, ConfigError):
+            # Whatever reads a config says what is wrong with the file; this only prints another error.
+            return {}

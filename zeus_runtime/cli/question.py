@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from zeus_runtime.cli.diff import DiffLine, difference
 from zeus_runtime.cli.streams import Style
-from zeus_runtime.cli.table import columns, one_line
+from zeus_runtime.cli.table import one_line
 from zeus_runtime.cli.wording import tool_label
-from zeus_runtime.escaping import exact, exact_json, exact_line
+from zeus_runtime.escaping import exact, exact_blanks, exact_json, exact_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 MOST_CHARACTERS: Final = 4_000
 MOST_LINES: Final = 40
-"""Of an argument or a diff, unless all of it is wanted."""
+"""Of an argument or a diff, unless all of it is wanted; also so many arguments, changes and parts of an answer."""
+MOST_NAME: Final = 200
+"""Characters of an argument's name, unless all of it is wanted."""
 
 _STYLES: Final[Mapping[str, Style]] = {"-": "red", "+": "green", "@": "dim", " ": "plain"}
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
@@ -30,6 +32,7 @@ _OWN: Final = frozenset({"answer", "because", "until"})
 """Words that lines of ours begin with."""
 _BLOCK: Final = "    │ "
 _GOES_ON: Final = "    ┊ "
+_LEAST_COLUMNS: Final = 12
 
 
 class Line(NamedTuple):
@@ -40,36 +43,49 @@ class Line(NamedTuple):
 
 
 def question_lines(
-    pending: PendingApproval, answers: Sequence[str] = (), *, whole: bool = False, width: int | None = None
+    pending: PendingApproval,
+    answers: Sequence[str] = (),
+    *,
+    whole: bool = False,
+    width: int | None = None,
+    rest: str = "v shows all",
 ) -> list[Line]:
     """What would be done, why it is asked, and until when.
 
     Two different calls never look the same, and no line of a value looks like one of ours: values of several lines
-    stand behind a bar, and a line that is longer than ``width`` goes on behind a dotted one.
+    stand behind a bar, and a line that is longer than ``width`` goes on behind a dotted one. Blanks that end a line or
+    could be others have signs.
 
     Args:
         answers: the parts of the answer to a question.
         whole: long values and diffs in full, and the arguments that a diff stands for.
         width: columns of a line; None for no limit.
+        rest: how to see what is cut.
     """
-    shown = list(_lines(pending, answers, whole=whole))
+    shown = _lines(pending, answers, None if whole else rest)
     return [part for line in shown for part in folded(line, width)]
 
 
-def _lines(pending: PendingApproval, answers: Sequence[str], *, whole: bool) -> Iterator[Line]:
+def _lines(pending: PendingApproval, answers: Sequence[str], rest: str | None) -> Iterator[Line]:
     waits = "asks" if pending.is_question else "waits for approval"
     yield Line(f"{tool_label(pending.tool)} {waits} ({pending.id})", "yellow")
     preview = pending.preview
-    hidden = preview.stands_for if preview is not None and preview.changes and not whole else ()
-    for name, value in pending.arguments.items():
-        if name not in hidden:
-            yield from _argument(_named(str(name)), value, whole=whole)
+    hidden = preview.stands_for if preview is not None and preview.changes and rest is not None else ()
+    arguments = [(str(name), value) for name, value in pending.arguments.items() if name not in hidden]
+    for name, value in arguments[: _most(rest)]:
+        yield from _argument(name, value, rest)
+    yield from _left(len(arguments), "argument", rest)
     if preview is not None:
-        for change in preview.changes:
-            yield from _change(change, whole=whole)
+        for change in preview.changes[: _most(rest)]:
+            yield from _change(change, rest)
+        yield from _left(len(preview.changes), "change", rest)
         if preview.problem:
             yield Line(f"  no diff: {one_line(preview.problem)}")
-    yield from (Line(f"  answer: {each}") for each in answers)
+    for each in answers[: _most(rest)]:
+        kept = each if rest is None else _cut(each)
+        yield Line(f"  answer: {kept}")
+        yield from _unshown(each, kept, rest)
+    yield from _left(len(answers), "field", rest)
     if pending.reason and not pending.is_question:
         yield Line(f"  because: {one_line(pending.reason)}")
     if pending.expires_ms is not None:
@@ -77,27 +93,56 @@ def _lines(pending: PendingApproval, answers: Sequence[str], *, whole: bool) -> 
         yield Line(f"  until {until:%Y-%m-%d %H:%M:%S}, then: {pending.on_timeout}")
 
 
-def _argument(name: str, value: Any, *, whole: bool) -> Iterator[Line]:
+def _most(rest: str | None) -> int | None:
+    return None if rest is None else MOST_LINES
+
+
+def _left(count: int, noun: str, rest: str | None) -> Iterator[Line]:
+    if rest is not None and (left := count - MOST_LINES) > 0:
+        yield Line(f"  … {left:,} more {noun}{'s' if left > 1 else ''}; {rest}", "yellow")
+
+
+def _unshown(text: str, kept: str, rest: str | None) -> Iterator[Line]:
+    if left := len(text) - len(kept):
+        yield Line(f"    … {left:,} more characters; {rest}", "yellow")
+
+
+def _argument(name: str, value: Any, rest: str | None) -> Iterator[Line]:
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    kept = text if whole else _cut(text)
+    kept = text if rest is None else _cut(text)
+    name = _short_name(name, rest)
     if isinstance(value, str) and "\n" in text:
         yield Line(f"  {name}:")
-        yield from (Line(f"{_BLOCK}{exact(line)}") for line in kept.split("\n"))
+        yield from (Line(f"{_BLOCK}{exact_blanks(line)}") for line in kept.split("\n"))
     elif isinstance(value, str):
         quoted = _needs_quotes(text)
-        shown = exact_json(json.dumps(kept, ensure_ascii=False)) if quoted else exact(kept)
+        shown = json_shown(kept) if quoted else exact(kept)
         yield Line(f"  {name}: {shown}")
     else:
         yield Line(f"  {name}: {exact_json(kept)}")
-    if len(kept) < len(text):
-        yield Line(f"    … {len(text) - len(kept):,} more characters; v shows all", "yellow")
+    yield from _unshown(text, kept, rest)
 
 
-def _named(name: str) -> str:
-    """An argument's name, quoted where it could be taken for more than a name."""
-    if _NAME.fullmatch(name) and name not in _OWN:
-        return name
-    return exact_json(json.dumps(name, ensure_ascii=False))
+def _short_name(name: str, rest: str | None) -> str:
+    left = 0 if rest is None else len(name) - MOST_NAME
+    return f"{named(name[:MOST_NAME])} … {left:,} more characters" if left > 0 else named(name)
+
+
+def named(name: str) -> str:
+    """The name of an argument or a field, quoted where it could be taken for more than a name."""
+    return json_shown(name) if name in _OWN else word(name)
+
+
+def word(value: Any) -> str:
+    """A word as it is, all else as JSON: no part of a value could be taken for what stands around it."""
+    if isinstance(value, str) and _NAME.fullmatch(value) and not _needs_quotes(value):
+        return value
+    return json_shown(value)
+
+
+def json_shown(value: Any) -> str:
+    """A JSON value exactly, in one line."""
+    return exact_json(json.dumps(value, ensure_ascii=False, default=str))
 
 
 def _needs_quotes(text: str) -> bool:
@@ -117,7 +162,7 @@ def _cut(text: str) -> str:
     return "\n".join(text[:MOST_CHARACTERS].split("\n")[:MOST_LINES])
 
 
-def _change(change: Change, *, whole: bool) -> Iterator[Line]:
+def _change(change: Change, rest: str | None) -> Iterator[Line]:
     found = difference(change.before or "", change.after)
     removed, added = (sum(each.kind == kind for each in found) for kind in "-+")
     if change.before is None:
@@ -125,13 +170,13 @@ def _change(change: Change, *, whole: bool) -> Iterator[Line]:
     else:
         did = f"{removed:,} removed, {added:,} added" if found else "no line changes"
     yield Line(f"  {exact_line(change.path)}: {did}", "bold")
-    kept = found if whole else _cut_diff(found)
+    kept = found if rest is None else _cut_diff(found)
     for each in kept:
         yield from _diff_line(each)
     if len(kept) < len(found):
         characters = sum(len(each.text) for each in found[len(kept) :])
         more = f"{len(found) - len(kept):,} more lines ({characters:,} characters)"
-        yield Line(f"    … {more}; v shows all", "yellow")
+        yield Line(f"    … {more}; {rest}", "yellow")
 
 
 def _cut_diff(found: Sequence[DiffLine]) -> Sequence[DiffLine]:
@@ -148,24 +193,35 @@ def _diff_line(line: DiffLine) -> Iterator[Line]:
         yield Line(f"    @@ line {line.text}", "dim")
         return
     text = line.text.removesuffix("\n")
-    yield Line(f"    {line.kind} {exact(text)}", _STYLES[line.kind])
+    yield Line(f"    {line.kind} {exact_blanks(text)}", _STYLES[line.kind])
     if text == line.text:
         yield Line("    \\ no newline at the end", "dim")
 
 
 def folded(line: Line, width: int | None) -> Iterator[Line]:
     """A line in pieces that fit, so that no terminal begins a part of a value where our own lines begin."""
-    text = line.text
-    room = None if width is None else max(20, width - 1)
-    while room is not None and _columns(text) > room:
-        end = min(len(text), room)
-        while _columns(text[:end]) > room:
-            end -= 1
-        yield Line(text[:end], line.style)
-        text = _GOES_ON + text[end:]
-    yield Line(text, line.style)
+    room = None if width is None else max(_LEAST_COLUMNS, width - 1)
+    if room is None or _columns(line.text) <= room:
+        yield line
+        return
+    *pieces, last = _pieces(line.text, room - 1)
+    for piece in pieces:
+        # A space at the end of a piece could not be seen.
+        yield Line(f"{piece[:-1]}␠" if piece[-1] == " " else piece, line.style)
+    yield Line(last, line.style)
+
+
+def _pieces(text: str, room: int) -> Iterator[str]:
+    begin, used, head = 0, 0, ""
+    for place, char in enumerate(text):
+        used += _columns(char)
+        if used > room:
+            yield head + text[begin:place]
+            begin, head = place, _GOES_ON
+            used = _columns(head + char)
+    yield head + text[begin:]
 
 
 def _columns(text: str) -> int:
-    """At most so many: a tab takes up to eight."""
-    return columns(text) + 7 * text.count("\t")
+    """At most so many: terminals and versions of Unicode disagree on all but ASCII."""
+    return len(text) + sum(char > "\x7f" for char in text)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 from unicodedata import category, east_asian_width
 
 from zeus_runtime.cli.streams import terminal_columns
 from zeus_runtime.escaping import terminal_line, terminal_text
+
+_Measure: TypeAlias = Callable[[str], int]
 
 _NARROWEST: Final = 12
 """No column is made narrower than this; a terminal that is too small for all of them breaks the lines."""
@@ -32,15 +34,11 @@ def table(
         width: columns of a line; by default those of the terminal, unlimited where there is none.
     """
     most = terminal_columns() if width is None else width
-    lines = [[terminal_line(cell) for cell in row] for row in ([header, *rows] if header else rows)]
-    widths = [max(map(columns, cells)) for cells in zip(*lines, strict=True)]
-    if most is not None:
-        widths = _narrowed(widths, most - len(indent) - _GAP * (len(widths) - 1))
-    return "\n".join(
-        (indent + (" " * _GAP).join(map(_padded, cells, widths))).rstrip()
-        for line in lines
-        for cells in _broken(line, widths)
-    )
+    cells = [[terminal_line(cell) for cell in row] for row in ([header, *rows] if header else rows)]
+    lines = _lines(cells, indent, most, columns)
+    if most is not None and any(most_columns(line) > most for line in lines):
+        lines = _lines(cells, indent, most, most_columns)
+    return "\n".join(lines)
 
 
 def columns(text: str) -> int:
@@ -53,10 +51,19 @@ def columns(text: str) -> int:
     )
 
 
+def most_columns(text: str) -> int:
+    """At most how many columns: on symbols and numbers outside ASCII, terminals and versions of Unicode disagree."""
+    if text.isascii():
+        return len(text)
+    return columns(text) + sum(
+        char > "\x7f" and category(char)[0] in "SN" and east_asian_width(char) not in "WF" for char in text
+    )
+
+
 def shortened(text: str, most: int) -> str:
     """``text`` in one line of at most ``most`` columns, ``…`` at a cut; unseen characters show as escapes."""
     line = one_line(text)
-    return line if columns(line) <= most else _cut(line, most)
+    return line if most_columns(line) <= most else _cut(line, most)
 
 
 def one_line(text: str) -> str:
@@ -66,9 +73,25 @@ def one_line(text: str) -> str:
 
 def _cut(line: str, most: int) -> str:
     line = line[: max(0, most - 1)]
-    while line and columns(line) > most - 1:
+    while line and most_columns(line) > most - 1:
         line = line[:-1]
     return line + "…"
+
+
+def _lines(cells: Sequence[Sequence[str]], indent: str, most: int | None, measure: _Measure) -> list[str]:
+    """The lines of a table, its cells measured by ``measure``."""
+    widths = [max(map(measure, column)) for column in zip(*cells, strict=True)]
+    if most is not None:
+        widths = _narrowed(widths, most - len(indent) - _GAP * (len(widths) - 1))
+
+    def padded(cell: str, width: int) -> str:
+        return cell + " " * (width - measure(cell))
+
+    return [
+        (indent + (" " * _GAP).join(map(padded, parts, widths))).rstrip()
+        for row in cells
+        for parts in _broken(row, widths, measure)
+    ]
 
 
 def _narrowed(widths: Sequence[int], room: int) -> list[int]:
@@ -79,24 +102,20 @@ def _narrowed(widths: Sequence[int], room: int) -> list[int]:
     return [min(width, _NARROWEST) for width in widths] if sum(widths) > room else list(widths)
 
 
-def _broken(line: Sequence[str], widths: Sequence[int]) -> list[list[str]]:
+def _broken(line: Sequence[str], widths: Sequence[int], measure: _Measure) -> list[list[str]]:
     """The lines that one row takes."""
-    cells = [_wrapped(cell, width) for cell, width in zip(line, widths, strict=True)]
+    cells = [_wrapped(cell, width, measure) for cell, width in zip(line, widths, strict=True)]
     height = max(map(len, cells), default=1)
     return [[cell[place] if place < len(cell) else "" for cell in cells] for place in range(height)]
 
 
-def _wrapped(cell: str, width: int) -> list[str]:
-    if columns(cell) <= width:
+def _wrapped(cell: str, width: int, measure: _Measure) -> list[str]:
+    if measure(cell) <= width:
         return [cell]
     lines: list[str] = []
     for word in cell.split(" "):
-        if lines and columns(lines[-1]) + 1 + columns(word) <= width:
+        if lines and measure(lines[-1]) + 1 + measure(word) <= width:
             lines[-1] += f" {word}"
         else:
-            lines.append(word if columns(word) <= width else _cut(word, width))
+            lines.append(word if measure(word) <= width else _cut(word, width))
     return lines
-
-
-def _padded(cell: str, width: int) -> str:
-    return cell + " " * (width - columns(cell))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
 
 
-def tell(checked: Checked | None, form: str, value: dict[str, Any], text: Callable[[], str]) -> None:
+def tell(checked: Checked | None, form: str, value: Any, text: Callable[[], str]) -> None:
     redact = None if checked is None else checked.document.redactor
     if form == "json":
         answer(as_json(value if redact is None else redact.json(_jsonable(value))))

@@ -127,11 +127,17 @@ def _file(process: Process, config: str | None) -> Path:
     from zeus_runtime.config.merge import ref_places
     from zeus_runtime.config.model import Config
     from zeus_runtime.config.user_paths import expanded
-    from zeus_runtime.plugins import search_path
+    from zeus_runtime.plugins import installed_homes, search_path
 
     homes = search_path(directory=process.directory, environ=process.environ)
     try:
-        found = Layers(process.directory, homes, ref_places(Config)).locate(config)
+        layers = Layers(
+            process.directory,
+            homes,
+            ref_places(Config),
+            lambda rules: installed_homes(rules, process.environ),
+        )
+        found = layers.locate(config)
     except ConfigError:
         found = process.directory / expanded(config or "zeus.yaml")
     return found.resolve()

@@ -28,6 +28,8 @@ CODES: Final = (
     "not-json",
     "not-utf8",
     "out-of-range",
+    "preset-hides-file",
+    "preset-of-project",
     "ref-shape",
     "too-large",
     "unknown-component",

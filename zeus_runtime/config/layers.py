@@ -70,7 +70,9 @@ class Layers:
             return str(path)
 
     def locate(self, source: str | Path | None) -> Path:
-        """The file a source names: a path, a preset of a Home, or ``zeus.yaml`` in the working directory for None.
+        """The file a source names: a preset of a Home, a path, or ``zeus.yaml`` in the working directory for None.
+
+        A preset goes before a file of its name: an agent could write that file, and is not to change its next config.
 
         Raises:
             ConfigError: there is no such file; the message says what was looked for.
@@ -82,6 +84,12 @@ class Layers:
                 "file-not-found", "the config's name is empty", "name a file, a preset, or leave it out"
             )
         path = self.directory / expanded(source)
+        preset = self.preset(source) if isinstance(source, str) else None
+        if preset is not None:
+            if os.path.lexists(path):
+                self.notices.append(self._hides(str(source), preset))
+            self._tell_of_the_projects(str(source), preset)
+            return preset
         try:
             if path.is_dir():
                 path = path / DISCOVERED
@@ -96,8 +104,20 @@ class Layers:
                 "file-not-found", f"{self.shown(path)} is a link to a file that is not there", "repair it"
             )
         if isinstance(source, str) and _is_preset(source):
-            return self._preset(source, self.homes, None, also=self.shown(path))
+            raise self._unknown_preset(source, self.homes, None, also=self.shown(path))
         raise _lost("file-not-found", f"there is no file {self.shown(path)}", _siblings(path))
+
+    def preset(self, name: str) -> Path | None:
+        """The preset that a word means; None for a path, and where no Home has a preset of this name.
+
+        Raises:
+            ConfigError: several plugins have one.
+        """
+        found = self._found_preset(name, self.homes, None) if _is_preset(name) else None
+        if found is None:
+            # The file that the word means instead has rules for plugins of its own.
+            self._asked = None
+        return found
 
     def file(self, path: Path) -> Node:
         """A file's tree, laid over what it extends.
@@ -141,7 +161,38 @@ class Layers:
         message = f"there is no {DISCOVERED} in the working directory"
         raise _lost("file-not-found", message, f"{hint}: {listing(presets)}" if presets else hint)
 
-    def _preset(self, name: str, homes: Sequence[Path], position: Mark | None, *, also: str = "") -> Path:
+    def _hides(self, name: str, preset: Path) -> Diagnostic:
+        return self.sources.diagnostic(
+            "preset-hides-file",
+            f"{name!r} is a preset ({self.shown(preset)}), so the file ./{name} is not used",
+            None,
+            hint=f"write ./{name} for the file",
+            severity="notice",
+        )
+
+    def _tell_of_the_projects(self, name: str, preset: Path) -> None:
+        """A repository may bring a preset of a name that the user takes for another's."""
+        own = self.directory / ".zeus"
+        others = [home / "configs" / preset.name for home in self.homes if home != own]
+        hidden = next(filter(_is_file, others), None)
+        if hidden is not None and preset.parent.parent == own:
+            self.notices.append(
+                self.sources.diagnostic(
+                    "preset-of-project",
+                    f"{name!r} is this project's {self.shown(preset)}, not {self.shown(hidden)}",
+                    None,
+                    hint="look at it, or name the other file",
+                    severity="notice",
+                )
+            )
+
+    def _preset(self, name: str, homes: Sequence[Path], position: Mark | None) -> Path:
+        found = self._found_preset(name, homes, position)
+        if found is None:
+            raise self._unknown_preset(name, homes, position)
+        return found
+
+    def _found_preset(self, name: str, homes: Sequence[Path], position: Mark | None) -> Path | None:
         plugin, bare = split_preset(name)
         for home in () if plugin else homes:
             if _is_file(path := home / "configs" / f"{bare}.yaml"):
@@ -157,6 +208,11 @@ class Layers:
                 position,
                 name,
             )
+        return None
+
+    def _unknown_preset(
+        self, name: str, homes: Sequence[Path], position: Mark | None, *, also: str = ""
+    ) -> ConfigError:
         near = _presets(homes)
         presets = [*near, *presets_of(self._of_plugins(), near)]
         close = did_you_mean(name, presets)
@@ -167,7 +223,7 @@ class Layers:
             else f"there is no preset {_cut(name)!r}{tail}"
         )
         looked = listing(self.shown(home / "configs") for home in homes) if homes else "no Home"
-        raise self._no_preset(message, f"presets: {listing(presets)}; looked in {looked}", position, name)
+        return self._no_preset(message, f"presets: {listing(presets)}; looked in {looked}", position, name)
 
     def _no_preset(self, message: str, hint: str, position: Mark | None, name: str) -> ConfigError:
         return ConfigError(

@@ -66,8 +66,9 @@ class WorkRelative(NamedTuple):
 
 
 class Executes(NamedTuple):
-    """The string names something that is executed: here, or elsewhere with this user's keys. It is executed only after
-    the user has allowed it (docs/trust.md). A value that equals the default needs no permission.
+    """The string names something that is executed, here, or elsewhere with this user's keys; or a folder that
+    programs see or Zeus cleans. It is used only after the user has allowed it (docs/trust.md). A value that equals the
+    default needs no permission.
 
     Args:
         servers: it is a JSON file of MCP servers; the user allows each of them.

@@ -402,9 +402,13 @@ def _each(value: Any, masked: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return masked(value)
     if isinstance(value, Mapping):
-        return {
-            masked(key) if isinstance(key, str) else key: _each(item, masked) for key, item in value.items()
-        }
+        shown: dict[Any, Any] = {}
+        for key, item in value.items():
+            name = masked(key) if isinstance(key, str) else key
+            if name != key and name in (taken := {*shown, *value}):
+                name = next(free for number in count(2) if (free := f"{name} ({number})") not in taken)
+            shown[name] = _each(item, masked)
+        return shown
     if isinstance(value, list | tuple):
         return [_each(item, masked) for item in value]
     return value

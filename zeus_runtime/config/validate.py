@@ -69,7 +69,7 @@ def check(
         raise document.error([*diagnostics, *document.notices])
     notices = in_order([*document.notices, *diagnostics], document.sources.texts)
     document = replace(document, root=_resolved(document, schema))
-    document = _hiding(document, _secrets_of_files(document, schema))
+    document = hiding(document, _secrets_of_files(document, schema))
     return replace(document, notices=notices, problems=(), schema=schema)
 
 
@@ -138,7 +138,7 @@ def _prepared(document: Document, schema: Mapping[str, Any]) -> Document:
         return _converted(node, types(places)) if node.interpolated else node
 
     root = prepare(document.root, branches(schema, schema), ())
-    return _hiding(replace(document, root=root), secrets)
+    return hiding(replace(document, root=root), secrets)
 
 
 def _secrets_of_files(document: Document, schema: Mapping[str, Any]) -> dict[str, str]:
@@ -151,7 +151,7 @@ def _secrets_of_files(document: Document, schema: Mapping[str, Any]) -> dict[str
     return found
 
 
-def _hiding(document: Document, secrets: Mapping[str, str]) -> Document:
+def hiding(document: Document, secrets: Mapping[str, str]) -> Document:
     """The document with further secrets known."""
     redactor = document.redactor.adding(secrets)
     if redactor is document.redactor:

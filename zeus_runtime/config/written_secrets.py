@@ -42,6 +42,17 @@ def written_secrets(value: Any) -> dict[str, str]:
     return found
 
 
+def secrets_of_repository(folder: Path) -> dict[str, str]:
+    """The secrets in the addresses and headers of a Git repository's config; none where there is no such file."""
+    file = folder / ".git" / "config"
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines() if file.is_file() else []
+    except OSError:
+        return {}
+    values = [line.partition("=")[2].strip().strip('"') for line in lines]
+    return dict.fromkeys(written_secrets({"args": values}), ".git/config")
+
+
 def secrets_of_file(path: Path, environ: Mapping[str, str]) -> dict[str, str]:
     """The secrets in a JSON file to their names, its variables filled in; none of one that cannot be read, which its
     reader says."""

@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.context.edits import DropBefore, Edit, Evict, Pin, Summarize, TruncateArguments, edit_kind
-from zeus_runtime.context.retention import claim, collect
+from zeus_runtime.context.retention import collect
 from zeus_runtime.errors import RunError
 from zeus_runtime.models.messages import from_payload, to_payload
 from zeus_runtime.models.pictures import pictures_of
 from zeus_runtime.tools import WorkspaceError
+from zeus_runtime.tools.own_folders import LinkedFolderError, claim
 
 if TYPE_CHECKING:
     from langchain_core.messages import BaseMessage
@@ -127,7 +128,7 @@ class Archive:
             if any(not isinstance(edit, Pin) for edit in edits):
                 self._claim()
             return [self._saved(edit, originals(edit)) for edit in edits]
-        except (WorkspaceError, OSError) as error:
+        except (WorkspaceError, LinkedFolderError, OSError) as error:
             raise ArchiveError(
                 f"the originals could not be archived: {error}",
                 remedy="Make the folders of /large_tool_results/ and /conversation_history/ writable"

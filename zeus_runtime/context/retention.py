@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_MARKED: Final = b"The folder beside holds originals archived by Zeus; old ones go (archive: in the YAML).\n"
+from zeus_runtime.tools.own_folders import opened_to_remove
+
 _SECONDS_PER_DAY: Final = 86_400
 _BYTES_PER_MEGABYTE: Final = 1_000_000
 
@@ -53,26 +54,6 @@ def expired(
     return gone[::-1]
 
 
-def marker(folder: Path) -> Path:
-    """The file beside ``folder`` that says: all in it was archived by Zeus. Beside, so that no listing shows it."""
-    return folder.with_name(f".{folder.name}.zeus-archive")
-
-
-def owned(folder: Path) -> bool:
-    """Whether all in ``folder`` is Zeus's: it lies in a ``.zeus`` folder, or Zeus made it and left its marker."""
-    return ".zeus" in folder.parts or marker(folder).is_file()
-
-
-def claim(folder: Path) -> None:
-    """Mark a folder that is missing or empty as Zeus's; one with files in it is somebody's, and stays so."""
-    if owned(folder) or (folder.is_dir() and any(folder.iterdir())):
-        return
-    # A folder beside which nothing may be written stays without a marker: it is used, and never cleaned.
-    with suppress(OSError):
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        marker(folder).write_bytes(_MARKED)
-
-
 def collect(
     folders: Iterable[Path], now_seconds: float, *, max_age_days: float | None, max_megabytes: float | None
 ) -> int:
@@ -80,17 +61,32 @@ def collect(
 
     Returns:
         how many files went.
+
+    Raises:
+        LinkedFolderError: one of them is a link.
     """
-    files = [file for folder in folders if folder.is_dir() and owned(folder) for file in _files(folder)]
-    gone = expired(files, now_seconds, max_age_days=max_age_days, max_megabytes=max_megabytes)
-    for file in gone:
-        file.path.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        opened = [_opened(folder, stack) for folder in folders]
+        files = {file.path: (file, at) for at in opened if at is not None for file in _files(*at)}
+        kept = [file for file, _ in files.values()]
+        gone = expired(kept, now_seconds, max_age_days=max_age_days, max_megabytes=max_megabytes)
+        for file in gone:
+            with suppress(FileNotFoundError):
+                os.unlink(file.path.name, dir_fd=files[file.path][1][1])
     return len(gone)
 
 
-def _files(folder: Path) -> Iterable[Kept]:
-    with os.scandir(folder) as entries:
+def _opened(folder: Path, stack: ExitStack) -> tuple[Path, int] | None:
+    try:
+        descriptor = stack.enter_context(opened_to_remove(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return None if descriptor is None else (folder, descriptor)
+
+
+def _files(folder: Path, descriptor: int) -> Iterable[Kept]:
+    with os.scandir(descriptor) as entries:
         for entry in entries:
             if entry.is_file(follow_symlinks=False):
                 status = entry.stat(follow_symlinks=False)
-                yield Kept(Path(entry.path), status.st_size, status.st_mtime)
+                yield Kept(folder / entry.name, status.st_size, status.st_mtime)

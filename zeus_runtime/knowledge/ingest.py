@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config.secrets import Redactor
@@ -86,17 +87,20 @@ async def ingest(
     now_ns: Callable[[], int],
     progress: Callable[[Progress], None] = lambda _progress: None,
     secrets: Redactor | None = None,
+    refusal_of: Callable[[Path], str | None] = lambda _file: None,
 ) -> Ingested:
     """Read what is new or changed among the files of a base's sources, and forget those that are gone.
 
     Args:
+        refusal_of: says why a file is kept from the agent; what came from it is forgotten too.
         secrets: what is masked in what is kept and embedded.
 
     Raises:
         EmbeddingUnavailableError: the embedding model cannot be asked now; what was done stays.
         MissingError: a format needs the extra ``kb``.
     """
-    return await _Ingest(database, base, embedder, now_ns, progress, secrets or Redactor()).run()
+    whole = _Ingest(database, base, embedder, now_ns, progress, secrets or Redactor(), refusal_of)
+    return await whole.run()
 
 
 def _is_below(path: str, folders: Iterable[str]) -> bool:
@@ -126,8 +130,11 @@ class _Ingest:
         now_ns: Callable[[], int],
         progress: Callable[[Progress], None],
         secrets: Redactor,
+        refusal_of: Callable[[Path], str | None],
     ) -> None:
         self._secrets = secrets
+        self._known_secrets = "\n".join(secrets.forms)
+        self._refusal_of = refusal_of
         self._database = database
         self._base = base
         self._embedder = embedder
@@ -145,21 +152,36 @@ class _Ingest:
             f"{VERSION}|{base.chunk_tokens}|{base.overlap_tokens}|{embedder.model}|{embedder.dimension}"
         )
 
+    def _found(self, unread: dict[str, str]) -> list[Found]:
+        """The files of the sources that the agent may read."""
+        found = []
+        for each in files_of(list(self._sources), unread.__setitem__):
+            why = self._refusal_of(Path(each.path))
+            if why is None:
+                found.append(each)
+            else:
+                self._done.failed.append((each.path, why))
+        return found
+
     async def run(self) -> Ingested:
         import asyncio
 
         key = self._base.key
-        self._sources = await self._database.run(lambda connection: records.sources(connection, key))
-        known = await self._database.run(lambda connection: records.documents(connection, key))
-        self._partial = await self._database.run(
-            lambda connection: records.documents(connection, key, ready=False)
-        )
+        sources = await self._database.run(lambda connection: records.sources(connection, key))
+        self._sources = {self._real(path): source for path, source in sources.items()}
+        known = await self._documents(ready=True)
+        self._partial = await self._documents(ready=False)
         await self._database.write(self._begun)
         unread: dict[str, str] = {}
-        found = await asyncio.to_thread(lambda: list(files_of(list(self._sources), unread.__setitem__)))
-        files = [each for each in found if is_utf8(each.path)]
+        found = await asyncio.to_thread(self._found, unread)
+        files = [each for each in found if is_utf8(each.path) and self._is_kept(each.path)]
         self._done.failed += [
             (each.path, "its name is not UTF-8") for each in found if not is_utf8(each.path)
+        ]
+        self._done.failed += [
+            (each.path, "its path holds the placeholder of a secret")
+            for each in found
+            if is_utf8(each.path) and not self._is_kept(each.path)
         ]
         async with Reader(self._base, self._made_with, known, self._now_ns, self._secrets) as reader:
             workers = WORKERS if reader.bytes_to_read(files) >= WORTH_BYTES else 0
@@ -221,7 +243,24 @@ class _Ingest:
         return [each for each in looks.files if isinstance(each, Read)]
 
     def _tell(self, chunks: int, path: str) -> None:
-        self._progress(Progress(*self._files, chunks, path))
+        self._progress(Progress(*self._files, chunks, self._secrets.text(path)))
+
+    async def _documents(self, *, ready: bool) -> dict[str, KnownDocument]:
+        """Path, as it is on the disk, to document."""
+        stored = await self._database.run(
+            lambda connection: records.documents(connection, self._base.key, ready=ready)
+        )
+        return {
+            path: each._replace(path=path) for each in stored.values() for path in (self._real(each.path),)
+        }
+
+    def _real(self, path: str) -> str:
+        """A path as it is on the disk: stored paths have their secrets masked."""
+        return self._secrets.restored(path, self._known_secrets)
+
+    def _is_kept(self, path: str) -> bool:
+        """Whether a path's masked form leads back to it, and so to no other file."""
+        return self._real(self._secrets.text(path)) == path
 
     def _begun(self, connection: Connection) -> None:
         model, dimension = self._embedder.model, self._embedder.dimension
@@ -356,8 +395,8 @@ class _Ingest:
         found = read.found
         return {
             "source": self._sources[found.source],
-            "path": found.path,
-            "label": found.label,
+            "path": self._secrets.text(found.path),
+            "label": self._secrets.text(found.label),
             "digest": read.digest,
             "made_with": self._made_with,
             "ready": ready,

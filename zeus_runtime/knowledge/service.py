@@ -67,6 +67,7 @@ class KnowledgeService:
         caller: on whose behalf; from the config, never from the model.
         linked: the bases that the config names; what tools may search.
         secrets: what is masked in what is read and found.
+        refusal_of: says why a file is kept from the agent.
         now_ns: the clock, nanoseconds since 1970.
     """
 
@@ -81,12 +82,14 @@ class KnowledgeService:
         caller: Caller,
         linked: Sequence[str] = (),
         secrets: Redactor | None = None,
+        refusal_of: Callable[[Path], str | None] = lambda _file: None,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         self.linked: Final = tuple(linked)
         self.caller: Final = caller
         self._url = url
         self._secrets = secrets or Redactor()
+        self._refusal_of = refusal_of
         self._directory = directory
         self._now_ns = now_ns
         self._database: OnBehalf | None = None
@@ -139,7 +142,6 @@ class KnowledgeService:
             MissingError: a format needs the extra ``kb``.
         """
         from zeus_runtime.knowledge import records
-        from zeus_runtime.knowledge.ingest import ingest
 
         for path in paths:
             _refuse_unreadable(path)
@@ -159,14 +161,27 @@ class KnowledgeService:
             )
         give_back = await self._claimed(base)
         try:
-            added = [str(path.resolve()) for path in paths]
+            added = [self._stored(path) for path in paths]
             await database.run(lambda connection: records.add_sources(connection, base.key, added))
             embedder = await (self._models.of(base) if base.embedding else self._models.for_new(base.scope))
-            return await ingest(
-                database, base, embedder, now_ns=self._now_ns, progress=progress, secrets=self._secrets
-            )
+            return await self._ingest(database, base, embedder, progress)
         finally:
             give_back()
+
+    async def _ingest(
+        self, database: OnBehalf, base: BaseInfo, embedder: Embedder, progress: Callable[[Progress], None]
+    ) -> Ingested:
+        from zeus_runtime.knowledge.ingest import ingest
+
+        return await ingest(
+            database,
+            base,
+            embedder,
+            now_ns=self._now_ns,
+            progress=progress,
+            secrets=self._secrets,
+            refusal_of=self._refusal_of,
+        )
 
     async def reindex(
         self, name: str, *, progress: Callable[[Progress], None] = lambda _progress: None
@@ -179,16 +194,13 @@ class KnowledgeService:
             EmbeddingUnavailableError: it cannot be asked; what was done stays, and ``add`` goes on with it.
         """
         from zeus_runtime.knowledge import records
-        from zeus_runtime.knowledge.ingest import ingest
 
         base, database = await self._needed(name), await self._open()
         records.refuse_writing(database.caller, base)
         give_back = await self._claimed(base)
         try:
             embedder = await self._models.for_new(base.scope)
-            return await ingest(
-                database, base, embedder, now_ns=self._now_ns, progress=progress, secrets=self._secrets
-            )
+            return await self._ingest(database, base, embedder, progress)
         finally:
             give_back()
 
@@ -207,7 +219,7 @@ class KnowledgeService:
             if not paths:
                 await database.run(lambda connection: records.remove_base(connection, base.key))
                 return base.documents
-            return await self._remove_sources(database, base, [str(path.resolve()) for path in paths])
+            return await self._remove_sources(database, base, [self._stored(path) for path in paths])
         finally:
             give_back()
 
@@ -230,6 +242,8 @@ class KnowledgeService:
                 notices.append(f"there is no knowledge base {name!r} yet")
             else:
                 bases.append(base)
+        # A document's text was masked: its words are found by a masked query.
+        query = self._secrets.text(query)
         if not bases or not query.strip():
             return Found((), tuple(notices))
         searched, vectors = await self._vectors(query, bases, notices)
@@ -332,6 +346,10 @@ class KnowledgeService:
         known = await self.base(name)
         if known is not None:
             return known
+        if self._secrets.text(name) != name:
+            raise UsageError(
+                "the name of a new knowledge base holds a known secret", remedy="Give it another name."
+            )
         how = cutting or Cutting()
         if not 16 <= how.chunk_tokens <= 8_000 or not 0 <= how.overlap_tokens <= how.chunk_tokens // 2:
             raise UsageError(
@@ -348,6 +366,10 @@ class KnowledgeService:
                 lambda connection: records.make_base(connection, database.caller, scope, values, now_ms)
             )
         return await self._needed(name)
+
+    def _stored(self, path: Path) -> str:
+        """A path as the database keeps it."""
+        return self._secrets.text(str(path.resolve()))
 
     async def _needed(self, name: str) -> BaseInfo:
         base = await self.base(name)

@@ -6,13 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from zeus_runtime.errors import ZeusError
+from zeus_runtime.errors import ZeusError, mask_error
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from zeus_runtime.config.secrets import Redactor
     from zeus_runtime.memory.items import Embedding
     from zeus_runtime.tools.tool import JSON
 
@@ -110,3 +111,38 @@ class Embedder(ABC):
     async def close(self) -> None:
         """Give back what is held open."""
         return
+
+
+class MaskedEmbedder(Embedder):
+    """``embedder`` behind the last point before a provider where known secrets are masked.
+
+    Args:
+        embedder: any embedding model.
+        secrets: what is masked.
+    """
+
+    def __init__(self, embedder: Embedder, secrets: Redactor) -> None:
+        self._embedder = embedder
+        self._secrets = secrets
+        self.model = embedder.model
+        self.dimension = embedder.dimension
+        self.calibration = embedder.calibration
+        self.quick = embedder.quick
+        # Workers are given files' texts, which are masked when they are read.
+        self.worker = embedder.worker
+
+    async def embed(self, texts: Sequence[str], *, purpose: Purpose) -> Vectors:
+        try:
+            return await self._embedder.embed([self._secrets.text(each) for each in texts], purpose=purpose)
+        except Exception as error:
+            mask_error(error, self._secrets)
+            raise
+
+    def coverage(self, text: str) -> float:
+        return self._embedder.coverage(self._secrets.text(text))
+
+    def of_a_kind(self, one: str, other: str) -> bool | None:
+        return self._embedder.of_a_kind(self._secrets.text(one), self._secrets.text(other))
+
+    async def close(self) -> None:
+        await self._embedder.close()

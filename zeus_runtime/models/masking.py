@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from zeus_runtime.errors import mask_error
 from zeus_runtime.models.interface import (
     Model,
     ModelPiece,
@@ -98,18 +99,23 @@ class Masked:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         held = _Held(self._secrets)
         stream: AsyncGenerator[ModelPiece, None] = self._model.stream(self._sent(request))  # type: ignore[assignment]
-        async with aclosing(stream) as source:
-            async for piece in source:
-                if isinstance(piece, Retrying):
-                    held = _Held(self._secrets)
-                    yield piece
-                elif isinstance(piece, ModelResponse):
-                    for left in held.rest():
-                        yield left
-                    yield replace(piece, message=masked_message(piece.message, self._secrets))
-                else:
-                    for passed in held.passed(piece):
-                        yield passed
+        try:
+            async with aclosing(stream) as source:
+                async for piece in source:
+                    if isinstance(piece, Retrying):
+                        held = _Held(self._secrets)
+                        yield replace(piece, reason=self._secrets(piece.reason))
+                    elif isinstance(piece, ModelResponse):
+                        for left in held.rest():
+                            yield left
+                        yield replace(piece, message=masked_message(piece.message, self._secrets))
+                    else:
+                        for passed in held.passed(piece):
+                            yield passed
+        except Exception as error:
+            # Whatever hears of a failure, a tracer or an observer too, hears it masked.
+            mask_error(error, self._secrets)
+            raise
 
     def _sent(self, request: ModelRequest) -> ModelRequest:
         system, tools, messages = request.system, request.tools, request.messages

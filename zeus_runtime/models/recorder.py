@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.errors import RunError
 from zeus_runtime.models.cassette import (
     CassetteError,
@@ -23,6 +22,8 @@ from zeus_runtime.models.masking import masked_pieces
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
+    from zeus_runtime.config.secrets import Redactor
+
 
 class Recorder:
     """``model``, each of its finished calls appended to the cassette ``path`` before its response is handed on.
@@ -33,16 +34,16 @@ class Recorder:
     Args:
         model: any model.
         path: the cassette; its folder is made.
-        redact: removes secrets from a text.
+        secrets: what is masked.
 
     Raises:
         CassetteError: the file cannot be written, or exists and is no cassette: it is not overwritten.
     """
 
-    def __init__(self, model: Model, path: Path, redact: Callable[[str], str]) -> None:
+    def __init__(self, model: Model, path: Path, secrets: Redactor) -> None:
         self._model = model
         self._path = path
-        self._redact = redact
+        self._secrets = secrets
         self._previous: Sequence[Any] = ()
         try:
             self._begin()
@@ -86,9 +87,8 @@ class Recorder:
 
     def _append(self, request: ModelRequest, pieces: Sequence[ModelPiece], response: ModelResponse) -> None:
         asked = normalised(request)
-        if isinstance(self._redact, Redactor):
-            pieces = masked_pieces(pieces, self._redact)
-        line = call_line(asked, self._previous, pieces, response, self._redact)
+        pieces = masked_pieces(pieces, self._secrets)
+        line = call_line(asked, self._previous, pieces, response, self._secrets.json)
         try:
             with self._path.open("a", encoding="utf-8") as file:
                 file.write(line)

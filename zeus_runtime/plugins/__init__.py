@@ -5,7 +5,15 @@
 
 from zeus_runtime.plugins.component import KINDS, Component, Kind
 from zeus_runtime.plugins.discovery import discover, installed_homes
-from zeus_runtime.plugins.home import Folder, bundled_home, find, find_all, own_homes, search_path
+from zeus_runtime.plugins.home import (
+    Folder,
+    accounts_folder,
+    bundled_home,
+    find,
+    find_all,
+    own_homes,
+    search_path,
+)
 from zeus_runtime.plugins.observers import Observers
 from zeus_runtime.plugins.plugin import Plugin, PluginProblem
 from zeus_runtime.plugins.reference import load_create, load_options, options_schema, resolve
@@ -32,6 +40,7 @@ __all__ = [
     "load_create",
     "load_options",
     "options_schema",
+    "accounts_folder",
     "own_homes",
     "resolve",
     "search_path",

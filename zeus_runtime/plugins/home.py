@@ -126,3 +126,12 @@ def user_home(environ: Mapping[str, str]) -> list[Path]:
         return [Path(configured) / "zeus"]
     home = environ.get("HOME") or environ.get("USERPROFILE")
     return [Path(home) / ".config" / "zeus"] if home else []
+
+
+def accounts_folder(environ: Mapping[str, str]) -> Path | None:
+    """Where accounts at MCP servers and the key that encrypts them are: in the user's own Home.
+
+    Args:
+        environ: the environment of the process itself; a project's ``.env`` must not name it.
+    """
+    return next((home / "accounts" for home in user_home(environ)), None)

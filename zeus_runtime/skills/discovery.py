@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -116,22 +116,36 @@ def skill_roots(*, directory: Path, workspace: Path, homes: Sequence[Path]) -> t
     return tuple(found.values())
 
 
-def has_skills(roots: Sequence[Root], *, trust_project: bool) -> bool:
-    """Whether any file of a skill is there to be offered; reads no file."""
+def has_skills(
+    roots: Sequence[Root], *, trust_project: bool, hides: Callable[[Path], bool] = lambda file: False
+) -> bool:
+    """Whether any file of a skill is there to be offered; reads no file.
+
+    Args:
+        hides: as in ``find_skills``.
+    """
     budget = [_MAX_FOLDERS]
     return any(
-        True for root in roots if trust_project or not root.project for _ in _folders(root.path, 0, budget)
+        not hides(folder / FILE)
+        for root in roots
+        if trust_project or not root.project
+        for folder in _folders(root.path, 0, budget)
     )
 
 
 def find_skills(
-    roots: Sequence[Root], *, trust_project: bool, known: Mapping[Path, tuple[object, Skill]] | None = None
+    roots: Sequence[Root],
+    *,
+    trust_project: bool,
+    known: Mapping[Path, tuple[object, Skill]] | None = None,
+    hides: Callable[[Path], bool] = lambda file: False,
 ) -> tuple[Skills, dict[Path, tuple[object, Skill]]]:
     """Every skill under ``roots``.
 
     Args:
         trust_project: whether what the project brings is offered too; else it neither is nor shadows another.
         known: what an earlier search gave as its second value: files that did not change are not read again.
+        hides: whether a ``SKILL.md`` does not exist for the agent.
 
     Returns:
         the skills, and what was read, for the next search.
@@ -141,7 +155,11 @@ def find_skills(
     found: list[Skill] = []
     taken: dict[str, Path] = {}
     for root in roots:
-        of_root = [_read(root, folder, known or {}, read) for folder in _folders(root.path, 0, budget)]
+        of_root = [
+            _read(root, folder, known or {}, read)
+            for folder in _folders(root.path, 0, budget)
+            if not hides(folder / FILE)
+        ]
         of_root.sort(key=lambda each: (each.name, str(each.folder)))
         found += [_ranked(skill, taken, trust_project=trust_project) for skill in of_root]
     return Skills(tuple(found), overflow=budget[0] <= 0), read

@@ -7,10 +7,13 @@ import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from zeus_runtime.errors import UsageError
 from zeus_runtime.skills.discovery import FILE
+
+if TYPE_CHECKING:
+    from zeus_runtime.tools.workspace import WorkspaceFiles
 
 MAX_BYTES: Final = 10_000_000
 """A larger resource is not read."""
@@ -42,15 +45,18 @@ def skill_resources(folder: Path) -> list[Resource]:
     return sorted(found, key=lambda each: each.path)
 
 
-def read_skill_resource(folder: Path, path: str) -> bytes:
+def read_skill_resource(folder: Path, path: str, files: WorkspaceFiles | None = None) -> bytes:
     """The bytes of the file ``path`` of a skill.
 
     Args:
         folder: the skill's.
         path: relative, with ``/``.
+        files: the workspace of the agent that reads; its rules hold.
 
     Raises:
         UsageError: the path leaves the folder by whatever way, or is no readable file of at most ``MAX_BYTES``.
+        WorkspaceError: no tool may read it.
+        AccessAsked: a person must approve it first.
     """
     parts = path.split("/")
     if not path or path.startswith(("/", "~")) or ".." in parts or set(path) & set("\\\0") or _is_drive(path):
@@ -62,7 +68,7 @@ def read_skill_resource(folder: Path, path: str) -> bytes:
         target = (base / path).resolve(strict=True)
         if not target.is_relative_to(base):
             raise UsageError(f"{path!r} leads out of the skill's folder", remedy="It is not read.")
-        return _bytes(target, path)
+        return _bytes(target, path) if files is None else files.read_host(target, max_bytes=MAX_BYTES)
     except (OSError, RuntimeError, ValueError) as error:
         known = [each.path for each in skill_resources(folder)]
         raise UsageError(

@@ -61,7 +61,7 @@ def claim(file: Path) -> Callable[[], None] | None:
     except ImportError:  # Windows: the thread log refuses the second of two writers
         return _nothing
     while True:
-        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Whoever had it before may have removed the file between our opening and our lock.

@@ -19,6 +19,7 @@ from zeus_runtime.errors import MissingError, RunError, UsageError, ZeusError
 from zeus_runtime.store.claims import claim
 from zeus_runtime.store.prepared import sqlite_driver
 from zeus_runtime.store.transactions import Transactions, retry_while_locked
+from zeus_runtime.tools.own_folders import own_path
 
 if TYPE_CHECKING:
     from zeus_runtime.store.postgres import Server
@@ -38,6 +39,7 @@ def sqlite_file(url: str, directory: Path) -> Path | None:
 
     Raises:
         MissingError: SQLite's URL names a host, as ``sqlite://zeus.db`` does.
+        LinkedFolderError: it is in ``.zeus``, and a link leads there.
     """
     parsed = make_url(url)
     # A password could hide from ``database_file`` which file it is, and so whether the file is the user's.
@@ -48,7 +50,7 @@ def sqlite_file(url: str, directory: Path) -> Path | None:
         )
     if parsed.get_backend_name() != "sqlite" or parsed.database in (None, "", ":memory:"):
         return None
-    return (directory / str(parsed.database)).resolve()
+    return own_path(directory / str(parsed.database)).resolve()
 
 
 class Database:

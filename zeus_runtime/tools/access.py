@@ -16,6 +16,7 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
+from zeus_runtime.tools.own_folders import ARCHIVES
 from zeus_runtime.tools.paths import composed, folded, join
 from zeus_runtime.tools.patterns import PathTest, folded_glob, has_magic, parts_of
 
@@ -25,9 +26,6 @@ Right: TypeAlias = Literal["deny", "read", "ask", "write"]
 Kind: TypeAlias = Literal["read", "write"]
 
 KINDS: Final[tuple[Kind, ...]] = ("read", "write")
-
-ARCHIVES: Final = ("large_tool_results", "conversation_history", "attached_files")
-"""The folders below ``/`` in which the runtime keeps originals; tools read them."""
 
 
 class Ruling(NamedTuple):
@@ -126,6 +124,18 @@ class AccessRule:
         """Whether it holds no wildcard at all."""
         return self.exactness == len(self.parts)
 
+    def lifts(self, parts: tuple[str, ...], depth: int) -> bool:
+        """Whether it lifts the protection of the place that the first ``depth`` parts of a path name.
+
+        A path without wildcards lifts what it names. A mere name lifts what has this name itself, not what is inside:
+        ``config`` must not open ``.git/config``.
+        """
+        if not self.is_exact or self.right == "deny" or depth <= 0:
+            return False
+        if self.is_rooted:
+            return self.depth(parts) >= depth
+        return folded(parts[depth - 1]) == folded(self.parts[0])
+
     @cached_property
     def _test(self) -> PathTest:
         return folded_glob("/".join(self.parts))
@@ -163,11 +173,8 @@ class AccessRules:
         return strictest(self._ruling(name, kind) for name in reached.names)
 
     def opens(self, parts: tuple[str, ...], depth: int) -> bool:
-        """Whether a rule without wildcards names the path, at least its first ``depth`` parts, and does not deny it."""
-        return any(
-            rule.is_exact and rule.right != "deny" and self._exact_depth(rule, parts) >= depth > 0
-            for rule in self.rules
-        )
+        """Whether a rule lifts the protection of the place that the first ``depth`` parts name."""
+        return any(rule.lifts(parts, depth) for rule in self.rules)
 
     @cached_property
     def _of(self) -> Mapping[Kind, Sequence[AccessRule]]:
@@ -184,13 +191,6 @@ class AccessRules:
             return None
         what = "closes it" if rule.right == "deny" else f"lets no tool {kind} it"
         return Ruling(action, f"the rule `{rule}` of workspace.access {_ASKS if action == 'ask' else what}")
-
-    def _exact_depth(self, rule: AccessRule, parts: tuple[str, ...]) -> int:
-        """Up to which part an exact rule names a path: the deepest place, where a name fits several."""
-        if rule.is_rooted:
-            return rule.depth(parts)
-        wanted = folded(rule.parts[0]) if rule.parts else ""
-        return max((index for index, part in enumerate(parts, 1) if folded(part) == wanted), default=0)
 
 
 _ASKS: Final = "asks for an approval of each change"
@@ -240,7 +240,7 @@ _KEYS: Final = Protected("it may hold keys", holds_keys=True)
 _NAMES: Final = {
     ".git": Protected("it belongs to the repository's own files"),
     ".zeus": Protected("it belongs to Zeus's own files"),
-    ".mcp.json": Protected("it names programs that are started as servers"),
+    ".mcp.json": Protected("it names servers, and may hold their keys", holds_keys=True),
 }
 _ARCHIVE: Final = Protected("Zeus itself keeps its originals there")
 FLOOR_NAMES: Final = (".env*", *_NAMES)
@@ -250,6 +250,12 @@ FLOOR_NAMES: Final = (".env*", *_NAMES)
 def is_floor_name(part: str) -> bool:
     """Whether a part of a path is a name that is protected wherever it stands."""
     return folded(part).startswith(".env") or folded(part) in _NAMES
+
+
+def is_key_name(part: str) -> bool:
+    """Whether a part of a path is a name that closes what it names, and all that is in it, to reading."""
+    name = folded(part)
+    return name.startswith(".env") or (name in _NAMES and _NAMES[name].holds_keys)
 
 
 _MOST_FOLDERS: Final = 10_000
@@ -334,11 +340,12 @@ class Floor:
         return None
 
     def lifted_by(self, rule: AccessRule, reached: Reached) -> bool:
-        """Whether a rule lifts the protection of the file that it names."""
-        if not rule.is_exact or rule.right == "deny":
-            return False
-        bare = Floor(self.deciding)
-        return any(bare.ruling(reached, kind, None) is not None for kind in KINDS)
+        """Whether a rule lifts a protection of a file."""
+        return any(
+            rule.lifts(name.parts, depth)
+            for _, depths in self._protections(reached)
+            for name, depth in depths
+        )
 
     def _protections(self, reached: Reached) -> Iterator[tuple[Protected, list[tuple[Name, int]]]]:
         """What protects a file, each with the file's names and how many of their parts name the protected place."""

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from zeus_runtime.escaping import printable
@@ -21,6 +21,7 @@ from zeus_runtime.tools.access import (
     Reached,
     Ruling,
     is_floor_name,
+    is_key_name,
     refusal_text,
     strictest,
 )
@@ -42,15 +43,21 @@ class Call(NamedTuple):
 
 _CALL: ContextVar[Call | None] = ContextVar("zeus_tool_call", default=None)
 
+_LINKED_KEYS: ContextVar[dict[tuple[int, int], set[tuple[int, int]]] | None] = ContextVar(
+    "zeus_linked_keys", default=None
+)
+"""What was found in the running call: the folders are searched once for each, and only if a file has several names."""
+
 
 @contextmanager
 def calling(tool: str | None, *, approved: bool = False) -> Iterator[None]:
     """While inside, files are reached for a call of ``tool``."""
-    token = _CALL.set(Call(tool, approved))
+    token, keys = _CALL.set(Call(tool, approved)), _LINKED_KEYS.set({})
     try:
         yield
     finally:
         _CALL.reset(token)
+        _LINKED_KEYS.reset(keys)
 
 
 class AccessAsked(BaseException):
@@ -177,12 +184,19 @@ class Gate:
 
     def lifts(self) -> Sequence[AccessRule]:
         """The rules that lift the protection of a file."""
-        floor, mounts = self.policy.floor, self.mounts
+        floor = self.policy.floor
         return [
             rule
             for rule in self.policy.rules.rules
-            if floor.lifted_by(rule, Reached((Name(rule.parts),), mounts.host_of(rule.parts)))
+            if any(floor.lifted_by(rule, reached) for reached in self._nameable(rule))
         ]
+
+    def _nameable(self, rule: AccessRule) -> Iterator[Reached]:
+        """The files that a rule without wildcards may lift the protection of."""
+        yield Reached((Name(rule.parts),), self.mounts.host_of(rule.parts))
+        for protected in () if rule.is_rooted else self.policy.floor.deciding.added:
+            host = f"{protected.rpartition('/')[0]}/{rule.parts[0]}"
+            yield Reached(self.mounts.names_of(host), host)
 
     def protected(self) -> Sequence[str]:
         """What is protected without rules, as virtual paths, names and patterns."""
@@ -193,6 +207,21 @@ class Gate:
             if not any(is_floor_name(part) for part in name.parts)
         }
         return [*FLOOR_NAMES, *sorted(found)]
+
+    def mount_refusal(self, folder: str) -> str | None:
+        """Why programs may not see a folder whole; None if they may.
+
+        What they see is not judged file by file, so nothing may be there that this gate judges.
+
+        Args:
+            folder: its real path.
+        """
+        if any(_overlap(folder, each) for gate in self._all for each in gate.mounts.reals()):
+            return "it is in the workspace, or the workspace is in it"
+        if any(_overlap(folder, each) for each in self.policy.floor.deciding.added):
+            return "it holds files that decide about this agent, or is among them"
+        ruling = self.ruling((PurePath(folder).name,), folder, "read")
+        return None if ruling is None else ruling.why
 
     def hides(self, parts: Parts, host: str) -> bool:
         """Whether a file does not exist for listings and searches."""
@@ -222,7 +251,27 @@ class Gate:
         """Whether it is a file that holds keys, by whatever name it was reached."""
         this = (status.st_dev, status.st_ino)
         keys = set(self.policy.floor.deciding.keys)
-        return this in _identities(keys) or (self.above is not None and self.above.is_key(status))
+        if this in _identities(keys) or (status.st_nlink > 1 and this in self._linked_keys(status.st_dev)):
+            return True
+        return self.above is not None and self.above.is_key(status)
+
+    def _linked_keys(self, device: int) -> set[tuple[int, int]]:
+        """The files on a device that hold keys by a name that they have in the workspace."""
+        known = _LINKED_KEYS.get()
+        key = (id(self), device)
+        if known is None or key not in known:
+            skipped = frozenset(map(folded, self.linked))
+            found = {each for base in self.mounts.reals() for each in _keys_below(base, device, skipped)}
+            if known is None:
+                return found
+            known[key] = found
+        return known[key]
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether one of two folders is the other, or is in it."""
+    parts = [PurePath(each).parts for each in (one, other)]
+    return all(a == b for a, b in zip(*parts, strict=False))
 
 
 def _identities(paths: set[str]) -> set[tuple[int, int]]:
@@ -234,6 +283,30 @@ def _identities(paths: set[str]) -> set[tuple[int, int]]:
             continue
         found.add((status.st_dev, status.st_ino))
     return found
+
+
+def _keys_below(
+    folder: str, device: int, skipped: frozenset[str], *, closed: bool = False
+) -> Iterator[tuple[int, int]]:
+    """The files below a folder that hold keys by their names; a hard link never leads to another device."""
+    try:
+        with os.scandir(folder) as scanned:
+            entries = list(scanned)
+    except OSError:
+        return
+    for entry in entries:
+        is_folder = entry.is_dir(follow_symlinks=False)
+        is_closed = closed or is_key_name(entry.name)
+        if not is_folder and not is_closed:
+            continue
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            continue
+        if not is_folder:
+            yield status.st_dev, status.st_ino
+        elif status.st_dev == device and folded(entry.name) not in skipped:
+            yield from _keys_below(entry.path, device, skipped, closed=is_closed)
 
 
 def host_of(descriptor: int) -> str | None:

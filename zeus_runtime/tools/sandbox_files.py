@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from zeus_runtime.escaping import printable
+from zeus_runtime.tools.own_folders import LinkedFolderError
 from zeus_runtime.tools.paths import WorkspaceError
 from zeus_runtime.tools.sandbox import WORKING_FOLDER, SandboxError, SandboxFile
+from zeus_runtime.tools.sandbox_folders import make_session_folder
 from zeus_runtime.tools.workspace import WorkspaceFiles
 
 
@@ -24,8 +26,12 @@ class SandboxFiles:
         self._files = WorkspaceFiles(folder)
 
     def make(self) -> Path:
-        """The folder, which is there from now on and for its owner alone."""
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """The folder, which is there from now on and for its owner alone.
+
+        Raises:
+            LinkedFolderError: a link leads there.
+        """
+        make_session_folder(self.folder)
         return self.folder
 
     def read(self, path: str, *, max_bytes: int) -> bytes:
@@ -34,6 +40,7 @@ class SandboxFiles:
         Raises:
             SandboxError: there is none, or it is larger than ``max_bytes``.
         """
+        self._require_own()
         try:
             return self._files.read(inner_path(path), max_bytes=max_bytes)
         except (WorkspaceError, FileNotFoundError) as error:
@@ -58,6 +65,7 @@ class SandboxFiles:
             SandboxError: there is no such folder.
         """
         inner = inner_path(path)
+        self._require_own()
         if not self.folder.exists() and inner == "/":
             return []
         found: list[SandboxFile] = []
@@ -71,6 +79,10 @@ class SandboxFiles:
         except (WorkspaceError, FileNotFoundError) as error:
             raise _explained(path, error) from None
         return found
+
+    def _require_own(self) -> None:
+        if self.folder.is_symlink():
+            raise LinkedFolderError(self.folder)
 
 
 def inner_path(path: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ParamSpec, Protocol, TypeVar
 
+from zeus_runtime.tools.own_folders import own_path
 from zeus_runtime.tools.sandbox import Outcome, Program, SandboxFile, SandboxLimits
 from zeus_runtime.tools.sandbox_files import SandboxFiles
 from zeus_runtime.tools.sandbox_folders import remove_folder, remove_older, session_folder
@@ -44,8 +45,11 @@ def folder_sandboxes(
         containment: runs a program over one of them.
         root: where they are.
         keep_days: folders of sessions that ran no program for longer are removed; None keeps any age.
+
+    Raises:
+        LinkedFolderError: ``root`` is in ``.zeus``, and a link leads there.
     """
-    return SandboxSessions(containment, _LocalFolders(containment, root, keep_days))
+    return SandboxSessions(containment, _LocalFolders(containment, own_path(root), keep_days))
 
 
 class _LocalFolders:

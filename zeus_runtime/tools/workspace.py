@@ -26,6 +26,7 @@ from zeus_runtime.tools.entries import FileEntry, kind_of, scan
 from zeus_runtime.tools.file_refusals import refused, replaceable, require_file
 from zeus_runtime.tools.gate import Gate, host_of
 from zeus_runtime.tools.mounts import Mounts
+from zeus_runtime.tools.own_folders import LinkedFolderError, opened, own_path
 from zeus_runtime.tools.paths import NoSuchFileError, WorkspaceError, join, split
 from zeus_runtime.tools.routes import WorkspaceConfigError, routes_of
 from zeus_runtime.tools.walking import Place, Walk
@@ -109,6 +110,33 @@ class WorkspaceFiles:
             return None
         return "it is another name of a file that holds keys" if is_key else None
 
+    def mount_refusal(self, host: Path) -> str | None:
+        """Why a sandbox may not show the folder at a real path to its programs; None if it may.
+
+        They read it without asking the access policy.
+        """
+        return None if self.gate is None else self.gate.mount_refusal(os.path.realpath(host))
+
+    def read_host(self, host: Path, *, max_bytes: int) -> bytes:
+        """The content of a file that the runtime found by its real path, as the rules let the running tool read it."""
+        real = os.path.realpath(host)
+        for name in self._mounts.names_of(real):
+            return self.read(join(name.parts), max_bytes=max_bytes)
+        parts = (Path(real).name,)
+        descriptor = os.open(real, os.O_RDONLY | _OPEN_FILE)
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(descriptor)
+            require_file(status, parts)
+            if self.gate is not None:
+                for each in dict.fromkeys(((host.name,), parts)):
+                    self.gate.require(each, real, "read")
+                if self.gate.is_key(status):
+                    raise WorkspaceError(f"{printable(host.name)} is another name of a file that holds keys.")
+            data = file.read(max_bytes + 1)
+        if len(data) > max_bytes:
+            raise WorkspaceError(f"{printable(host.name)} is larger than {max_bytes:,} bytes.")
+        return data
+
     def write_refusal(self, path: str) -> str | None:
         """Why no tool may write ``path``, whoever approves it; None where one may, or the path means nothing."""
         if self.gate is None:
@@ -128,6 +156,7 @@ class WorkspaceFiles:
 
         Raises:
             WorkspaceConfigError: it is not.
+            LinkedFolderError: one of Zeus's own folders is a link.
         """
         try:
             os.close(os.open(self.root, os.O_RDONLY | os.O_DIRECTORY))
@@ -138,6 +167,7 @@ class WorkspaceFiles:
                 key=("root",),
             ) from None
         for prefix, host in self.routes.items():
+            own_path(host)
             if host.exists() and not host.is_dir():
                 raise WorkspaceConfigError(
                     f"the route {prefix} leads to {host}, which is no folder",
@@ -372,20 +402,22 @@ class WorkspaceFiles:
         asked = self._mounts.host_of(parts)
         self._require(parts, *reaches, host=asked)
         prefix, host = self._mounts.of(parts)
-        if create and prefix:
-            host.mkdir(parents=True, exist_ok=True)
-        folders = [os.open(host, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
+        folders: list[int] = []
 
         def guard(canonical: tuple[str, ...], folder: int, below: tuple[str, ...]) -> None:
             at = self._host(canonical, folder, below)
             if canonical != parts or at != asked:
                 self._require(canonical, *reaches, host=at)
 
-        try:
-            yield Walk(prefix, host, folders, parts, create=create, guard=guard if self.gate else None).run()
-        finally:
-            for folder in folders:
-                os.close(folder)
+        with _mount(prefix, host, create=create and bool(prefix)) as mount:
+            folders.append(mount)
+            try:
+                yield Walk(
+                    prefix, host, folders, parts, create=create, guard=guard if self.gate else None
+                ).run()
+            finally:
+                for folder in folders[1:]:
+                    os.close(folder)
 
     def _host(self, canonical: tuple[str, ...], folder: int, below: tuple[str, ...]) -> str:
         """The real path of a place: asked of the open folder, whatever became of the names that led to it."""
@@ -462,3 +494,15 @@ class WorkspaceFiles:
             if error.errno == errno.ENOENT:
                 raise self._missing(parts) from None
             raise refused(error, parts) from None
+
+
+@contextmanager
+def _mount(prefix: tuple[str, ...], host: Path, *, create: bool) -> Iterator[int]:
+    try:
+        with opened(host, create=create) as descriptor:
+            yield descriptor
+    except LinkedFolderError:
+        raise WorkspaceError(
+            f"{printable(join(prefix))} is closed: Zeus keeps its own files there, and found a link.",
+            remedy="Tell the user.",
+        ) from None

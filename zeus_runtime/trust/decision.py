@@ -40,7 +40,7 @@ class Trust:
         file: the outermost config, as an absolute path; permissions are recorded for it.
         words: the config as a command line names it.
         homes: the Homes that are the user's own or come with an installed distribution.
-        variables: the names of the process's own environment variables.
+        variables: the names of those variables that the config is given as the process itself has them.
     """
 
     given: frozenset[str]

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 
 from zeus_runtime.trust.covering import MOST_BASES, Covered, covered
 
-PartKind: TypeAlias = Literal["server", "plugin", "option", "destination", "file", "database"]
+PartKind: TypeAlias = Literal["server", "plugin", "option", "destination", "file", "database", "folder"]
 Mask: TypeAlias = Callable[[str], str]
 
 _SCHEME: Final = "zeus-trust-1"
@@ -37,7 +37,8 @@ class Part:
     Args:
         kind: ``server`` for an MCP server, ``plugin`` for a file of Python code, ``option`` for an option that is
             marked ``Executes``, ``destination`` for one that is marked ``Destination``, ``file`` for a file elsewhere
-            that the agent reads, ``database`` for one that this user's Zeus did not make.
+            that the agent reads, ``database`` for one that this user's Zeus did not
+            make, ``folder`` for one elsewhere that the agent's tools work in.
         name: as the config names it.
         digest: ``sha256:`` and the digest of everything that decides what is executed.
         lines: what is executed, as (label, value) for a person; secrets are masked.
@@ -70,6 +71,7 @@ _NOUNS: Final[Mapping[PartKind, str]] = {
     "destination": "destination",
     "file": "file",
     "database": "database",
+    "folder": "folder",
 }
 
 
@@ -276,6 +278,17 @@ def file_part(path: str, file: Path, directory: Path, *, where: str = "") -> Par
 def is_here(address: str) -> bool:
     """Whether an address certainly names this machine, to every program that reads it."""
     return _HERE.fullmatch(address) is not None
+
+
+def folder_part(path: str, folder: Path, *, where: str = "") -> Part:
+    """A folder outside the project that tools work in.
+
+    Args:
+        path: where the config names it, as ``--set`` writes it.
+        folder: the real one.
+    """
+    digest = part_digest("folder", path=path, folder=str(folder))
+    return Part("folder", path, digest, (("opens", one_line(str(folder))),), where=where)
 
 
 def one_line(text: str) -> str:

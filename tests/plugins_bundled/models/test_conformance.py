@@ -17,7 +17,7 @@ from zeus_plugins.models.replay import model as replay_model
 from zeus_plugins.models.replay.options import Options as ReplayOptions
 
 from tests.support.provider import Call, Provider, Reply
-from zeus_runtime import Build, Model, ModelProfile, Recorder, Secret
+from zeus_runtime import Build, Model, ModelProfile, Recorder, Redactor, Secret
 from zeus_runtime.testing import ModelConformance, ScriptedModel
 
 
@@ -75,7 +75,7 @@ class TestReplay(ModelConformance):
     def answering(self, answer: AIMessage | Exception | None) -> Iterator[Model]:
         assert isinstance(answer, AIMessage)
         self.path.unlink(missing_ok=True)
-        recorder = Recorder(ScriptedModel([answer]), self.path, redact=lambda text: text)
+        recorder = Recorder(ScriptedModel([answer]), self.path, Redactor())
         self._drain(recorder)
         yield replay_model.create(ReplayOptions("run.jsonl"), build(directory=self.path.parent))
 

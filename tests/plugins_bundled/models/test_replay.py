@@ -37,9 +37,7 @@ from zeus_runtime.testing import ScriptedModel, calling
 LS = ToolSchema("ls", "Lists.", {"type": "object"})
 Match = Literal["messages", "strict", "order"]
 
-
-def keep(text: str) -> str:
-    return text
+KEEP = Redactor()
 
 
 def asking(*messages: BaseMessage | str, system: str = "sys", **changes: Any) -> ModelRequest:
@@ -82,7 +80,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def record(path: Path, turns: int = 4) -> list[ModelPiece]:
-    return converse(Recorder(ScriptedModel(steps(turns), name="openai/gpt-5.2"), path, keep), turns)
+    return converse(Recorder(ScriptedModel(steps(turns), name="openai/gpt-5.2"), path, KEEP), turns)
 
 
 def replay(path: Path, match: Match = "messages", pause_seconds: float = 0.0) -> ReplayModel:
@@ -117,7 +115,7 @@ def test_a_call_may_be_made_again(path: Path) -> None:
 
 
 def test_ids_of_our_own_and_reasoning_do_not_matter(path: Path) -> None:
-    model = Recorder(ScriptedModel(["x"]), path, keep)
+    model = Recorder(ScriptedModel(["x"]), path, KEEP)
     ask(
         model,
         asking(HumanMessage("go", id="one"), AIMessage("hm", additional_kwargs={"reasoning_content": "a"})),
@@ -135,7 +133,7 @@ def test_a_cassette_grows_with_the_conversation_and_not_with_its_square(tmp_path
 
 
 def test_each_call_is_in_the_file_when_its_response_arrives(path: Path) -> None:
-    recorder = Recorder(ScriptedModel(["x"]), path, keep)
+    recorder = Recorder(ScriptedModel(["x"]), path, KEEP)
 
     async def first_response() -> int:
         async for piece in recorder.stream(asking("go")):
@@ -148,7 +146,7 @@ def test_each_call_is_in_the_file_when_its_response_arrives(path: Path) -> None:
 
 def test_usage_and_cost_are_kept(path: Path) -> None:
     response = ModelResponse(AIMessage("x"), Usage(1, 2, 3, 4, 5), "length", "served", 0.5)
-    ask(Recorder(ScriptedModel([response]), path, keep), asking("go"))
+    ask(Recorder(ScriptedModel([response]), path, KEEP), asking("go"))
     assert ask(replay(path), asking("go"))[-1] == response
 
 
@@ -161,12 +159,12 @@ def test_what_a_repeated_call_streamed_before_is_not_recorded(path: Path) -> Non
                 yield piece
             yield ModelResponse(AIMessage("kept"))
 
-    ask(Recorder(Repeating(), path, keep), asking("go"))
+    ask(Recorder(Repeating(), path, KEEP), asking("go"))
     assert ask(replay(path), asking("go"))[:-1] == [TextDelta("kept")]
 
 
 def test_a_failed_call_is_not_recorded(path: Path) -> None:
-    recorder = Recorder(ScriptedModel([ModelError("down", kind="server"), "up"]), path, keep)
+    recorder = Recorder(ScriptedModel([ModelError("down", kind="server"), "up"]), path, KEEP)
     with pytest.raises(ModelError):
         ask(recorder, asking("go"))
     ask(recorder, asking("go"))
@@ -178,7 +176,7 @@ def test_a_recording_is_continued_and_a_torn_last_line_dropped(path: Path) -> No
     with path.open("a") as file:
         file.write('{"request": {"torn')
     assert len(read_cassette(path).calls) == 2
-    ask(Recorder(ScriptedModel(["more"]), path, keep), asking("another"))
+    ask(Recorder(ScriptedModel(["more"]), path, KEEP), asking("another"))
     assert len(read_cassette(path).calls) == 3
     assert isinstance(ask(replay(path), asking("another"))[-1], ModelResponse)
 
@@ -188,7 +186,7 @@ def test_secrets_are_removed_and_fit_when_played(path: Path) -> None:
     model = Recorder(
         ScriptedModel([calling(("ls", {"path": secret}), text=f"see {secret}")]),
         path,
-        lambda text: text.replace(secret, MASK),
+        Redactor().adding({secret: "KEY"}),
     )
     ask(model, asking(f"the key is {secret}."))
     assert secret not in path.read_text()
@@ -203,6 +201,22 @@ def test_a_secret_that_streams_in_pieces_is_not_recorded(path: Path) -> None:
     ask(Recorder(ScriptedModel([f"the key is {secret}, yes"]), path, known), asking("go"))
     pieces = json.loads(path.read_text().splitlines()[-1])["pieces"]
     assert "".join(each[1] for each in pieces if each[0] == "text") == "the key is <secret:KEY>, yes"
+
+
+def test_a_secret_that_is_a_key_is_not_recorded_and_both_keys_stay(path: Path) -> None:
+    secret = "sk-live-12345678"
+    known = Redactor().adding({secret: "KEY"})
+    answer = calling(("ls", {secret: "v", "<secret:KEY>": "w"}))
+    ask(Recorder(ScriptedModel([answer]), path, known), asking("go"))
+    assert secret not in path.read_text()
+    (played,) = [each for each in ask(replay(path), asking("go")) if isinstance(each, ModelResponse)]
+    assert played.message.tool_calls[0]["args"] == {"<secret:KEY> (2)": "v", "<secret:KEY>": "w"}
+
+
+def test_a_masked_key_fits_any_key() -> None:
+    assert same({"<secret:KEY>": "v", "b": 1}, {"sk-live-12345678": "v", "b": 1})
+    assert not same({"<secret:KEY>": "v", "b": 1}, {"sk-live-12345678": "v", "c": 1})
+    assert not same({"<secret:KEY>": "v"}, {"sk-live-12345678": "w"})
 
 
 @pytest.mark.parametrize(
@@ -270,7 +284,7 @@ def test_order_looks_only_at_how_many_answers_came(path: Path) -> None:
 
 
 def test_a_call_for_another_purpose_is_another_call(path: Path) -> None:
-    model = Recorder(ScriptedModel(["turn", "summary"]), path, keep)
+    model = Recorder(ScriptedModel(["turn", "summary"]), path, KEEP)
     ask(model, asking("go"))
     ask(model, asking("go", purpose="summary"))
     last = ask(replay(path), asking("go", purpose="summary"))[-1]
@@ -323,7 +337,7 @@ def test_a_file_that_is_no_cassette_is_not_overwritten(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("precious\n")
     with pytest.raises(CassetteError):
-        Recorder(ScriptedModel(["x"]), path, keep)
+        Recorder(ScriptedModel(["x"]), path, KEEP)
     assert path.read_text() == "precious\n"
 
 

@@ -181,6 +181,73 @@ def test_a_python_of_its_own_prefix_is_shown_with_it(homes: Path) -> None:
     assert host_root(str(homes / ".pyenv/3.13/bin/python3")).prefix == homes / ".pyenv/3.13"
 
 
+def _planned(folder: Path, options: dict[str, str], workspace: dict[str, object]) -> None:
+    config = {
+        "version": 1,
+        "model": "gpt-4o",
+        "tools": [{"sandbox": {"backend": {"bubblewrap": options}}}],
+        "workspace": workspace,
+    }
+    (folder / "zeus.yaml").write_text(json.dumps(config))
+    Agent.from_config(directory=folder, environ={"HOME": str(folder.parent / "home")})
+
+
+@pytest.mark.parametrize(
+    ("rootfs", "reason"),
+    [
+        ("/", "in the workspace, or the workspace is in it"),
+        (".", "in the workspace"),
+        ("image", "in the workspace"),
+        ("link", "in the workspace"),
+        ("..", "in the workspace"),
+        ("../notes/inner", "in the workspace"),
+        ("../home/.config", "decide about this agent"),
+        ("../home", "decide about this agent"),
+        ("../home/.config/zeus/image", "decide about this agent"),
+        ("../.env.image", "may hold keys"),
+        ("../closed", "the rule `closed: deny`"),
+    ],
+)
+def test_a_rootfs_shows_nothing_that_the_access_policy_judges(
+    rootfs: str, reason: str, tmp_path: Path
+) -> None:
+    project = tmp_path / "project"
+    places = (
+        "image",
+        "../notes/inner",
+        "../home/.config/zeus/image",
+        "../.env.image",
+        "../closed",
+        "..",
+        "../home",
+    )
+    for each in (".", *places, "../home/.config"):
+        (project / each / "bin").mkdir(parents=True)
+        (project / each / "bin/sh").touch()
+    (tmp_path / "elsewhere").symlink_to(project / "image")
+    workspace = {"routes": {"/notes/": "../notes"}, "access": {"closed": "deny"}}
+    with pytest.raises(ConfigError, match="programs may not see") as refused:
+        _planned(project, {"rootfs": rootfs if rootfs != "link" else "../elsewhere"}, workspace)
+    assert reason in str(refused.value)
+    assert refused.value.exit_code == 3
+
+
+def test_a_rootfs_that_is_beside_the_workspace_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "project/work").mkdir(parents=True)
+    (tmp_path / "project/image/bin").mkdir(parents=True)
+    (tmp_path / "project/image/bin/sh").touch()
+    _planned(tmp_path / "project", {"rootfs": "image"}, {"root": "work"})
+
+
+def test_a_python_is_not_shown_with_files_of_the_workspace(homes: Path) -> None:
+    (homes / "project/secrets/bin").mkdir(parents=True)
+    (homes / "project/secrets/bin/python3").touch(0o755)
+    python = {"python": str(homes / "project/secrets/bin/python3")}
+    with pytest.raises(ConfigError, match=r"programs may not see .*/secrets: it is in the workspace"):
+        _planned(homes / "project", python, {})
+    _planned(homes / "project", {"python": str(homes / ".pyenv/3.13/bin/python3")}, {})
+
+
 def test_an_ordinary_users_programs_are_in_a_user_namespace_that_makes_no_others(tmp_path: Path) -> None:
     """Root runs this as nobody; an ordinary user as themselves."""
     bubblewrap(tmp_path)

@@ -39,6 +39,7 @@ from zeus_runtime import (
     SandboxSessions,
     SandboxUnavailableError,
     Secret,
+    make_session_folder,
 )
 from zeus_runtime.events import ToolCallResult
 from zeus_runtime.testing import ScriptedModel, calling
@@ -491,16 +492,16 @@ async def test_files_there_are_their_owners_alone(server: Server, tmp_path: Path
 
 async def test_files_go_with_their_age_or_with_the_agent(server: Server, tmp_path: Path) -> None:
     for name, days in (("old", 40), ("new", 5)):
-        (tmp_path / "there" / name).mkdir(parents=True)
+        make_session_folder(tmp_path / "there" / name)
         os.utime(tmp_path / "there" / name, (time.time() - days * 86_400,) * 2)
     made = backend(server, tmp_path, keep_days=30.0)
     await (await made.create("s1")).write("a", b"x")
     await made.aclose()
-    assert sorted(each.name for each in (tmp_path / "there").iterdir()) == ["new", "s1"]
+    assert sorted(each.name for each in (tmp_path / "there").glob("[!.]*")) == ["new", "s1"]
     made = backend(server, tmp_path, keep_days=0.0)
     await (await made.create("s2")).write("a", b"x")
     await made.aclose()
-    assert sorted(each.name for each in (tmp_path / "there").iterdir()) == ["new", "s1"]
+    assert sorted(each.name for each in (tmp_path / "there").glob("[!.]*")) == ["new", "s1"]
 
 
 def config(folder: Path, server: Server, **more: Any) -> Path:

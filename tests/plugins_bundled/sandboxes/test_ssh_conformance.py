@@ -48,8 +48,8 @@ class OverSsh(SandboxConformance):
         backend = one_backend(self.server, self.wrap, there)
         yield backend
         await backend.aclose()
-        for each in there.iterdir():
-            shutil.rmtree(each)
+        shutil.rmtree(there)
+        there.mkdir()
 
 
 @cache

@@ -9,15 +9,17 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from zeus_plugins.vector_stores import chroma
-from zeus_plugins.vector_stores.chroma.store import ChromaVectorStore
+from zeus_plugins.vector_stores.chroma.options import Options
+from zeus_plugins.vector_stores.chroma.store import ChromaVectorStore, create
 
 from tests.support.memory import HashingEmbedder, service
-from zeus_runtime import Entry, MissingError, VectorStore
+from zeus_runtime import Entry, MissingError, VectorStore, ZeusError
 from zeus_runtime.memory.items import Caller, Embedding
 from zeus_runtime.memory.service import MemoryService
 from zeus_runtime.testing import VectorStoreConformance
@@ -213,3 +215,14 @@ async def test_a_deleted_memory_does_not_come_back_with_the_vector_that_was_left
 
 if __name__ == "__main__":
     asyncio.run(globals()[sys.argv[1]](Path(sys.argv[2])))
+
+
+@pytest.mark.parametrize(
+    ("url", "link"), [("sqlite:///:memory:", "chroma"), ("sqlite:///.zeus/zeus.db", "zeus.db-chroma")]
+)
+def test_a_folder_that_is_a_link_is_not_used(url: str, link: str, tmp_path: Path) -> None:
+    (tmp_path / ".zeus").mkdir()
+    (tmp_path / ".zeus" / link).symlink_to(tmp_path)
+    build: Any = SimpleNamespace(directory=tmp_path, config=SimpleNamespace(storage=SimpleNamespace(url=url)))
+    with pytest.raises(ZeusError, match="is a link"):
+        create(Options(), build)

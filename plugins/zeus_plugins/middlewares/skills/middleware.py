@@ -61,7 +61,7 @@ class SkillLibrary(Middleware):
         self._pinned_tokens: int | None = None
 
     def tools(self) -> Sequence[Tool]:
-        if not has_skills(self._roots, trust_project=self._options.trust_project):
+        if not has_skills(self._roots, trust_project=self._options.trust_project, hides=self._hides):
             return ()
         from zeus_plugins.middlewares.skills.tools import skill_tools
 
@@ -120,9 +120,12 @@ class SkillLibrary(Middleware):
         from zeus_runtime import find_skills
 
         found, self._known = find_skills(
-            self._roots, trust_project=self._options.trust_project, known=self._known
+            self._roots, trust_project=self._options.trust_project, known=self._known, hides=self._hides
         )
         return found
+
+    def _hides(self, file: Path) -> bool:
+        return self._build.workspace.refusal_of(file) is not None
 
     def _count(self, text: str) -> int:
         assert self._build.counter is not None, "asked for in runs only"

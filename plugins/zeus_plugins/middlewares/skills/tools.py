@@ -77,9 +77,7 @@ def skill_tools(
         skill = skills.by_name.get(name.strip())
         if skill is None:
             return _unknown(skills, name.strip())
-        if why := files.refusal_of(skill.folder / path):
-            return ToolResult(f"{printable(path)} of the skill {skill.name}: {why}.", is_error=True)
-        data = read_skill_resource(skill.folder, path)
+        data = read_skill_resource(skill.folder, path, files)
         text = _text(data)
         if text is None:
             size = f"{len(data):,} bytes"
@@ -103,7 +101,7 @@ def _loaded(
     files: WorkspaceFiles,
     shows: Callable[[str], bool],
 ) -> ToolResult:
-    data = read_skill_resource(skill.folder, FILE)
+    data = read_skill_resource(skill.folder, FILE, files)
     text = read_skill_text(data)
     head = header(skill.name, hashlib.sha256(data).hexdigest()[:12], page)
     if shows(head):

@@ -102,9 +102,11 @@ def create(options: Options, build: Build) -> SandboxSessions:
     """The backend of the config.
 
     Raises:
-        OptionsError: the rootfs or the Python that the YAML names is not there.
+        OptionsError: the rootfs or the Python that the YAML names is not there, or may not be shown.
+        LinkedFolderError: the folder is in ``.zeus``, and a link leads there.
     """
     if options.rootfs is not None:
+        _require_shown(build, build.directory / options.rootfs, "rootfs")
         if not _has(build.directory / options.rootfs, "bin/sh"):
             raise OptionsError(
                 f"bubblewrap: the rootfs {options.rootfs} is no folder with a bin/sh in it",
@@ -113,7 +115,20 @@ def create(options: Options, build: Build) -> SandboxSessions:
             )
     elif options.python is not None:
         _need_python(options.python)
+        prefix = host_root(options.python).prefix
+        if prefix not in (None, host_root(None).prefix):
+            _require_shown(build, prefix, "python")
     return sandboxes(options, build.directory, build.process_environ)
+
+
+def _require_shown(build: Build, folder: Path, option: str) -> None:
+    reason = build.workspace.mount_refusal(folder)
+    if reason is not None:
+        raise OptionsError(
+            f"bubblewrap: programs may not see {folder}: {reason}",
+            remedy="Name a folder that has nothing to do with the project or with Zeus.",
+            where=option,
+        )
 
 
 def _need_python(wanted: str) -> None:

@@ -31,7 +31,7 @@ async def run(
     """
     identity = fresh_identity()
     owner = identity.uid if identity.changed else None
-    kept = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    kept = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         async with standing(
             bwrap, root, identity, limits, program, filter_program=filter_program(platform.machine())

@@ -21,9 +21,9 @@ class Options:
         Doc("The container runtime, such as runsc (gVisor); null: the engine's own."),
     ] = None
     cpus: Annotated[float, Doc("Processors that one program may use."), Minimum(0.01)] = 1.0
-    folder: Annotated[str, Doc("Where each session's files are kept, in a folder of its own.")] = (
-        ".zeus/sandboxes"
-    )
+    folder: Annotated[
+        str, Executes(), Doc("Where each session's files are kept, in a folder of its own.")
+    ] = ".zeus/sandboxes"
     keep_days: Annotated[
         float | None,
         Doc("Files of sessions that ran no program for longer are removed; null keeps any age."),

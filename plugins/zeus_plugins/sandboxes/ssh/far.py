@@ -34,6 +34,9 @@ from zeus_runtime import (
     SandboxError,
     SandboxLimits,
     SandboxUnavailableError,
+    ZeusError,
+    make_session_folder,
+    own_path,
     remove_folder,
     remove_older,
     session_folder,
@@ -99,7 +102,7 @@ async def _answer(
 ) -> bytes:
     try:
         return said(DONE, await _done(question, files, sink))
-    except (SandboxError, SandboxUnavailableError) as error:
+    except ZeusError as error:
         unavailable = isinstance(error, SandboxUnavailableError)
         told = {"message": error.message, "remedy": error.remedy, "unavailable": unavailable}
         return said(FAILED, told)
@@ -117,12 +120,15 @@ async def _done(question: Mapping[str, Any], files: Mapping[str, bytes], sink: a
             return _look(question, root)
         case "run":
             folder = session_folder(root, question["session"])
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_session_folder(folder)
             os.utime(folder)
             program = Program(tuple(question["arguments"]), files, question["environ"])
             limits = SandboxLimits(**question["limits"])
             outcome = await _run(question, folder, program, limits, sink)
             return [outcome.exit_code, outcome.killed_by, outcome.seconds, outcome.lost]
+        case "make":
+            make_session_folder(session_folder(root, question["session"]))
+            return None
         case "remove":
             await asyncio.to_thread(remove_folder, root, question["session"])
             return None
@@ -161,7 +167,7 @@ def _look(question: Mapping[str, Any], root: Path) -> Mapping[str, Any]:
     """
     if sys.platform != "linux":
         raise SandboxUnavailableError("it is no Linux machine", remedy="Use one that is.")
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    own_path(root).mkdir(mode=0o700, parents=True, exist_ok=True)
     if question["wrap"] != _WALLED:
         python = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin") is not None
         return {"root": str(root), "python": python}

@@ -40,6 +40,7 @@ class Options:
     ] = "python3"
     folder: Annotated[
         str,
+        Executes(),
         Doc(
             "Where sessions' files are kept there, in a folder each; a relative path starts at the home folder."
         ),

@@ -10,7 +10,7 @@ from importlib.abc import InspectLoader
 from importlib.util import find_spec
 from typing import Final
 
-from zeus_runtime import SandboxLimits, ZeusError, cut_text, finished, remove_older
+from zeus_runtime import SandboxLimits, ZeusError, cut_text, finished, own_path, remove_older
 
 _MODULES: Final = (
     "zeus_plugins.sandboxes.bubblewrap.cgroups",
@@ -29,7 +29,7 @@ _MODULES: Final = (
     "zeus_plugins.sandboxes.ssh.wire",
 )
 _PUBLIC: Final = "zeus_runtime"
-_PUBLIC_NAMES: Final = (ZeusError, SandboxLimits, cut_text, finished, remove_older)
+_PUBLIC_NAMES: Final = (ZeusError, SandboxLimits, cut_text, finished, own_path, remove_older)
 """Names of ``zeus_runtime`` whose modules hold all that those above import from it, lower ones first."""
 
 _BEGIN: Final = """\

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from zeus_plugins.tools.filesystem.options import Options
-from zeus_plugins.tools.filesystem.texts import binary_kind, decode, plural
+from zeus_plugins.tools.filesystem.texts import binary_kind, plural, whole_text
 from zeus_runtime import (
     Change,
     NoSuchFileError,
@@ -70,7 +70,7 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
 
         data = masked_bytes(files.read(path, max_bytes=options.max_write_bytes), secrets)
         edited = replace_text(data, old, new, replace_all=replace_all).data
-        change = Change(files.real(path), decode(data).text, decode(edited).text)
+        change = Change(files.real(path), whole_text(data), whole_text(edited))
         return Preview((change,), ("old", "new", "replace_all"))
 
     @tool(category="filesystem", access="write", replayable_arguments=("old", "new"), preview=preview)
@@ -120,7 +120,7 @@ def _held(files: WorkspaceFiles, path: str, options: Options) -> bytes:
 
 
 def _text_of(files: WorkspaceFiles, path: str, options: Options, secrets: Redactor) -> str | None:
-    """The text of a file as the model sees it; None where there is none.
+    """The text of a file with known secrets masked; None where there is none.
 
     Raises:
         WorkspaceError: it is no text, or cannot be read.
@@ -131,4 +131,4 @@ def _text_of(files: WorkspaceFiles, path: str, options: Options, secrets: Redact
         return None
     if (kind := binary_kind(data)) is not None:
         raise WorkspaceError(f"the old file is {kind} ({plural(len(data), 'byte')})")
-    return decode(masked_bytes(data, secrets)).text
+    return whole_text(masked_bytes(data, secrets))

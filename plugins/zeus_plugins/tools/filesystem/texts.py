@@ -46,6 +46,11 @@ def decode(data: bytes) -> Decoded:
     return Decoded(text, has_bom, "\r\n" if windows * 2 > text.count("\n") else "\n")
 
 
+def whole_text(data: bytes) -> str:
+    """A file's text with its BOM and line ends: another text for other bytes."""
+    return data.decode("utf-8", "surrogateescape")
+
+
 def encode(decoded: Decoded) -> bytes:
     """The bytes that ``decode`` came from, if the text was not changed."""
     return (BOM if decoded.has_bom else b"") + decoded.text.encode("utf-8", "surrogateescape")

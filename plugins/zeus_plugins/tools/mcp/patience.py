@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from zeus_plugins.tools.mcp.names import log_name
+from zeus_runtime import own_path
 
 SHORTEST_SECONDS: Final = 2.0
 """The wait for a server that has not started here yet; most of those on the machine take one second."""
@@ -32,10 +33,13 @@ class Starts:
     Args:
         directory: the agent's.
         server: its name.
+
+    Raises:
+        LinkedFolderError: a link leads there.
     """
 
     def __init__(self, directory: Path, server: str) -> None:
-        self._file = directory / ".zeus" / "mcp" / Path(log_name(server)).with_suffix(".start")
+        self._file = own_path(directory / ".zeus" / "mcp" / Path(log_name(server)).with_suffix(".start"))
 
     def last_seconds(self) -> float | None:
         """How long the last start took; None if that is unknown, or if the server did not come."""

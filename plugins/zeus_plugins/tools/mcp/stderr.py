@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import IO
 
-from zeus_runtime import last_words
+from zeus_runtime import last_words, own_path
 
 _LAST_BYTES = 2_000
 _LAST_WORDS_BYTES = 400
@@ -72,7 +72,12 @@ class ErrorLog(asyncio.Protocol):
 
 @asynccontextmanager
 async def error_log(path: Path, max_bytes: int) -> AsyncIterator[tuple[ErrorLog, IO[str]]]:
-    """A log, and the file to give a server as its standard error."""
+    """A log, and the file to give a server as its standard error.
+
+    Raises:
+        LinkedFolderError: the log is in ``.zeus``, and a link leads there.
+    """
+    own_path(path)
     loop = asyncio.get_running_loop()
     reading, writing = os.pipe()
     with os.fdopen(writing, "w") as writer:

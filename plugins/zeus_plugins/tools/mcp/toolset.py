@@ -74,8 +74,8 @@ class McpToolset(Toolset):
             self._options,
             Place(build.directory, build.process_environ, self._options.log_kilobytes * 1_000, build.permit),
             build.workspace,
-            lambda server: provider_of(server, build.environ, build.learn),
-            lambda server: written_at(server, build.environ),
+            lambda server: provider_of(server, build.process_environ, build.learn),
+            lambda server: written_at(server, build.process_environ),
         )
         self._links = [Link(server, ground, self._changed) for server in self._servers]
         await asyncio.gather(*(link.start(tell) for link in self._links))

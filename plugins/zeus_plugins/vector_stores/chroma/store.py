@@ -29,6 +29,7 @@ from zeus_runtime import (
     VectorStore,
     claim,
     make_private,
+    own_path,
     sqlite_file,
 )
 
@@ -291,5 +292,5 @@ def create(options: Options, build: Build) -> ChromaVectorStore:
         return ChromaVectorStore((build.directory / options.path).resolve())
     file = sqlite_file(build.config.storage.url, build.directory)
     if file is None:
-        return ChromaVectorStore((build.directory / ".zeus" / "chroma").resolve())
-    return ChromaVectorStore(file.with_name(f"{file.name}-chroma"))
+        return ChromaVectorStore(own_path(build.directory / ".zeus" / "chroma").resolve())
+    return ChromaVectorStore(own_path(file.with_name(f"{file.name}-chroma")))

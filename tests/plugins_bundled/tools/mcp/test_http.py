@@ -27,7 +27,7 @@ def agent(folder: Path, model: Any, server: Mapping[str, Any], yaml: str = "") -
     tools = "[{mcp: {restart_seconds: 0.01, max_restarts: 3}}, probe]"
     servers = {"far": {"start_timeout_seconds": 60, **server}}
     config = write_agent(folder, f"mcpServers: {json.dumps(servers)}\n{yaml}", tools=tools)
-    environ = {"HOME": str(folder / "home"), "PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
+    environ = {"PYTHON_KEYRING_BACKEND": "keyring.backends.fail.Keyring"}
     return Agent.from_config(config, directory=folder, model=model, environ=environ)
 
 
@@ -75,7 +75,7 @@ def expire(running: Agent) -> None:
     """Let time pass until the kept access token has expired."""
     (planned,) = running.plan.opens
     (server,) = planned.create(running.plan.build).servers
-    store = account_store(server, running.plan.build.environ)
+    store = account_store(server, running.plan.build.process_environ)
     store.write({**(store.read() or {}), "expires_at": 1.0})
 
 

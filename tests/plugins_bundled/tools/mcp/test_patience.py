@@ -33,10 +33,11 @@ from tests.plugins_bundled.tools.mcp.test_stdio import (
     states,
     until,
 )
-from tests.support.agents import call, calling, play, script
+from tests.support.agents import call, calling, events_of, play, script
 from tests.support.hand_time import moved_by_hand
 from zeus_runtime import MissingError, OptionsError
 from zeus_runtime.events import Event, Notice
+from zeus_runtime.tools.own_folders import LinkedFolderError
 
 SECONDS = st.floats(min_value=0, max_value=1e6)
 
@@ -89,6 +90,24 @@ def test_where_nothing_can_be_written_nothing_is_remembered(tmp_path: Path) -> N
     starts.took(1)
     starts.missed()
     assert starts.last_seconds() is None
+
+
+@pytest.mark.parametrize("link", [".zeus/mcp", ".zeus/mcp/small.start", ".zeus/mcp/small.log"])
+async def test_no_link_leads_to_what_is_kept_of_a_server(link: str, tmp_path: Path) -> None:
+    keys, project = tmp_path / "keys", tmp_path / "project"
+    keys.mkdir()
+    for name in ("small.start", "small.log"):
+        (keys / name).write_text("mine")
+    (project / link).parent.mkdir(parents=True)
+    (project / link).symlink_to(keys / (Path(link).name if "small" in link else ""))
+    running = agent(project, script("done"), {"small": server()})
+    if link.endswith(".log"):
+        assert "is a link" in str(await events_of(running.stream("go")))
+    else:
+        with pytest.raises(LinkedFolderError):
+            await events_of(running.stream("go"))
+    assert {each.read_text() for each in keys.iterdir()} == {"mine"}
+    assert len(list(keys.iterdir())) == 2
 
 
 async def test_the_first_call_is_made_when_the_quick_ones_are_there(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def toolset_of(running: Agent) -> Any:
 
 def store_of(running: Agent) -> AccountStore:
     (server,) = toolset_of(running).servers
-    return account_store(server, running.plan.build.environ)
+    return account_store(server, running.plan.build.process_environ)
 
 
 async def never(scope: Any, receive: Any, send: Any) -> None:

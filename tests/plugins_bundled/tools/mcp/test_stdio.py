@@ -219,7 +219,8 @@ async def test_the_environment_is_what_the_yaml_gives(
 ) -> None:
     monkeypatch.setenv("PROVIDER_API_KEY", "sk-do-not-pass-on")
     model = script(calling(call("small__environment", "1")), "done")
-    environ = {"PATH": "/bin", "HOME": "/home/x", "TOKEN_OF_MINE": "hidden-value"}
+    monkeypatch.setenv("PATH", "/bin")
+    environ = {"PATH": "/evil", "HOME": "/home/x", "TOKEN_OF_MINE": "hidden-value"}
     servers = {"small": server(env={"GIVEN": "${TOKEN_OF_MINE}!"})}
     async with agent(tmp_path, model, servers, environ=environ) as running:
         events = await play(running, "go")

@@ -16,6 +16,8 @@ def uses_oauth(server: Server) -> bool:
 
 def written_at(server: Server, environ: Mapping[str, str]) -> float | None:
     """When a server's account was last written, in seconds since the epoch; None if there is none."""
+    if not uses_oauth(server):
+        return None
     from zeus_plugins.tools.mcp.oauth.store import account_store
 
     return account_store(server, environ).written_at

@@ -26,7 +26,7 @@ def account_of(server: Server, build: Build) -> Account:
     from zeus_plugins.tools.mcp.oauth.provider import scopes_of
 
     try:
-        kept = account_store(server, build.environ, build.learn).read()
+        kept = account_store(server, build.process_environ, build.learn).read()
     except OptionsError as error:
         return Account(server.name, server.spec.address or "", authorised=False, detail=error.message)
     if kept is None:
@@ -75,7 +75,7 @@ async def log_in(server: Server, build: Build, show: Callable[[str], None]) -> i
     from zeus_plugins.tools.mcp.transports import address
 
     quieten()
-    store = account_store(server, build.environ, build.learn)
+    store = account_store(server, build.process_environ, build.learn)
     store.check()
 
     def shown(url: str) -> None:
@@ -129,7 +129,7 @@ async def log_out(server: Server, build: Build) -> bool:
         RunError: it is forgotten, and its server still has it.
         OptionsError: it cannot be forgotten.
     """
-    store = account_store(server, build.environ, build.learn)
+    store = account_store(server, build.process_environ, build.learn)
     # Whoever renews it at this moment would write it anew.
     async with store.locked():
         try:

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from zeus_runtime import OptionsError
+from zeus_runtime import OptionsError, accounts_folder
 
 if TYPE_CHECKING:
     from zeus_plugins.tools.mcp.servers import Server
@@ -31,11 +31,18 @@ _ROOM_BYTES: Final = 16_384
 def account_store(
     server: Server, environ: Mapping[str, str], learn: Callable[[str, str], None] | None = None
 ) -> AccountStore:
-    """Where a server's account is kept: beside the user's Home, not in the project, which may be shared."""
-    configured = environ.get("XDG_CONFIG_HOME")
-    base = Path(configured) if configured else Path(environ.get("HOME") or Path.home()) / ".config"
-    address = server.spec.address or ""
-    return AccountStore(base / "zeus" / "accounts", server.name, address, learn)
+    """Where a server's account is kept: in the user's Home, not in the project, which may be shared.
+
+    Args:
+        environ: the environment of the process itself.
+
+    Raises:
+        OptionsError: the process has no home.
+    """
+    folder = accounts_folder(environ)
+    if folder is None:
+        raise OptionsError("there is no place for accounts: neither HOME nor XDG_CONFIG_HOME is set")
+    return AccountStore(folder, server.name, server.spec.address or "", learn)
 
 
 class AccountStore:

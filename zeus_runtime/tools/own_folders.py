@@ -1,0 +1,174 @@
+"""Folders in which Zeus keeps its own files: reached without links, and the only ones in which it removes old ones.
+
+A project can bring ``.zeus``, or a part of it, as a link to any folder of the user.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from zeus_runtime.errors import ZeusError
+
+STATE: Final = ".zeus"
+SANDBOXES: Final = "sandboxes"
+ARCHIVES: Final = ("large_tool_results", "conversation_history", "attached_files")
+"""The archive's folders, in ``.zeus`` and as the tools see them below ``/``."""
+
+_MARKED: Final = b"Zeus made the folder beside, and removes what is old in it.\n"
+_FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
+_NO_LINK: Final = getattr(os, "O_NOFOLLOW", 0)
+
+
+class LinkedFolderError(ZeusError):
+    """A place where Zeus keeps its own files is a link (exit 4)."""
+
+    exit_code = 4
+    code = "linked_folder"
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(
+            f"{place} is a link, and Zeus keeps its own files there",
+            remedy="Remove the link. The config can put these files elsewhere: storage.url, workspace.routes, and the"
+            " folder of a sandbox.",
+        )
+
+
+def own_path(path: Path) -> Path:
+    """The path of a file or folder of Zeus's own, in ``.zeus`` or where the config puts it.
+
+    Raises:
+        LinkedFolderError: ``.zeus`` or what follows it in the path is a link.
+    """
+    above, below = _parts(path)
+    for name in below:
+        above = above / name
+        if above.is_symlink():
+            raise LinkedFolderError(above)
+    return path
+
+
+@contextmanager
+def opened(folder: Path, *, create: bool = False, mode: int = 0o777) -> Iterator[int]:
+    """A folder, open; no link is followed from ``.zeus`` on.
+
+    Args:
+        create: makes it if it is missing.
+        mode: of the folder itself, if it is made.
+
+    Raises:
+        LinkedFolderError: ``.zeus`` or what follows it in the path is a link.
+        OSError: it is not there or cannot be opened.
+    """
+    above, below = _parts(folder)
+    if create:
+        above.mkdir(mode=0o777 if below else mode, parents=True, exist_ok=True)
+    descriptor = os.open(above, _FOLDER)
+    try:
+        for number, name in enumerate(below, 1):
+            if create:
+                with suppress(FileExistsError):
+                    os.mkdir(name, mode if number == len(below) else 0o777, dir_fd=descriptor)
+            inner = _inner(descriptor, name, folder)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def marker(folder: Path) -> Path:
+    """The file beside ``folder`` that says: Zeus made it. Beside, so that no listing shows it."""
+    return folder.with_name(f".{folder.name}.zeus-archive")
+
+
+def owned(folder: Path) -> bool:
+    """Whether all in ``folder`` is Zeus's: it is one of its folders in ``.zeus``, or Zeus made it and marked it."""
+    match folder.parts[-3:]:
+        case (_, place, name) if place == STATE and name in ARCHIVES:
+            return True
+        case (above, place, _) if above == STATE and place == SANDBOXES:
+            return True
+    return marker(folder).is_file()
+
+
+def claim(folder: Path) -> None:
+    """Mark a folder that is missing or empty as Zeus's; one with files in it is somebody's, and stays so.
+
+    Raises:
+        LinkedFolderError: as ``opened``.
+    """
+    if owned(folder) or folder.is_symlink() or (folder.is_dir() and any(folder.iterdir())):
+        return
+    # A folder beside which nothing may be written stays without a marker: it is used, and never cleaned.
+    with suppress(OSError), opened(folder.parent, create=True) as above:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINK
+        descriptor = os.open(marker(folder).name, flags, 0o666, dir_fd=above)
+        try:
+            os.write(descriptor, _MARKED)
+        finally:
+            os.close(descriptor)
+
+
+@contextmanager
+def opened_to_remove(folder: Path) -> Iterator[int | None]:
+    """A folder in which Zeus may remove files, open; None if it is not Zeus's.
+
+    Raises:
+        LinkedFolderError: it is a link, or as ``opened``.
+        OSError: it is not there or cannot be opened.
+    """
+    if not owned(folder):
+        yield None
+        return
+    with opened(folder.parent) as above:
+        descriptor = _inner(above, folder.name, folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def remove_tree(folder: Path) -> bool:
+    """Remove a folder that is Zeus's with all in it; what the system does not let go stays.
+
+    Returns:
+        whether it may be removed; False for a folder that is somebody else's.
+
+    Raises:
+        LinkedFolderError: as ``opened``.
+    """
+    if not os.path.lexists(folder):
+        return True
+    if not owned(folder):
+        return False
+    with opened(folder.parent) as above:
+        # It follows no link, and removes none.
+        shutil.rmtree(folder.name, ignore_errors=True, dir_fd=above)
+        if not os.path.lexists(folder):
+            with suppress(FileNotFoundError):
+                os.unlink(marker(folder).name, dir_fd=above)
+    return True
+
+
+def _inner(above: int, name: str, folder: Path) -> int:
+    try:
+        return os.open(name, _FOLDER | _NO_LINK, dir_fd=above)
+    except OSError:
+        own_path(folder)
+        if folder.is_symlink():
+            raise LinkedFolderError(folder) from None
+        raise
+
+
+def _parts(path: Path) -> tuple[Path, tuple[str, ...]]:
+    """The folder above the last ``.zeus`` of a path, and what follows; the path itself without one."""
+    parts = path.parts
+    if STATE not in parts:
+        return path, ()
+    at = len(parts) - parts[::-1].index(STATE) - 1
+    return Path(*parts[:at]), parts[at:]
