@@ -189,7 +189,8 @@ def test_a_folder_that_the_agent_works_in_is_not_covered_and_said_so(tmp_path: P
     assert part(form, tmp_path) == before
     assert before.files == ()
     assert [value for label, value in before.lines if label == "file"] == [
-        ".: the files in this folder are not covered, because the agent works in it"
+        ".: the files in this folder are not covered, because it is or holds the working directory, the workspace"
+        " or the config's folder"
     ]
 
 

@@ -12,6 +12,8 @@ from zeus_runtime.escaping import terminal_line
 from zeus_runtime.trust.decision import UntrustedError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
     from zeus_runtime.trust.decision import Trust
@@ -197,14 +199,22 @@ def _read(prompt: str) -> str:
     return line
 
 
+def _files(place: Path) -> Iterable[Path]:
+    """A file, or the files of a folder; the folder itself where they cannot be listed."""
+    from zeus_runtime.trust.covering import TooLargeError, files_below
+
+    try:
+        return list(files_below(place)) if place.is_dir() else [place]
+    except (TooLargeError, OSError):
+        return [place]
+
+
 def _contents(parts: Sequence[Part]) -> Iterator[str]:
     """The files that parts execute, as far as they are text, with an escape for what cannot be seen."""
-    from zeus_runtime.trust.covering import files_below
     from zeus_runtime.trust.parts import one_line
 
     places = dict.fromkeys(file for part in parts for file in part.files)
-    files = (file for place in places for file in (files_below(place) if place.is_dir() else (place,)))
-    for file in dict.fromkeys(files):
+    for file in dict.fromkeys(file for place in places for file in _files(place)):
         yield f"--- {one_line(str(file))}"
         try:
             data = file.read_bytes()

@@ -288,7 +288,10 @@ class _Search:
         return self._is_ours(path) or any(each.is_relative_to(path) for each in self._tops)
 
 
-_WORKED_IN: Final = "the files in this folder are not covered, because the agent works in it"
+_WORKED_IN: Final = (
+    "the files in this folder are not covered, because it is or holds the working directory, the workspace or the"
+    " config's folder"
+)
 _TOO_LARGE: Final = (
     f"the files in this folder are not covered, because there are more than {MOST_ENTRIES:,} files and folders, or"
     f" {MOST_BYTES >> 20} MiB"
