@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from zeus_runtime.trust import covering
@@ -71,7 +71,9 @@ FORMS = (
     Form(("x", "-c", ". F/N\\.s'h'"), "F/N.sh"),
     Form(("x", "-c", ". $D/N.sh"), "F/N.sh", {"D": "F"}),
     Form(("x", "-c", "import runpy; runpy.run_path('F/N.py')"), "F/N.py"),
+    Form(("x", "-c", "X=F/N.s'h' true"), "F/N.sh"),
     Form(("x", "run", "./F"), "F/deep/main.go"),
+    Form(("x", "F/Upper"), "F/Upper.js"),
     Form(("x", "-IF", "-MN"), "F/N.pm"),
     Form(("x",), "F/N.js", {"NODE_OPTIONS": "--require ./F/N"}),
     Form(("F/N",), "F/N"),
@@ -88,7 +90,9 @@ def part(form: Form, folder: Path, *data: str) -> Part:
     return command_part(command, Project(folder, (folder,), "/usr/bin"))
 
 
-@given(st.sampled_from(FORMS), IDENTIFIERS, IDENTIFIERS, st.binary(min_size=9, max_size=60), st.data())
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@settings(max_examples=3)
+@given(IDENTIFIERS, IDENTIFIERS, st.binary(min_size=9, max_size=60), st.data())
 def test_every_byte_of_a_file_that_would_run_is_in_the_digest(
     form: Form, folder: str, name: str, content: bytes, data: st.DataObject
 ) -> None:
@@ -151,6 +155,47 @@ def test_two_files_of_a_folder_that_change_places_change_the_digest(tmp_path: Pa
     assert digests[0] != digests[1]
 
 
+def test_a_file_of_a_folder_that_gets_another_name_changes_the_digest(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/a.py").write_text("same")
+    before = part(Form(("x", "tools"), ""), tmp_path)
+    (tmp_path / "tools/a.py").rename(tmp_path / "tools/__main__.py")
+    assert part(Form(("x", "tools"), ""), tmp_path).digest != before.digest
+
+
+def test_a_file_below_folders_that_are_too_large_is_covered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(covering, "MOST_ENTRIES", 0)
+    file = tmp_path / "a/b/run.sh"
+    file.parent.mkdir(parents=True)
+    file.write_text("")
+    assert part(Form(("x", "-C", "a", "-C", "b", "run.sh"), ""), tmp_path).files == (file,)
+
+
+def test_a_dot_is_the_servers_own_folder(tmp_path: Path) -> None:
+    for name in ("tools", "other"):
+        (tmp_path / name).mkdir()
+    assert part(Form(("x", ".", "../other"), "", cwd="tools"), tmp_path).files == (
+        tmp_path / "tools",
+        tmp_path / "other",
+    )
+    assert (
+        len([1 for label, _ in part(Form(("x", "."), "", cwd="tools"), tmp_path).lines if label == "file"])
+        == 1
+    )
+
+
+def test_the_folders_of_a_command_are_covered_up_to_one_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(covering, "MOST_ENTRIES", 3)
+    for name in ("a/1", "a/2", "b/1", "b/2"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert part(Form(("x", "a", "b"), ""), tmp_path).files == (tmp_path / "a",)
+
+
 def test_a_folder_behind_a_link_is_covered_once(tmp_path: Path) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / "lib").mkdir()
@@ -205,7 +250,7 @@ def test_a_text_that_a_shell_expands_is_said_to_hide_its_files(text: str, place:
 
 
 def test_a_plain_text_has_no_note(tmp_path: Path) -> None:
-    form = Form(("sh", "-c", "cd 'a b' && ./run --fast=1 a~b; true"), "", {"A": "plain"})
+    form = Form(("$sh", "-c", "cd 'a b' && ./run --fast=1 a~b; true"), "", {"A": "plain"})
     assert "note" not in dict(part(form, tmp_path).lines)
 
 
@@ -267,6 +312,14 @@ def test_data_may_change_appear_and_go(
     assert file not in seen[2].files
     assert part(form, tmp_path).digest != seen[0].digest
     assert program_data(Command("s", words, env, ".", (data,)), Project(tmp_path, (tmp_path,))) == ()
+
+
+def test_data_is_found_behind_links(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "notes").symlink_to("store")
+    (tmp_path / "store/a.db").write_text("")
+    assert part(Form(("x", "--db=store/a.db"), ""), tmp_path, "notes").files == ()
+    assert part(Form(("x", "--db=store/a.db"), ""), tmp_path, "no\0tes").files == (tmp_path / "store/a.db",)
 
 
 STARTED = (
