@@ -284,9 +284,9 @@ def test_no_content_exempts_a_file_from_the_digest(content: bytes, tmp_path: Pat
 
 
 DATA = (
-    (("uvx", "server", "--db-path=store/notes.db"), {}, "store/notes.db"),
-    (("uvx", "server", "--db-path=store/notes.db"), {}, "store"),
-    (("uvx", "server", "store"), {}, "store"),
+    (("uvx", "mcp-notes", "--db-path=store/notes.db"), {}, "store/notes.db"),
+    (("uvx", "mcp-notes", "--db-path=store/notes.db"), {}, "store"),
+    (("uvx", "mcp-notes", "store"), {}, "store"),
     (("python", "server.py", "store/notes.db"), {}, "store/notes.db"),
     (("python", "server.py", "store/notes.db"), {}, "./store/../store/notes.db"),
     (("python", "server.py", "store"), {}, "store/notes.db"),
