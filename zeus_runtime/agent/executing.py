@@ -85,7 +85,8 @@ def used_server(name: str, server: McpServer) -> Command | Remote | None:
     if server.disabled:
         return None
     if server.command is not None:
-        return Command(name, (server.command, *server.args), dict(server.env), server.cwd or ".")
+        words = (server.command, *server.args)
+        return Command(name, words, dict(server.env), server.cwd or ".", server.data)
     return None if server.address is None else Remote(name, server.address, dict(server.headers))
 
 
