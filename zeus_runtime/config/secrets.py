@@ -7,16 +7,27 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import field
 from functools import cached_property, lru_cache
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from zeus_runtime.config.folding import (
+    Folded,
+    folded,
+    folded_with_places,
+    has_escapes,
+    skeleton,
+    unfinished,
+    unfinished_wrap,
+    wraps,
+)
 from zeus_runtime.config.placeholders import (
     PLACEHOLDER,
     START,
+    form_placeholder,
     is_searched,
     looks_random,
     placeholder,
-    rest_of,
     rest_placeholder,
+    way_placeholder,
     written_forms,
 )
 from zeus_runtime.frozen import dataclass
@@ -216,9 +227,10 @@ class Redactor:
         """``text`` with every known secret that is searched for in running text replaced by its placeholder."""
         parts: list[str] = []
         done = 0
-        for start, end, shown in self._found(text):
-            parts += [text[done:start], shown]
-            done = end
+        for group in self._found(text):
+            for start, end, shown in group:
+                parts += [text[done:start], shown]
+                done = end
         return "".join([*parts, text[done:]]) if parts else text
 
     def masked(self, value: Any) -> Any:
@@ -233,34 +245,40 @@ class Redactor:
         end = self._open_end(text)
         parts: list[str] = []
         done = 0
-        for start, after, shown in self._found(text):
-            if after > end:
-                end = min(start, end)
+        for group in self._found(text):
+            if group[-1].end > end:
+                end = min(group[0].start, end)
                 break
-            parts += [text[done:start], shown]
-            done = after
+            for start, after, shown in group:
+                parts += [text[done:start], shown]
+                done = after
         return "".join([*parts, text[done:end]]), text[end:]
 
     def restored(self, text: str, held: str) -> str:
-        """``text`` with those placeholders replaced whose secret, written in that way, is in ``held``.
+        """``text`` with those placeholders replaced that stand for a secret, written in that way, in ``held``.
 
         Raises:
             ValueError: ``held`` has a placeholder as text and its secret too, so what is meant cannot be told.
         """
+        if START not in text:
+            return text
+        meant: dict[str, set[str]] = {}
+        for start, end, shown in (each for group in self._found(held) for each in group):
+            meant.setdefault(shown, set()).add(held[start:end])
 
         def real(match: re.Match[str]) -> str:
-            secret = self._meant(match[0])
-            if secret is None or secret not in held:
+            written = meant.get(match[0])
+            if not written:
                 return match[0]
-            if match[0] in held:
+            if len(written) > 1 or match[0] in held:
                 raise ValueError(match[0])
-            return secret
+            return next(iter(written))
 
-        return PLACEHOLDER.sub(real, text) if START in text else text
+        return PLACEHOLDER.sub(real, text)
 
     def placeholders_in(self, text: str) -> Sequence[str]:
         """The placeholders of known secrets that ``text`` holds, each once."""
-        return list(dict.fromkeys(each for each in PLACEHOLDER.findall(text) if self._meant(each)))
+        return list(dict.fromkeys(each for each in PLACEHOLDER.findall(text) if self._stands(each)))
 
     def adding(self, values: Iterable[str] | Mapping[str, str]) -> Redactor:
         """A redactor that knows ``values`` too; empty ones are ignored.
@@ -303,41 +321,81 @@ class Redactor:
 
     def _open_end(self, text: str) -> int:
         """Where the longest end of ``text`` begins that a secret may go on from."""
-        for start in range(max(0, len(text) - self._longest + 1), len(text)):
-            for form in self._by_first.get(text[start], ()):
-                if len(form) > len(text) - start and form.startswith(text[start:]):
-                    return start
-        return len(text)
+        if not self._forms:
+            return len(text)
+        escape, wrap = unfinished(text), unfinished_wrap(text)
+        ends = [escape, _open_start(text, self._searches.plain), self._open_folded(text)]
+        if (whole := min(escape, wrap)) < len(text) and (end := self._open_folded(text[:whole])) < whole:
+            ends.append(end)
+        return min(ends)
 
-    def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Where known secrets stand, and what is shown instead; those that overlap are one."""
-        forms = tuple(form for form in self._forms if form in text)
+    def _open_folded(self, text: str) -> int:
+        if folded(text, quotes=self._searches.quotes) == text:
+            return _open_start(text, self._searches.folded)
+        found = folded_with_places(text, quotes=self._searches.quotes)
+        at = min(_open_start(found.text, self._searches.folded), unfinished(found.text))
+        return found.starts[at] if at < len(found.text) else len(text)
+
+    def _found(self, text: str) -> Iterator[list[_Place]]:
+        """Where known secrets stand, and what is shown instead; those that overlap are one group."""
+        group: list[_Place] = []
+        for start, end, shown in sorted(self._matches(text), key=lambda each: (each.start, -each.end)):
+            places = self._places(text[start:end], start, shown)
+            if group and start < group[-1].end:
+                done = group[-1].end
+                for place in places:
+                    if place.end > done:
+                        skipped = max(0, done - place.start)
+                        rest = rest_placeholder(place.shown, skipped) if skipped else place.shown
+                        group.append(_Place(place.start + skipped, place.end, rest))
+            else:
+                if group:
+                    yield group
+                group = places
+        if group:
+            yield group
+
+    def _matches(self, text: str) -> Iterator[_Place]:
+        """Every known secret in ``text``: as it is, then as it means."""
+        searches = self._searches
+        # Without an escape what stands in a text as it is stands in it folded too.
+        yield from self._scanned(text, searches.plain if has_escapes(text) else searches.unfolded)
+        meant = folded(text, quotes=searches.quotes)
+        found: Folded | None = None
+        for start, end, shown in self._scanned(meant, searches.folded):
+            found = found or folded_with_places(text, quotes=searches.quotes)
+            yield _Place(found.starts[start], found.ends[end - 1], shown)
+
+    def _scanned(self, text: str, search: _Search) -> Iterator[_Place]:
+        forms = search.held_by(text)
         if not forms:
             return
         pattern, at = _pattern(forms), 0
-        start = end = 0
-        shown = ""
         while match := pattern.search(text, at):
             at = match.start() + 1
             form = match[0]
-            if form not in self._forms:
+            if form in search.forms:
+                yield _Place(match.start(), match.end(), search.forms[form])
+            else:
                 # Of another config, or written by somebody: what stands behind its start may be the secret itself.
-                at = match.end() if self._meant(form) else match.start() + len(START)
-            elif match.start() >= end:
-                if shown:
-                    yield start, end, shown
-                start, end, shown = match.start(), match.end(), self._forms[form]
-            elif match.end() > end:
-                shown += rest_placeholder(self._forms[form], end - match.start())
-                end = match.end()
-        if shown:
-            yield start, end, shown
+                at = match.end() if self._stands(form) else match.start() + len(START)
 
-    def _meant(self, shown: str) -> str | None:
-        """The text that a placeholder stands for; None for a placeholder of no known secret."""
-        if (text := self._written.get(shown)) is None and (rest := rest_of(shown)):
-            text = self._written.get(rest[0], "")[rest[1] :] or None
-        return text
+    def _places(self, written: str, start: int, shown: str) -> list[_Place]:
+        """A found secret, each of its lines by itself, so that masked text has the same lines."""
+        forms = self._forms
+        breaks = wraps(written) if "\n" in written else []
+        if not breaks:
+            return [_Place(start, start + len(written), forms.get(written) or _way(shown, "escaped", written))]
+        places: list[_Place] = []
+        for first, after in zip([0, *(end for _, end in breaks)], [*(at for at, _ in breaks), len(written)], strict=True):
+            if piece := written[first:after]:
+                named = forms.get(piece) or _way(shown, "part", piece, len(folded(written[:first])))
+                places.append(_Place(start + first, start + after, named))
+        return places
+
+    def _stands(self, shown: str) -> bool:
+        """Whether a placeholder stands for a known secret."""
+        return form_placeholder(shown) in self._searches.shown
 
     @property
     def _now(self) -> Redactor:
@@ -356,44 +414,98 @@ class Redactor:
     @property
     def _forms(self) -> Mapping[str, str]:
         """Text that is searched for to its placeholder."""
-        return self._now._own_forms
+        return self._searches.plain.forms
 
     @property
-    def _longest(self) -> int:
-        return self._now._own_longest
-
-    @property
-    def _by_first(self) -> Mapping[str, Sequence[str]]:
-        """First character to the texts that are searched for."""
-        return self._now._own_by_first
-
-    @property
-    def _written(self) -> Mapping[str, str]:
-        return self._now._own_written
+    def _searches(self) -> _Searches:
+        return self._now._own_searches
 
     @cached_property
-    def _own_forms(self) -> Mapping[str, str]:
-        forms: dict[str, str] = {}
+    def _own_searches(self) -> _Searches:
+        plain: dict[str, str] = {}
+        meant: dict[str, str] = {}
         for secret, name in self.names.items():
             if is_searched(secret):
                 for text, shown in written_forms(secret, name):
-                    forms.setdefault(text, shown)
-        return forms
+                    plain.setdefault(text, shown)
+        for text, shown in plain.items():
+            if is_searched(key := folded(text)):
+                meant.setdefault(key, shown)
+        unfolded = {
+            text: shown
+            for text, shown in plain.items()
+            if folded(text) not in meant or re.match(r"\s|[0-9]+\t", text)
+        }
+        return _Searches(
+            _Search(plain),
+            _Search(unfolded),
+            _Search(meant),
+            frozenset(plain.values()),
+            any("'" in text for text in meant),
+        )
 
-    @cached_property
-    def _own_longest(self) -> int:
-        return max(map(len, self._forms), default=0)
 
-    @cached_property
-    def _own_by_first(self) -> Mapping[str, Sequence[str]]:
-        found: dict[str, list[str]] = {}
-        for form in self._forms:
-            found.setdefault(form[0], []).append(form)
-        return found
+class _Place(NamedTuple):
+    """Where a secret stands in a text, and what is shown instead."""
 
-    @cached_property
-    def _own_written(self) -> Mapping[str, str]:
-        return {shown: text for text, shown in self._forms.items()}
+    start: int
+    end: int
+    shown: str
+
+
+class _Search:
+    """Texts that are searched for.
+
+    Args:
+        forms: text to placeholder.
+    """
+
+    def __init__(self, forms: Mapping[str, str]) -> None:
+        self.forms = forms
+        self.longest = max(map(len, forms), default=0)
+        self.by_first: dict[str, list[str]] = {}
+        for form in forms:
+            self.by_first.setdefault(form[0], []).append(form)
+        self._plain = [form for form in forms if form.isascii()]
+        self._other = [form for form in forms if not form.isascii()]
+
+    def held_by(self, text: str) -> tuple[str, ...]:
+        """Those that ``text`` holds."""
+        found = [form for form in self._plain if form in text]
+        return (*found, *(() if text.isascii() else (form for form in self._other if form in text)))
+
+
+class _Searches(NamedTuple):
+    """What a redactor searches for.
+
+    Args:
+        plain: in a text as it is.
+        unfolded: those of them that a folded text may have lost.
+        folded: in a folded text.
+        shown: the placeholders of all.
+        quotes: a secret has one.
+    """
+
+    plain: _Search
+    unfolded: _Search
+    folded: _Search
+    shown: frozenset[str]
+    quotes: bool
+
+
+def _open_start(text: str, search: _Search) -> int:
+    for start in range(max(0, len(text) - search.longest + 1), len(text)):
+        for form in search.by_first.get(text[start], ()):
+            if len(form) > len(text) - start and form.startswith(text[start:]):
+                return start
+    return len(text)
+
+
+def _way(shown: str, kind: str, written: str, offset: int = 0) -> str:
+    """The placeholder of a form that is written in its own way, by what the way is and not by what is written."""
+    from zlib import crc32
+
+    return way_placeholder(shown, f"{kind}-{crc32(f'{offset} {skeleton(written)}'.encode()):08x}")
 
 
 def _each(value: Any, masked: Callable[[str], str]) -> Any:
