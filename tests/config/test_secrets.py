@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from zeus_runtime.config import ConfigError, Redactor, Secret
 from zeus_runtime.config.construct import build
 from zeus_runtime.config.placeholders import is_searched
-from zeus_runtime.config.secrets import MASK, HiddenStr, looks_secret, mask_line, secrets_of_environment
+from zeus_runtime.config.secret_parts import looks_secret
+from zeus_runtime.config.secrets import MASK, HiddenStr, mask_line, secrets_of_environment
 
 KEY = "sk-live-0123456789"
 NAMED = "<secret:1>"

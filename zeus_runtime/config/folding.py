@@ -125,11 +125,13 @@ def unfinished_wrap(text: str) -> int:
 
 def skeleton(text: str) -> str:
     """How ``text`` is written, without the characters that it means."""
-    token = "|".join(stage.pattern for stage in (*_CODES, *_BACKSLASHES))
+    token = "|".join(stage.pattern for stage in (*_CODES, *_plain_stages(quotes=True)))
     parts: list[str] = []
     done = 0
     for match in _compiled(token).finditer(text):
-        parts += ["." * (match.start() - done), re.sub("[0-9a-f]", "x", re.sub("[A-F]", "X", match[0]))]
+        is_code = match[0][0] in "\\%&"
+        shown = re.sub("[0-9a-f]", "x", re.sub("[A-F]", "X", match[0])) if is_code else match[0]
+        parts += ["." * (match.start() - done), shown]
         done = match.end()
     return "".join([*parts, "." * (len(text) - done)])
 
@@ -140,7 +142,8 @@ def _plain_stages(*, quotes: bool) -> tuple[_Stage, ...]:
 
 def _in_stage(text: str, stage: _Stage) -> str:
     for key in stage.keys:
-        if key in text:
+        # A single character is looked for much faster than two.
+        if key[0] in text and key in text:
             return _compiled(stage.pattern).sub(_decoded if stage.meant is None else stage.meant, text)
     return text
 

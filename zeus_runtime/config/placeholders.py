@@ -80,7 +80,7 @@ def written_forms(secret: str, name: str) -> Iterator[tuple[str, str]]:
     from urllib.parse import unquote
 
     ways = [
-        ("key", _without_frame(secret)) if FRAME in secret else ("", secret),
+        ("key", _without_frame(secret)) if is_key(secret) else ("", secret),
         ("url-plus", secret.replace(" ", "+")),
         ("url-decoded", unquote(secret)),
         *_base64(secret),
@@ -89,7 +89,7 @@ def written_forms(secret: str, name: str) -> Iterator[tuple[str, str]]:
     ]
     seen: set[str] = set()
     for form, text in ways:
-        if text not in seen and is_searched(text) and (FRAME not in text or not form):
+        if text not in seen and is_searched(text) and not is_key(text):
             seen.add(text)
             yield text, placeholder(name, form)
 
@@ -109,9 +109,21 @@ def _base64(secret: str) -> Iterator[tuple[str, str]]:
         yield f"base64url{suffix}", text.replace("+", "-").replace("/", "_")
 
 
+def is_key(secret: str) -> bool:
+    """Whether a secret is a private key in lines within a frame."""
+    return secret.lstrip().startswith(FRAME)
+
+
+def lines_of_key(secret: str) -> Sequence[str]:
+    """The lines of a private key, of which a written-out ``\\n`` ends one too."""
+    return re.sub(r"(?:\\+r)?\\+n", "\n", secret).splitlines()
+
+
 def _lines(secret: str) -> Iterator[tuple[str, str]]:
-    """The lines of a private key, without the frame that every key has."""
-    for number, line in enumerate(lines_of_key(secret), 1):
+    """The lines of a secret, without the frame that every key has; those of JSON say what they are by their keys."""
+    if secret.lstrip()[:1] in ("{", "["):
+        return
+    for number, line in enumerate(lines_of_key(secret) if is_key(secret) else secret.splitlines(), 1):
         text = line.strip()
         if not text.startswith(FRAME) and not re.search(r"\s", text) and len(text) >= LEAST_CHARACTERS:
             yield f"line{number}", text
@@ -119,11 +131,6 @@ def _lines(secret: str) -> Iterator[tuple[str, str]]:
 
 def _without_frame(secret: str) -> str:
     return "\n".join(each for each in map(str.strip, lines_of_key(secret)) if not each.startswith(FRAME))
-
-
-def lines_of_key(secret: str) -> Sequence[str]:
-    """The lines of a secret; in a private key a written-out ``\\n`` ends a line too."""
-    return (re.sub(r"(?:\\+r)?\\+n", "\n", secret) if FRAME in secret else secret).splitlines()
 
 
 def _normalized(secret: str) -> Iterator[tuple[str, str]]:

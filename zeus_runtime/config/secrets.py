@@ -24,31 +24,15 @@ from zeus_runtime.config.placeholders import (
     START,
     form_placeholder,
     is_searched,
-    looks_random,
     placeholder,
     rest_placeholder,
     way_placeholder,
     written_forms,
 )
+from zeus_runtime.config.secret_parts import URL_PASSWORD, secret_entry, secrets_in
 from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"
-MIN_AMBIENT_LENGTH: Final = 8
-"""The least length in characters of an environment value that is taken for a secret by its name alone."""
-
-_SECRET_WORDS: Final = frozenset(
-    {"KEY", "APIKEY", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE"}
-    | {"CREDENTIAL", "CREDENTIALS", "AUTHORIZATION"}
-)
-_ENDINGS: Final = frozenset({"PASS", "PWD", "PAT"})
-"""Ordinary words too, so the whole name and the value decide with them."""
-_PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
-_URL_PASSWORD = re.compile(
-    r"(?P<scheme>(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]+://[^\s/?#:@'\"<]*:)(?P<password>(?!\$\{|<secret:)[^\s/?#@'\"]+)(?=@)"
-)
-_URL_USER = re.compile(r"://([^\s/?#:@'\"]{16,})@")
-"""A user without a password is a token where it looks like one (https://TOKEN@host)."""
-_SETTING = re.compile(r"(?:^|[;\s])([A-Za-z][A-Za-z_]*)=([^;\s]+)")
 # A name starts where a word starts: tried at each of its characters, a long word would take quadratic time.
 _KEY = r"""(?P<name>(?<![\w.-])(?=[\w.-]*?[A-Za-z_])[\w.-]+)["']?\s*[:=]\s*"""
 _LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[^\s\[{{&*|>#].*)""")
@@ -120,45 +104,9 @@ class HeaderValue(HiddenStr):
     __slots__ = ()
 
 
-def looks_secret(name: str) -> bool:
-    """Whether a variable's or key's name says that its value is a secret: ``OPENAI_API_KEY``, ``dbPassword``.
-
-    ``MAX_TOKENS``, ``KEYBOARD`` and ``KEY_FILE`` do not: whole words count, a plural TOKENS is an amount, and where a
-    secret is kept is none.
-    """
-    words = _words(name)
-    return words[-1] not in _PLACE_WORDS and any(word in _SECRET_WORDS for word in words)
-
-
-def holds_secret(name: str, value: str) -> bool:
-    """Whether the name of a variable says that its value is a secret: ``looks_secret``, or ``DB_PASS``, ``GITHUB_PAT``.
-
-    A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is no password.
-    """
-    if looks_secret(name):
-        return True
-    words = _words(name)
-    one_word = re.fullmatch(r"(?![/~.]|[A-Za-z]:[\\/])[^\s*]+", value)
-    return len(words) > 1 and words[-1] in _ENDINGS and one_word is not None
-
-
-def secret_entry(key: str, value: str) -> bool:
-    """Whether a YAML key says that its text is a secret; a lone ``key`` may well be none."""
-    return key.lower() != "key" and holds_secret(key, value)
-
-
-def _words(name: str) -> list[str]:
-    return re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper())
-
-
-def holds_headers(key: object) -> bool:
-    """Whether a key's name says that it holds HTTP headers: ``headers``, ``extra_headers``, ``defaultHeaders``."""
-    return isinstance(key, str) and key.lower().endswith("headers")
-
-
 def mask_line(line: str) -> str:
     """A source line with URL passwords and the values of secret-looking keys masked; ``${...}`` stays readable."""
-    masked = _URL_PASSWORD.sub(rf"\g<scheme>{MASK}", line)
+    masked = URL_PASSWORD.sub(rf"\g<scheme>{MASK}", line)
     whole = _LINE_VALUE.fullmatch(masked)
     return _masked_value(whole) if whole and _is_secret(whole) else _FLOW_VALUE.sub(_masked_value, masked)
 
@@ -213,7 +161,7 @@ class Redactor:
     def __call__(self, text: str) -> str:
         """``text`` with every known secret, and every password in a URL, masked."""
         text = self._known(text)
-        return _URL_PASSWORD.sub(rf"\g<scheme>{MASK}", text) if "://" in text else text
+        return URL_PASSWORD.sub(rf"\g<scheme>{MASK}", text) if "://" in text else text
 
     def json(self, value: Any) -> Any:
         """A JSON value with every string in it, keys too, masked by the same rule."""
@@ -358,6 +306,8 @@ class Redactor:
     def _matches(self, text: str) -> Iterator[_Place]:
         """Every known secret in ``text``: as it is, then as it means."""
         searches = self._searches
+        if len(text) < searches.least:
+            return
         # Without an escape what stands in a text as it is stands in it folded too.
         yield from self._scanned(text, searches.plain if has_escapes(text) else searches.unfolded)
         meant = folded(text, quotes=searches.quotes)
@@ -385,9 +335,13 @@ class Redactor:
         forms = self._forms
         breaks = wraps(written) if "\n" in written else []
         if not breaks:
-            return [_Place(start, start + len(written), forms.get(written) or _way(shown, "escaped", written))]
+            return [
+                _Place(start, start + len(written), forms.get(written) or _way(shown, "escaped", written))
+            ]
         places: list[_Place] = []
-        for first, after in zip([0, *(end for _, end in breaks)], [*(at for at, _ in breaks), len(written)], strict=True):
+        for first, after in zip(
+            [0, *(end for _, end in breaks)], [*(at for at, _ in breaks), len(written)], strict=True
+        ):
             if piece := written[first:after]:
                 named = forms.get(piece) or _way(shown, "part", piece, len(folded(written[:first])))
                 places.append(_Place(start + first, start + after, named))
@@ -442,6 +396,7 @@ class Redactor:
             _Search(meant),
             frozenset(plain.values()),
             any("'" in text for text in meant),
+            min(map(len, (*plain, *meant)), default=0),
         )
 
 
@@ -484,6 +439,7 @@ class _Searches(NamedTuple):
         folded: in a folded text.
         shown: the placeholders of all.
         quotes: a secret has one.
+        least: the characters of the shortest; a text is not longer when it is folded.
     """
 
     plain: _Search
@@ -491,6 +447,7 @@ class _Searches(NamedTuple):
     folded: _Search
     shown: frozenset[str]
     quotes: bool
+    least: int
 
 
 def _open_start(text: str, search: _Search) -> int:
@@ -545,23 +502,6 @@ def secrets_of_environment(environ: Mapping[str, str]) -> Redactor:
         {
             secret: name
             for name, value in sorted(environ.items(), reverse=True)
-            for secret in secrets_of_variable(name, value)
+            for secret in secrets_in(name, value)
         }
     )
-
-
-def secrets_of_variable(name: str, value: str) -> Iterator[str]:
-    """The secrets in a variable: all of it by its name; by its shape what a URL or a connection string has of them."""
-    if len(value) >= MIN_AMBIENT_LENGTH and holds_secret(name, value):
-        yield value
-    parts = [*url_passwords(value), *(each for each in _URL_USER.findall(value) if looks_random(each))]
-    for key, part in _SETTING.findall(value):
-        # Among the settings of a connection a lone `Pwd` is a password.
-        if secret_entry(f"its_{key}" if key.upper() in _ENDINGS else key, part):
-            parts.append(part)
-    yield from (each for each in parts if len(each) >= MIN_AMBIENT_LENGTH and is_searched(each))
-
-
-def url_passwords(text: str) -> tuple[str, ...]:
-    """The passwords in the user part of the URLs in ``text``."""
-    return tuple(match["password"] for match in _URL_PASSWORD.finditer(text)) if "://" in text else ()
