@@ -23,17 +23,18 @@ class _Stage(NamedTuple):
 
 _PASSES: Final = 4
 """How often an escape may be escaped in another way: JSON within a URL within HTML."""
-_TAIL: Final = 64
+_TAIL: Final = 160
 """Characters at the end of a text in which an unfinished escape is looked for."""
 _RUN: Final = r"\\{1,16}"
 """Of backslashes: JSON within JSON doubles them. It is bounded, so that a longer run takes linear time."""
+_PER: Final = "%(?:25){0,8}"
 _CODES: Final = (
     _Stage(
         ("\\u", "\\x", "\\U"),
         rf"{_RUN}(?:u[dD][89abAB]HH{_RUN}u[dD][c-fC-F]HH|uHHHH|u\{{H{{1,6}}\}}|UH{{8}}|x[0-7]H"
         rf"|x[89a-fA-F]H(?:{_RUN}x[89a-fA-F]H)*)",
     ),
-    _Stage(("%",), "%(?:25){0,8}(?:[0-7]H|[89a-fA-F]H(?:%(?:25){0,8}[89a-fA-F]H)*)"),
+    _Stage(("%",), rf"{_PER}(?:[0-7]H|[89a-fA-F]H(?:{_PER}[89a-fA-F]H)*)"),
     _Stage(("&",), "&(?:amp;){0,8}(?:#[0-9]{1,9}|#[xX]H{1,8}|[A-Za-z][A-Za-z0-9]{1,31});"),
 )
 """JSON, JavaScript and Python; URLs; HTML and XML."""
@@ -43,6 +44,7 @@ _BACKSLASHES: Final = (
     _Stage(("\\",), rf"{_RUN}r?", ""),
 )
 _FILLERS: Final = (
+    _Stage(("\\\n", "\\\r\n"), rf"{_RUN}(?=\r?\n)", ""),
     _Stage(("\r",), r"\r", ""),
     _Stage(("\n",), r"\n[ \t]*(?:[0-9]+\t)?", ""),
     _Stage(("\x1b",), r"\x1b\[[0-9;]*[A-Za-z]", ""),
@@ -53,12 +55,17 @@ _FILLERS: Final = (
         "",
     ),
 )
-"""Wraps, with the number that ``read_file`` shows before a line; colours; the zeros of UTF-16; invisible characters."""
+"""Wraps, with a backslash before them and the number that ``read_file`` shows behind; colours; the zeros of UTF-16; invisible characters."""
 _QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
 _UNFINISHED: Final = (
-    r"(?>\\++(?:u(?:H{0,4}|\{H{0,6}\}?)|UH{0,8}|xH{0,2})?|%(?:25)*H{0,2}|&[#A-Za-z0-9;]{0,40})++\Z"
+    rf"(?:{_RUN}(?:u(?:H{{0,3}}|\{{H{{0,6}})|UH{{0,7}}|xH?)?"
+    rf"|{_RUN}u[dD][89abAB]HH(?:{_RUN}(?:uH{{0,3}})?)?"
+    rf"|{_RUN}x[c-fC-F]H(?:{_RUN}x[89abAB]H){{0,3}}(?:{_RUN}(?:xH?)?)?"
+    rf"|{_PER}H?|{_PER}[c-fC-F]H(?:{_PER}[89abAB]H){{0,3}}(?:{_PER}H?)?"
+    r"|&[#A-Za-z0-9;]{0,40})\Z"
 )
-_UNFINISHED_WRAP: Final = r"(?:\r?\n[ \t]*[0-9]*|\r|\x1b\[?[0-9;]*)\Z"
+"""An escape at the end of a text that more text may go on: the half of a character too."""
+_UNFINISHED_WRAP: Final = rf"(?:(?:\r?\n|{_RUN}n)[ \t]*[0-9]*|\r|\x1b\[?[0-9;]*)\Z"
 
 
 class Folded(NamedTuple):
@@ -78,6 +85,10 @@ def folded(text: str, *, quotes: bool = True) -> str:
         quotes: a run of quotes becomes one, as a shell and SQL write one within others; needless without a quote in a
             secret.
     """
+    for stage in _FILLERS:  # first, as an escape may be wrapped too
+        text = _in_stage(text, stage)
+    if not has_escapes(text):
+        return _in_stage(text, _QUOTES) if quotes else text
     for _ in range(_PASSES):
         before = text
         for stage in _CODES:
@@ -92,6 +103,8 @@ def folded(text: str, *, quotes: bool = True) -> str:
 def folded_with_places(text: str, *, quotes: bool = True) -> Folded:
     """``folded``, with the place of each character; slower, for a text that holds a secret."""
     found = Folded(text, list(range(len(text))), list(range(1, len(text) + 1)))
+    for stage in _FILLERS:
+        found = _placed(found, stage)
     for _ in range(_PASSES):
         before = found.text
         for stage in _CODES:
@@ -176,24 +189,24 @@ def _tail(text: str, pattern: str) -> int:
 def _decoded(match: re.Match[str]) -> str:
     token = match[0]
     if token[0] == "%":
-        return _of_bytes(re.sub("%(?:25)*", "", token), token)
+        return _of_bytes(re.sub("%(?:25)*(?=[0-9a-fA-F]{2})", "", token))
     if token[0] == "&":
         from html import unescape
 
         return unescape(re.sub("^&(?:amp;)+(?=.)", "&", token))
     kind = token.lstrip("\\")[0]
     if kind == "x":
-        return _of_bytes(re.sub(r"\\*x", "", token), token)
+        return _of_bytes(re.sub(r"\\*x", "", token))
     codes = [int(each, 16) for each in re.findall("[0-9a-fA-F]+", token)]
     if len(codes) == 2:
         return chr(0x10000 + ((codes[0] & 0x3FF) << 10 | codes[1] & 0x3FF))
     return chr(codes[0]) if codes[0] <= 0x10FFFF else token
 
 
-def _of_bytes(digits: str, token: str) -> str:
-    data = bytes.fromhex(digits) if len(digits) % 2 == 0 else b""
+def _of_bytes(digits: str) -> str:
+    data = bytes.fromhex(digits)
     try:
-        return data.decode("utf-8", "surrogatepass") or token
+        return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError:
         return data.decode("latin-1")
 

@@ -31,7 +31,7 @@ URL_PASSWORD: Final = re.compile(
 _URL_USER: Final = r"://([^\s/?#:@'\"]{16,})(?::[^\s/?#@'\"]*)?@"
 """A user is a token where it looks like one: ``https://TOKEN@host``, ``https://TOKEN:@host``."""
 _QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
-_SETTING: Final = r"([A-Za-z][\w ]*?)\s*=\s*('[^']*'|[^\s;'][^;]*)"
+_SETTING: Final = r"([A-Za-z](?:[\w ]*\w)?)\s*=\s*"
 _SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
 _FLAG: Final = r"--?([A-Za-z][\w-]*)"
 _NAMED: Final = r"(?:--?([A-Za-z][\w-]*)=|([A-Za-z][\w-]*):\s*|([A-Za-z_]\w*)=)(.+)"
@@ -144,10 +144,15 @@ def _is_token(value: str) -> bool:
 
 def _settings(text: str) -> Iterator[tuple[str, str]]:
     """The settings of a text that is a connection string: ``host=db password=x`` or ``Server=db;Pwd=x``."""
-    parts = [each.strip() for each in text.split(";")] if ";" in text else re.split(r"\s+(?=\w+\s*=)", text)
-    found = [re.fullmatch(_SETTING, each) for each in parts if each]
-    # The first may be the address: `jdbc:sqlserver://db;user=app;password=x`.
-    if all(found[1:]):
+    if ";" in text:
+        # The first may be the address: `jdbc:sqlserver://db;user=app;password=x`.
+        first, *others = (each.strip() for each in text.split(";"))
+        found = [re.fullmatch(_SETTING + "(.+)", each) for each in others if each]
+        found += [each] if (each := re.fullmatch(_SETTING + "(.+)", first)) else []
+    else:
+        parts = re.split(r"\s+(?=\w+\s*=)", text)
+        found = [re.fullmatch(_SETTING + r"('[^']*'|\S+)", each) for each in parts]
+    if all(found):
         yield from ((each[1], each[2].strip("'")) for each in found if each)
 
 

@@ -271,18 +271,22 @@ class Redactor:
         """Where the longest end of ``text`` begins that a secret may go on from."""
         if not self._forms:
             return len(text)
-        escape, wrap = unfinished(text), unfinished_wrap(text)
+        escape = unfinished(text)
         ends = [escape, _open_start(text, self._searches.plain), self._open_folded(text)]
-        if (whole := min(escape, wrap)) < len(text) and (end := self._open_folded(text[:whole])) < whole:
-            ends.append(end)
+        if (whole := min(escape, unfinished_wrap(text))) < len(text):
+            # What is open before an unfinished escape or wrap goes on behind it.
+            before = self._open_folded(text[:whole])
+            ends += [before] if before < whole else []
         return min(ends)
 
     def _open_folded(self, text: str) -> int:
-        if folded(text, quotes=self._searches.quotes) == text:
-            return _open_start(text, self._searches.folded)
-        found = folded_with_places(text, quotes=self._searches.quotes)
-        at = min(_open_start(found.text, self._searches.folded), unfinished(found.text))
-        return found.starts[at] if at < len(found.text) else len(text)
+        search, quotes = self._searches.folded, self._searches.quotes
+        meant = folded(text, quotes=quotes)
+        escape = unfinished(meant)
+        at = min(escape, _open_start(meant, search), _open_start(meant[:escape], search))
+        if at == len(meant):
+            return len(text)
+        return at if meant == text else folded_with_places(text, quotes=quotes).starts[at]
 
     def _found(self, text: str) -> Iterator[list[_Place]]:
         """Where known secrets stand, and what is shown instead; those that overlap are one group."""
