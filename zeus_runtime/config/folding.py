@@ -55,7 +55,8 @@ _FILLERS: Final = (
         "",
     ),
 )
-"""Wraps, with a backslash before them and the number that ``read_file`` shows behind; colours; the zeros of UTF-16; invisible characters."""
+"""Wraps, with a backslash before them and the number that ``read_file`` shows behind; colours; the zeros of UTF-16;
+invisible characters."""
 _QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
 _UNFINISHED: Final = (
     rf"(?:{_RUN}(?:u(?:H{{0,3}}|\{{H{{0,6}})|UH{{0,7}}|xH?)?"
@@ -204,11 +205,9 @@ def _decoded(match: re.Match[str]) -> str:
 
 
 def _of_bytes(digits: str) -> str:
-    data = bytes.fromhex(digits)
-    try:
-        return data.decode("utf-8", "surrogatepass")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
+    """UTF-8; a byte that is none by itself as Latin-1."""
+    decoded = bytes.fromhex(digits).decode("utf-8", "surrogateescape")
+    return decoded.translate({0xDC00 + byte: byte for byte in range(0x80, 0x100)})
 
 
 @cache

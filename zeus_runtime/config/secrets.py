@@ -342,12 +342,13 @@ class Redactor:
             return [
                 _Place(start, start + len(written), forms.get(written) or _way(shown, "escaped", written))
             ]
+        starts, ends = [0, *(end for _, end in breaks)], [*(at for at, _ in breaks), len(written)]
         places: list[_Place] = []
-        for first, after in zip(
-            [0, *(end for _, end in breaks)], [*(at for at, _ in breaks), len(written)], strict=True
-        ):
+        for number, (first, after) in enumerate(zip(starts, ends, strict=True)):
             if piece := written[first:after]:
-                named = forms.get(piece) or _way(shown, "part", piece, len(folded(written[:first])))
+                # Two pieces may begin at the same character where an escaped backslash means nothing.
+                place = f"{number}-{len(folded(written[:first]))}"
+                named = forms.get(piece) or _way(shown, "part", piece, place)
                 places.append(_Place(start + first, start + after, named))
         return places
 
@@ -462,11 +463,11 @@ def _open_start(text: str, search: _Search) -> int:
     return len(text)
 
 
-def _way(shown: str, kind: str, written: str, offset: int = 0) -> str:
+def _way(shown: str, kind: str, written: str, place: str = "") -> str:
     """The placeholder of a form that is written in its own way, by what the way is and not by what is written."""
     from zlib import crc32
 
-    return way_placeholder(shown, f"{kind}-{crc32(f'{offset} {skeleton(written)}'.encode()):08x}")
+    return way_placeholder(shown, f"{kind}-{crc32(f'{place} {skeleton(written)}'.encode()):08x}")
 
 
 def _each(value: Any, masked: Callable[[str], str]) -> Any:
