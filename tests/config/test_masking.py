@@ -9,6 +9,7 @@ import re
 import string
 import time
 import unicodedata
+from collections.abc import Sequence
 from urllib.parse import quote
 
 import pytest
@@ -441,3 +442,42 @@ def test_masking_takes_linear_time(word: str) -> None:
     REDACTOR.text(text)
     REDACTOR.settled(text)
     assert time.process_time() - began < 4
+
+
+def streamed(redactor: Redactor, pieces: Sequence[str]) -> str:
+    """What a stream of ``pieces`` shows."""
+    shown, held = "", ""
+    for piece in pieces:
+        settled, held = redactor.settled(held + piece)
+        shown += settled
+    return shown + redactor.text(held)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        r"sk-live\u002d01234567",
+        "sk-live-&#48;1234567",
+        "sk-live%2D01234567",
+        "sk-live-\n    01234567",
+        r"sk-li\x76e-01234567",
+    ],
+)
+def test_a_stream_that_is_cut_within_an_escape_shows_nothing_of_a_secret(written: str) -> None:
+    redactor = Redactor().adding({"sk-live-01234567": "KEY"})
+    text = f"a {written} b"
+    assert "sk-li" not in redactor.text(text)
+    for place in range(len(text)):
+        shown = streamed(redactor, [text[:place], text[place:]])
+        assert shown == redactor.text(text), place
+    assert streamed(redactor, list(text)) == redactor.text(text)
+
+
+def test_the_base64_of_a_key_with_line_ends_is_known_where_the_variable_has_them_escaped() -> None:
+    body = "\n".join(f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASC{number:04}Zk7pQ2" for number in range(3))
+    key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n"
+    redactor = secrets_of_environment({"FIREBASE_PRIVATE_KEY": key.replace("\n", "\\n")})
+    wrapped = base64.b64encode(key.encode()).decode()
+    shown = redactor.text(f"x {wrapped} y")
+    assert wrapped[60:100] not in shown
+    assert "MIIEvQ" not in redactor.text(key)
