@@ -16,6 +16,7 @@ from tests.support import mcp_server
 from tests.support.mcp_http import Authority, serving
 from tests.support.ports import unused_port
 from zeus_runtime import RunError
+from zeus_runtime.agent.checked import examine_config
 from zeus_runtime.testing import calling
 
 SCRIPT = str(Path(mcp_server.__file__))
@@ -78,6 +79,17 @@ async def where_it_ran(scene: Scene) -> list[str]:
     (scene.folder / "elsewhere").mkdir(exist_ok=True)
     await scene.play("done")
     return sorted(name for name in scene.files() if name.endswith("seen.jsonl"))
+
+
+async def asks_again(scene: Scene) -> bool:
+    """Whether a server needs permission again when a file that its arguments name has changed."""
+    digests = set()
+    scene.write("zeus.yaml", json.dumps(scene.config))
+    for content in ("one", "two"):
+        scene.write("notes.db", content)
+        found = examine_config(None, directory=scene.folder, environ={})
+        digests |= {part.digest for part in found.parts}
+    return len(digests) > 1
 
 
 def of_tool(name: str, attribute: str) -> See:
@@ -194,6 +206,7 @@ SERVERS = (
     of_server("args", [SCRIPT, "many=1"], tools(f"{PREFIX}large_0"), [], [f"{PREFIX}large_0"], small()),
     of_server("env", {"GIVEN": "to you"}, result("environment", "to you"), False, True, small()),
     of_server("cwd", "elsewhere", where_it_ran, ["seen.jsonl"], ["elsewhere/seen.jsonl"], small()),
+    of_server("data", ["notes.db"], asks_again, True, False, small("--db=notes.db")),
     of_server("type", "stdio", problems, RIGHT, WRONG, remote()),
     of_server("headers", {"X-Team": "blue"}, header, "", "X-Team: blue", remote()),
     of_server("disabled", True, tools(SAY), [SAY], [], small()),

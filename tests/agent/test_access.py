@@ -301,6 +301,32 @@ def test_no_tool_changes_what_a_component_opens_or_a_server_runs(folder: Path) -
     assert files.read("hosts", max_bytes=100)
 
 
+def test_no_tool_changes_what_a_servers_words_name(folder: Path) -> None:
+    put(folder, "tools/__main__.py", "far/run.sh", "pkg/srv.py", "lib/server.js", "notes/a.db", "free/x")
+    files = files_of(
+        folder,
+        "mcpServers:\n"
+        "  a: {command: python3, args: [tools]}\n"
+        "  b: {command: sh, args: [-c, 'cd far && ./run.sh']}\n"
+        "  c: {command: python3, args: [-Im, pkg.srv, notes], data: [notes]}\n"
+        "  d: {command: node, args: [lib/server]}\n",
+        tools="[probe, mcp, filesystem]",
+    )
+    for path in (
+        "tools/__main__.py",
+        "tools/deep/new.py",
+        "far/run.sh",
+        "far/new",
+        "pkg/srv.py",
+        "lib/server.js",
+    ):
+        with pytest.raises(Exception, match="no tool may change it"):
+            files.write(path, b"forged")
+    for path in ("notes/a.db", "notes/new", "free/x", "lib/new"):
+        files.write(path, b"mine")
+        assert files.read(path, max_bytes=9) == b"mine"
+
+
 def test_no_tool_changes_the_packages_that_run_the_agent(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -246,7 +246,7 @@ async def test_a_secret_with_quotes_within_json_within_a_message_is_masked(tmp_p
     async with Agent.from_config(config, directory=tmp_path, environ=environ, model=model) as running:
         await play(running, f"use {json.dumps(ODD_KEY)} and {json.dumps(ODD_KEY, ensure_ascii=False)}")
     assert "0123456789" not in str([each.content for each in model.requests[-1].messages])
-    assert "<secret:OWN_API_KEY:json>" in str(model.requests[-1].messages[-1].content)
+    assert "<secret:OWN_API_KEY:escaped-" in str(model.requests[-1].messages[-1].content)
     for path in (tmp_path / ".zeus").rglob("*"):
         assert not path.is_file() or b"0123456789" not in path.read_bytes(), path
 

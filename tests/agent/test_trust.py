@@ -102,6 +102,21 @@ async def test_a_server_whose_program_changed_is_not_started_again(
     assert (tmp_path / "started").read_text() == "x"
 
 
+async def test_a_server_changes_its_data_and_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "server.py").write_text(SERVER)
+    config = tmp_path / "zeus.yaml"
+    small = {"command": "python3", "args": ["server.py", "started"], "data": ["started"]}
+    config.write_text(json.dumps({"version": 1, "model": "gpt-4o", "mcpServers": {"small": small}}))
+    monkeypatch.setenv("ZEUS_TRUST", digests(config, tmp_path))
+    for runs in ("x", "xx"):
+        model = script(calling(call("small__say", "c1", text="hello")), "Done.")
+        async with Agent.from_config(config, directory=tmp_path, model=model) as agent:
+            assert "hello" in str(await play(agent, "hi"))
+        assert (tmp_path / "started").read_text() == runs
+
+
 async def test_servers_of_an_imported_file_are_judged_as_they_are_when_they_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

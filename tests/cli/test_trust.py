@@ -690,6 +690,47 @@ def test_what_a_project_lays_over_the_users_yaml_for_a_sub_agent_is_the_projects
     assert trusted(zeus, "zeus.yaml") == [False]
 
 
+def test_the_question_names_the_key_for_what_the_server_changes_itself(server: Project, zeus: Zeus) -> None:
+    environ = {"HOME": os.environ["HOME"]}
+    server.write("store/notes.db", "one")
+    words = ("--set", "mcpServers.small.args=[server.py, store, ., x.db]")
+    zeus("trust", "zeus.yaml", *words)
+    server.write("store/notes.db", "two")
+    server.write("x.db", "it was not there before")
+    with PseudoTerminal(["trust", "zeus.yaml", *words], server.folder, environ) as terminal:
+        asked = terminal.until("[v]iew whole: ")
+        assert "if the server itself changes store, list it under mcpServers.small.data" in asked
+        terminal.press("v\n")
+        assert "    two" in terminal.until("[v]iew whole: ")
+        terminal.press("n\n")
+        assert terminal.end() == 4
+    words = (*words, "--set", "mcpServers.small.data=[store]")
+    assert "store: its content may change" in zeus("trust", "zeus.yaml", *words).err
+    server.write("store/notes.db", "three")
+    assert zeus("tools", "list", "--connect", "zeus.yaml", *words).exit_code == 0
+
+
+def test_what_a_server_starts_is_refused_as_data_with_its_place(server: Project, zeus: Zeus) -> None:
+    server.write(
+        "zeus.yaml",
+        """
+        version: 1
+        model: gpt-4o
+        mcpServers:
+          small: {command: python3, args: [server.py], data: [notes.db, server.py]}
+          other: {command: x, data: ['']}
+          far: {url: 'http://127.0.0.1:9/mcp', data: [x]}
+        """,
+    )
+    result = zeus("validate")
+    said = result.out + result.err
+    assert result.exit_code == 3
+    assert "zeus.yaml:5:65: mcp-server: 'server.py' under data is, or holds, what the command starts" in said
+    assert "--db-path=data.db" in said
+    assert "an entry of data is empty" in said
+    assert "data means nothing to a remote server" in said
+
+
 def test_what_changes_while_the_question_waits_is_not_allowed(server: Project) -> None:
     environ = {"HOME": os.environ["HOME"]}
     words = ["tools", "list", "--connect"]

@@ -7,14 +7,17 @@ import html
 import json
 import re
 import string
+import time
 import unicodedata
+from collections.abc import Sequence
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from zeus_runtime.config import Redactor
+from zeus_runtime.config.folding import folded
 from zeus_runtime.config.placeholders import is_searched, looks_random
 from zeus_runtime.config.secrets import secrets_of_environment
 
@@ -264,3 +267,217 @@ def test_a_secret_that_is_learned_later_is_masked_by_every_redactor_made_before(
         )
         assert known.settled("a fresh-tok") == ("a ", "fresh-tok")
         assert known.json(["fresh-token-0815"]) == ["<secret:accounts.far.access_token>"]
+
+
+def of_json(character: str) -> list[str]:
+    units = re.findall("....", character.encode("utf-16-be").hex())
+    codes = ["".join(f"\\u{unit}" for unit in units), "".join(f"\\u{unit.upper()}" for unit in units)]
+    bare = [] if character in '"\\' or character < " " else [character]
+    return [*bare, json.dumps(character)[1:-1], *codes, *(["\\/"] if character == "/" else [])]
+
+
+def of_url(character: str) -> list[str]:
+    written = "".join(f"%{byte:02X}" for byte in character.encode())
+    bare = [character] if (character.isascii() and character.isalnum()) or character in "-_." else []
+    return [*bare, written, written.lower(), written.replace("%", "%25")]
+
+
+def of_html(character: str) -> list[str]:
+    number = ord(character)
+    bare = [] if character in "&<>'\"" else [character]
+    return [*bare, f"&#{number};", f"&#x{number:x};", f"&#x{number:04X};", html.escape(character)]
+
+
+def of_shell(character: str) -> list[str]:
+    return ["'\\''", "'\"'\"'"] if character == "'" else [character]
+
+
+# A backslash or a quote at its end belongs to what is around it.
+odd_secrets = (
+    st.text("abcDEF019 '\"\\/+=%&<>-äß漢😀", min_size=6, max_size=18)
+    .map("k{}9".format)
+    .filter(lambda text: is_searched(text) and is_searched(folded(text)))
+)
+
+
+@st.composite
+def written(draw: st.DrawFn, secret: str, *, wrapped: bool = False) -> str:
+    """A secret, each character in one of the ways of one kind of text, and maybe over several lines."""
+    ways = draw(st.sampled_from([of_json, of_url, of_html, of_shell]))
+    parts = [draw(st.sampled_from(ways(character))) for character in secret]
+    breaks = st.sampled_from(["", "\n", "\r\n", "\n  ", "\n   12\t", "\x1b[31m", "\u200b"])
+    return "".join(part + (draw(breaks) if wrapped and part != parts[-1] else "") for part in parts)
+
+
+@given(st.data(), st.booleans())
+def test_a_secret_is_found_however_its_characters_are_written(data: st.DataObject, wrapped: bool) -> None:
+    secret = data.draw(odd_secrets)
+    secret = secret.replace(" ", "") if wrapped else secret  # a space after a wrap is the next line's indent
+    assume(is_searched(folded(secret)))
+    known = Redactor().adding({secret: "S"})
+    text = f"a={data.draw(written(secret, wrapped=wrapped))};b"
+    masked = known.text(text)
+    assert re.sub(r"<secret:S[^>]*>|\s|12\t|\x1b\[31m|\u200b", "", masked) == "a=;b"
+    assert masked.count("\n") == text.count("\n")
+    assert known.text(masked) == masked
+    assert known.restored(masked, text) == text
+
+
+@given(st.data(), st.lists(st.integers(1, 12), max_size=30))
+def test_a_stream_hides_what_the_whole_text_hides(data: st.DataObject, cuts: list[int]) -> None:
+    secret = data.draw(odd_secrets)
+    known = Redactor().adding({secret: "S"})
+    text = f"a={data.draw(written(secret, wrapped=data.draw(st.booleans())))};b"
+    told, rest, at = "", "", 0
+    for length in cuts:
+        piece, rest = known.settled(rest + text[at : at + length])
+        told, at = told + piece, at + length
+    assert told + known.text(rest + text[at:]) == known.text(text)
+
+
+ESCAPED = "wJa/lr&U+x'n\"F<E"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(ESCAPED).replace("&", "\\u0026").replace("<", "\\u003c"),
+        json.dumps(ESCAPED).replace("/", "\\/"),
+        json.dumps(ESCAPED).replace("+", "\\u002B").replace("'", "\\u0027"),
+        json.dumps({"body": json.dumps({"page": html.escape(ESCAPED)})}),
+        quote(json.dumps(ESCAPED)),
+        html.escape(quote(ESCAPED)),
+        "'" + ESCAPED.replace("'", "'\\''") + "'",
+        "'" + ESCAPED.replace("'", "''") + "'",
+        re.sub(r"(\W)", r"\\\1", ESCAPED),
+        ascii(ESCAPED.encode()),
+        "".join(f"&#{ord(each)};" for each in ESCAPED),
+        "".join(f"%{ord(each):02x}" for each in ESCAPED),
+        "".join(f"\\x{ord(each):02x}" for each in ESCAPED),
+    ],
+)
+def test_a_secret_is_found_as_programs_write_it(text: str) -> None:
+    known = Redactor().adding({ESCAPED: "S"})
+    masked = known.text(text)
+    assert re.search("<secret:S:escaped-[0-9a-f]{8}>", masked)
+    for part in ("wJa", "lr", "Ux"):
+        assert part not in masked
+    assert known.restored(masked, text) == text
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\n   4\t", "\\n"])
+@pytest.mark.parametrize("before", range(0, 76, 7))
+def test_wrapped_base64_hides_a_secret_on_both_lines(before: int, newline: str) -> None:
+    text = base64.encodebytes(b"x" * before + f" {KEY} ".encode() + b"y" * 70).decode().replace("\n", newline)
+    masked = REDACTOR.text(text)
+    (form,) = (each for each in REDACTOR.forms if each in text.replace(newline, ""))
+    assert not [start for start in range(len(form) - 3) if form[start : start + 4] in masked]
+    assert newline == "\\n" or masked.count(newline) == text.count(newline)
+    assert REDACTOR.restored(masked, text) == text
+
+
+def test_an_escaped_neighbour_that_is_not_the_secret_stays() -> None:
+    for text in (
+        "sk-live\\u002d0123456788",
+        "sk-live-\n\n01234 56789",
+        "a%20b&amp;c\\n\n d",
+        "C:\\new\\table",
+    ):
+        assert REDACTOR.text(text) == text
+
+
+def test_a_secret_whose_meaning_is_an_ordinary_word_is_found_only_as_it_is() -> None:
+    known = Redactor().adding({"p%61ssword": "S"})
+    assert known.text("p%61ssword password") == "<secret:S> password"
+
+
+def test_two_ways_of_writing_one_secret_have_two_placeholders() -> None:
+    known = Redactor().adding({"abc+def/4711": "S"})
+    text = "abc\\u002Bdef/4711 abc\\u002bdef/4711 abc+def\\/4711 abc+def/4711"
+    masked = known.text(text)
+    assert len(set(masked.split())) == 4
+    assert known.restored(masked, text) == text
+    turned = " ".join(reversed(masked.split()))
+    assert known.restored(turned, text) == " ".join(reversed(text.split()))
+
+
+PRIVATE = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkq7w0B\nZZk39dkslKJDkjd93jdk\nQ0s=\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.mark.parametrize("secret", [PRIVATE, PRIVATE.replace("\n", "\\n"), PRIVATE.replace("\n", "\r\n")])
+def test_a_private_key_is_found_in_json_and_in_a_file_whichever_of_them_is_known(secret: str) -> None:
+    known = Redactor().adding({secret: "K"})
+    for text in (PRIVATE, PRIVATE.replace("\n", "\r\n"), json.dumps({"key": PRIVATE}), f"k: |\n  {PRIVATE}"):
+        masked = known.text(text)
+        for line in PRIVATE.splitlines()[1:-1]:
+            assert line not in masked
+        assert "-----BEGIN PRIVATE KEY-----" in masked
+        assert known.restored(masked, text) == text
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "\\",
+        "%",
+        "%25",
+        "&",
+        "&amp;",
+        "&#0",
+        "\\x",
+        "\\xff",
+        "\\ud83d",
+        "%ff",
+        "\n",
+        "\n1",
+        "'",
+        "\x1b[1;",
+        "%2",
+        "a\\",
+    ],
+)
+def test_masking_takes_linear_time(word: str) -> None:
+    text = word * (300_000 // len(word))
+    began = time.process_time()
+    REDACTOR.text(text)
+    REDACTOR.settled(text)
+    assert time.process_time() - began < 4
+
+
+def streamed(redactor: Redactor, pieces: Sequence[str]) -> str:
+    """What a stream of ``pieces`` shows."""
+    shown, held = "", ""
+    for piece in pieces:
+        settled, held = redactor.settled(held + piece)
+        shown += settled
+    return shown + redactor.text(held)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        r"sk-live\u002d01234567",
+        "sk-live-&#48;1234567",
+        "sk-live%2D01234567",
+        "sk-live-\n    01234567",
+        r"sk-li\x76e-01234567",
+    ],
+)
+def test_a_stream_that_is_cut_within_an_escape_shows_nothing_of_a_secret(written: str) -> None:
+    redactor = Redactor().adding({"sk-live-01234567": "KEY"})
+    text = f"a {written} b"
+    assert "sk-li" not in redactor.text(text)
+    for place in range(len(text)):
+        shown = streamed(redactor, [text[:place], text[place:]])
+        assert shown == redactor.text(text), place
+    assert streamed(redactor, list(text)) == redactor.text(text)
+
+
+def test_the_base64_of_a_key_with_line_ends_is_known_where_the_variable_has_them_escaped() -> None:
+    body = "\n".join(f"MIIEvQIBADANBgkqhkiG9w0BAQEFAASC{number:04}Zk7pQ2" for number in range(3))
+    key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\n"
+    redactor = secrets_of_environment({"FIREBASE_PRIVATE_KEY": key.replace("\n", "\\n")})
+    wrapped = base64.b64encode(key.encode()).decode()
+    shown = redactor.text(f"x {wrapped} y")
+    assert wrapped[60:100] not in shown
+    assert "MIIEvQ" not in redactor.text(key)

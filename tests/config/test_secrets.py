@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from zeus_runtime.config import ConfigError, Redactor, Secret
 from zeus_runtime.config.construct import build
 from zeus_runtime.config.placeholders import is_searched
-from zeus_runtime.config.secrets import MASK, HiddenStr, looks_secret, mask_line, secrets_of_environment
+from zeus_runtime.config.secret_parts import looks_secret
+from zeus_runtime.config.secrets import MASK, HiddenStr, mask_line, secrets_of_environment
 
 KEY = "sk-live-0123456789"
 NAMED = "<secret:1>"
@@ -277,6 +278,23 @@ def test_secrets_of_a_set_are_numbered_in_the_same_order_in_every_process() -> N
         ("PGCONN", "host=db user=app password=s3cret-word", "s3cret-word"),
         ("STORE", "Server=db;Uid=app;Pwd=s3cret-word;", "s3cret-word"),
         ("STORE", "AccountName=a;AccountKey=Zm9vYmFyYmF6cXV4;EndpointSuffix=x", "Zm9vYmFyYmF6cXV4"),
+        ("STORE", "jdbc:sqlserver://db;user=app;password=s3cret-word", "s3cret-word"),
+        ("PGCONN", "host=db password='s3cret word 7'", "s3cret word 7"),
+        ("PGPASSWORD", "pgSecret-word", "pgSecret-word"),
+        ("SMALL_PASSWORD", "k9x2q7", "k9x2q7"),
+        ("CR_TOKEN", " crTok-11aa22bb33\r\n", "crTok-11aa22bb33"),
+        ("PAY", "https://sk_live_ABCDEF123456789:@api.example", "sk_live_ABCDEF123456789"),
+        ("PAY", "https://sk_live_ABCDEF123456789:x-oauth@api.example", "sk_live_ABCDEF123456789"),
+        (
+            "REPO",
+            "see https://ghp_16C7e42F292c6912E7710c838347@git.example/a",
+            "ghp_16C7e42F292c6912E7710c838347",
+        ),
+        ("SEARCH", "https://x.example/mcp/?v=1&tavilyApiKey=tvly-dev-word", "tvly-dev-word"),
+        ("SEARCH", "https://x.example/?sv=1&sig=Ab3dEf6hIj9kLmNoPq%2B1", "Ab3dEf6hIj9kLmNoPq%2B1"),
+        ("FIREBASE", '{"projectId": "shop-4711", "apiKey": "AIza-0815-word"}', "AIza-0815-word"),
+        ("AUTH", "Bearer abcdefgh12", "abcdefgh12"),
+        ("OPENAI_API_KEYS", "sk-multi-1111aaaa", "sk-multi-1111aaaa"),
     ],
 )
 def test_a_variable_is_a_secret_by_its_ending_or_its_shape(name: str, value: str, secret: str) -> None:
@@ -302,7 +320,37 @@ def test_a_variable_is_a_secret_by_its_ending_or_its_shape(name: str, value: str
         ("GIT_REMOTE", "ssh://a-long-user-name@host/x"),
         ("GIT_COMMIT", "0123456789abcdef0123456789abcdef01234567"),
         ("SETTINGS", "key=value-4711 tokens=12345678"),
+        ("SORT_KEYS", "created_at,customer-4711"),
+        ("SSH_KEYS", "/home/ann/.ssh/id_ed25519"),
+        ("MAX_TOKENS", "100000,200000"),
+        ("SECRETARY", "somebody-4711"),
+        ("HELP", "write api_key=YOUR_API_KEY there, or see https://x.example/?token=YOUR_TOKEN_HERE"),
+        ("COMMIT_URL", "https://git.example/?commit=0123456789abcdef0123456789abcdef01234567"),
+        ("REMOTE", "https://ann:@git.example/shop.git"),
+        ("BROKEN", '{"apiKey": "AIza-0815-word"'),
+        ("DEEP", "[" * 100_000),
     ],
 )
 def test_an_ordinary_variable_is_none(name: str, value: str) -> None:
     assert not secrets_of_environment({name: value}).secrets
+
+
+def test_every_item_of_a_list_of_keys_is_a_secret_and_what_follows_bearer_is_one_too() -> None:
+    known = secrets_of_environment(
+        {"API_KEYS": "sk-multi-1111aaaa, sk-multi-2222bbbb;sk-multi-3333cccc", "B_TOKEN": "Bearer bTok-word"}
+    )
+    keys = {f"sk-multi-{digit * 4}{letter * 4}" for digit, letter in zip("123", "abc", strict=True)}
+    assert known.secrets == {*keys, "Bearer bTok-word", "bTok-word"}
+
+
+def test_the_key_in_the_json_of_a_service_account_is_found_in_its_own_file() -> None:
+    lines = ["MIIEvQIBADANBgkqhkiG9w0B", "ZZk39dkslKJDkjd93jdkLLs0", "Q0s="]
+    key = "\n".join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----", ""])
+    account = {"project_id": "acme", "private_key": key}
+    known = secrets_of_environment({"GOOGLE": json.dumps(account)})
+    numbered = "\n".join(
+        f"{at}\t{line}" for at, line in enumerate(json.dumps(account, indent=2).splitlines(), 1)
+    )
+    for shown in (known.text(numbered), known.text(key)):
+        assert not [line for line in lines if line in shown]
+    assert '2\t  "project_id": "acme",' in known.text(numbered)

@@ -40,7 +40,7 @@ def test_a_files_variables_are_filled_in_first_and_a_broken_file_is_its_readers_
     file.write_text(
         json.dumps({"mcpServers": {"x": {"env": {"A_TOKEN": "${WHO}-${THE_KEY}", "B": "${NONE}"}}}})
     )
-    environ = {"WHO": "ann", "THE_KEY": "k3y"}
+    environ = {"WHO": "a", "THE_KEY": "k3y"}
     assert secrets_of_file(file, environ) == {"k3y": "THE_KEY"}, (
         "too short to be told from a word, but for the variable's name"
     )

@@ -130,16 +130,6 @@ def test_a_file_that_appears_later_changes_the_digest(tmp_path: Path) -> None:
     assert command_part(command, project).digest != before.digest
 
 
-def test_a_database_that_a_server_is_given_may_change(tmp_path: Path) -> None:
-    command, project = Command("s", ("sqlite-server", "data.db")), Project(tmp_path, (tmp_path,))
-    (tmp_path / "data.db").write_bytes(b"SQLite format 3\0 one row")
-    before = command_part(command, project)
-    (tmp_path / "data.db").write_bytes(b"SQLite format 3\0 two rows")
-    assert command_part(command, project) == before
-    (tmp_path / "data.db").write_bytes(b"#!/bin/sh\nevil")
-    assert command_part(command, project).digest != before.digest
-
-
 def test_a_digest_holds_wherever_the_project_lies(tmp_path: Path) -> None:
     digests = set()
     for name in ("home", "container"):

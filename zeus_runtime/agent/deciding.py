@@ -54,6 +54,8 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     for part in checked.parts:
         for file in part.files:
             _add(deciding, file)
+            if file.suffix == ".py":
+                _add(deciding, file.parent / "__pycache__")
     for home in (checked.directory / ".zeus", *checked.homes):
         for each in _HOME_FOLDERS:
             _add(deciding, home / each)

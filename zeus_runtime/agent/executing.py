@@ -86,7 +86,8 @@ def used_server(name: str, server: McpServer) -> Command | Remote | None:
     if server.disabled:
         return None
     if server.command is not None:
-        return Command(name, (server.command, *server.args), dict(server.env), server.cwd or ".")
+        words = (server.command, *server.args)
+        return Command(name, words, dict(server.env), server.cwd or ".", server.data)
     return None if server.address is None else Remote(name, server.address, dict(server.headers))
 
 
@@ -405,7 +406,8 @@ _MAY_RUN: Final = re.compile(r"[^\w.,:=@%+/~-]", re.ASCII)
 
 def _mask(document: Document) -> Mask:
     """Masks secrets in what a person reads, except those that a shell may run: a config names its secrets itself."""
-    from zeus_runtime.config.secrets import Redactor, url_passwords
+    from zeus_runtime.config.secret_parts import url_passwords
+    from zeus_runtime.config.secrets import Redactor
 
     known = document.redactor.names
     redactor = Redactor({text: name for text, name in known.items() if not _MAY_RUN.search(text)})

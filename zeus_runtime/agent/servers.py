@@ -61,6 +61,26 @@ def _unreadable_prompts(checked: Checked) -> Iterator[Diagnostic]:
             yield checked.diagnostic("unreadable-file", message, place, hint="make it readable")
 
 
+def _started_data(checked: Checked) -> Iterator[Diagnostic]:
+    """A problem for each file under ``data`` that its server's command starts."""
+    from zeus_runtime.agent.executing import project_of, used_server
+    from zeus_runtime.trust.parts import Command, program_data
+
+    for name, server in checked.config.mcp_servers.items():
+        used = used_server(name, server) if server.data else None
+        if not isinstance(used, Command):
+            continue
+        for entry in program_data(used, project_of(checked.document, checked.config, checked.trust)):
+            yield checked.diagnostic(
+                "mcp-server",
+                f"{entry!r} under data is, or holds, what the command starts: the program, or the first file among"
+                " the arguments",
+                ("mcpServers", name, "data", server.data.index(entry)),
+                hint="remove it; if it is no program, name it in one word with its option (--db-path=data.db) or"
+                " under env",
+            )
+
+
 def _refuse_servers(checked: Checked) -> None:
     config = checked.config
     problems = [
@@ -73,6 +93,7 @@ def _refuse_servers(checked: Checked) -> None:
         for name, server in config.mcp_servers.items()
         for each in server_problems(name, server)
     ]
+    problems += _started_data(checked)
     for kind, connector in _named(config.connectors):
         if connector is None:
             continue

@@ -12,6 +12,8 @@ from zeus_runtime.escaping import terminal_line
 from zeus_runtime.trust.decision import UntrustedError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.cli.process import Process
     from zeus_runtime.trust.decision import Trust
@@ -131,6 +133,21 @@ def shown(parts: Sequence[Part], known: Sequence[Record] = (), *, whole: bool = 
         if former is not None and changed:
             gone = [line for line in former.lines if line not in part.lines]
             yield from (_line("-", *line, whole=whole) for line in gone)
+            yield from _data_hint(part, former)
+
+
+def _data_hint(part: Part, former: Record) -> Iterator[str]:
+    """Which key exempts the files of a server that changed, if it is the server that changes them."""
+    if part.kind == "server":
+        files = [
+            [value.rpartition(": ")[0] for label, value in each if label == "file"]
+            for each in (set(part.lines) - set(former.lines), set(former.lines) - set(part.lines))
+        ]
+        names = ", ".join(sorted(set(files[0]) & set(files[1])))
+        if names:
+            key = f"mcpServers.{part.name}.data"
+            text = f"if the server itself changes {names}, list it under {key} (docs/trust.md)"
+            yield f"    {terminal_line(text)}"
 
 
 def tell(lines: Iterable[str]) -> None:
@@ -182,11 +199,22 @@ def _read(prompt: str) -> str:
     return line
 
 
+def _files(place: Path) -> Iterable[Path]:
+    """A file, or the files of a folder; the folder itself where they cannot be listed."""
+    from zeus_runtime.trust.covering import TooLargeError, files_below
+
+    try:
+        return list(files_below(place)) if place.is_dir() else [place]
+    except (TooLargeError, OSError):
+        return [place]
+
+
 def _contents(parts: Sequence[Part]) -> Iterator[str]:
     """The files that parts execute, as far as they are text, with an escape for what cannot be seen."""
     from zeus_runtime.trust.parts import one_line
 
-    for file in dict.fromkeys(file for part in parts for file in part.files):
+    places = dict.fromkeys(file for part in parts for file in part.files)
+    for file in dict.fromkeys(file for place in places for file in _files(place)):
         yield f"--- {one_line(str(file))}"
         try:
             data = file.read_bytes()

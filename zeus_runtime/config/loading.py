@@ -16,13 +16,8 @@ from zeus_runtime.config.nodes import Node, header_values, hidden, plain, show_p
 from zeus_runtime.config.nodes import Path as NodePath
 from zeus_runtime.config.plugin_home import PluginHomes
 from zeus_runtime.config.reader import MAX_BYTES, decode, read
-from zeus_runtime.config.secrets import (
-    HiddenStr,
-    holds_secret,
-    looks_secret,
-    secrets_of_environment,
-    secrets_of_variable,
-)
+from zeus_runtime.config.secret_parts import holds_secret, looks_secret, secrets_in
+from zeus_runtime.config.secrets import HiddenStr, secrets_of_environment
 from zeus_runtime.config.settings import parse_setting
 from zeus_runtime.config.sources import Sources
 from zeus_runtime.config.written_secrets import written_secrets
@@ -133,7 +128,7 @@ def _with_dotenv(environ: Mapping[str, str], folder: Path, layers: Layers) -> di
 def _hidden_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment with its secrets masked in ``repr``, so that a traceback with locals does not show them."""
     return {
-        name: HiddenStr(value) if looks_secret(name) or any(secrets_of_variable(name, value)) else value
+        name: HiddenStr(value) if looks_secret(name) or any(secrets_in(name, value)) else value
         for name, value in environ.items()
     }
 

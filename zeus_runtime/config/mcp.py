@@ -51,6 +51,13 @@ class McpServer:
         Doc("Its environment, besides PATH, HOME and the like; nothing else of Zeus's own is passed on."),
     ] = field(default_factory=dict)
     cwd: Annotated[str | None, Doc("Its working directory; relative to Zeus's own.")] = None
+    data: Annotated[
+        tuple[str, ...],
+        Doc(
+            "Files and folders that it changes itself, as its arguments name them: their content is not part of what"
+            " you allow, and tools may change them. Not what the command starts (docs/trust.md)."
+        ),
+    ] = ()
     url: Annotated[str | None, Pattern(r"^https?://[^/\s]"), Doc("The address of a remote server.")] = None
     server_url: Annotated[
         str | None, Alias("serverUrl"), Pattern(r"^https?://[^/\s]"), Doc("The same as url.")
@@ -241,7 +248,7 @@ def server_problems(name: str, server: McpServer) -> Iterator[ServerProblem]:
 def _useless(server: McpServer, *, remote: bool) -> Iterator[ServerProblem]:
     """Keys of the other transport, which could do nothing."""
     given: Mapping[str, object] = (
-        {"args": server.args, "env": server.env, "cwd": server.cwd}
+        {"args": server.args, "env": server.env, "cwd": server.cwd, "data": server.data}
         if remote
         else {"headers": server.headers, "auth": server.auth}
     )
@@ -249,6 +256,8 @@ def _useless(server: McpServer, *, remote: bool) -> Iterator[ServerProblem]:
     for key, value in given.items():
         if value:
             yield ServerProblem(key, f"{key} means nothing to a {whose}", "remove it")
+    if "" in server.data:
+        yield ServerProblem("data", "an entry of data is empty", "name a file or a folder")
     if server.oauth != OAuthClient() and not server.authorised:
         yield ServerProblem("oauth", "oauth is only used with `auth: oauth`", "add it, or remove this")
     if server.allow is not None and server.include_tools is not None:

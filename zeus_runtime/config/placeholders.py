@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 LEAST_CHARACTERS: Final = 8
@@ -14,6 +14,8 @@ _LEAST_DISTINCT: Final = 4
 _LONGEST_NAME: Final = 100
 
 START: Final = "<secret:"
+FRAME: Final = "-----"
+"""Begins the first and the last line of a private key."""
 PLACEHOLDER: Final = re.compile(r"<secret:[A-Za-z0-9_.\[\]/-]+(?::[a-z0-9-]+)?>")
 
 
@@ -25,14 +27,18 @@ def placeholder(name: str, form: str = "") -> str:
 
 def rest_placeholder(shown: str, length: int) -> str:
     """What stands for a secret without its first ``length`` characters, which another secret in the text ends with."""
+    return way_placeholder(shown, f"after-{length}")
+
+
+def way_placeholder(shown: str, way: str) -> str:
+    """What stands for a form of a secret that is written in a way that no list has, such as ``escaped-0a1b2c3d``."""
     body = shown.removesuffix(">")
-    return f"{body}{'-' if ':' in body.removeprefix(START) else ':'}after-{length}>"
+    return f"{body}{'-' if ':' in body.removeprefix(START) else ':'}{way}>"
 
 
-def rest_of(shown: str) -> tuple[str, int] | None:
-    """The placeholder of the whole secret, and the length that ``rest_placeholder`` left out."""
-    match = re.fullmatch(r"(.+)[:-]after-([0-9]{1,6})>", shown)
-    return (f"{match[1]}>", int(match[2])) if match else None
+def form_placeholder(shown: str) -> str:
+    """The placeholder of the form, without the way in which it is written and the part that is left out."""
+    return re.sub(r"(?:[:-](?:escaped|part)-[0-9a-f]{8})?(?:[:-]after-[0-9]{1,6})?>\Z", ">", shown)
 
 
 def is_searched(secret: str) -> bool:
@@ -48,6 +54,11 @@ def is_searched(secret: str) -> bool:
         and (secret.islower() or secret.isupper() or secret.istitle())
     ):
         return False
+    return is_long_enough(secret)
+
+
+def is_long_enough(secret: str) -> bool:
+    """Whether a value is long enough to be told from a word or a number by chance."""
     is_mixed = any(each.isdigit() for each in secret) and any(each.isalpha() for each in secret)
     return len(secret) >= (LEAST_MIXED_CHARACTERS if is_mixed else LEAST_CHARACTERS)
 
@@ -61,42 +72,26 @@ def looks_random(value: str) -> bool:
 
 
 def written_forms(secret: str, name: str) -> Iterator[tuple[str, str]]:
-    """Each way in which a secret is searched for in text, with its placeholder: as it is, as JSON, in a URL, in HTML,
-    as Python shows it, as base64 at any place of longer data, line by line, in other Unicode forms, in full width
-    and as UTF-16."""
-    from html import escape
-    from json import dumps
-    from urllib.parse import quote_plus, unquote
+    """Each text that is searched for, with its placeholder: the secret, as base64 at any place of longer data, line by
+    line, in other Unicode forms and in full width. Of each, ``folding`` finds every way of escaping and wrapping it.
+
+    The frame of a private key says nothing, so it is in no form but base64.
+    """
+    from urllib.parse import unquote
 
     ways = [
-        ("", secret),
-        ("json", dumps(secret)[1:-1]),
-        ("json-unicode", dumps(secret, ensure_ascii=False)[1:-1]),
-        *_percent_encoded(secret),
-        ("url-plus", quote_plus(secret, errors="surrogatepass")),
+        ("key", _without_frame(secret)) if is_key(secret) else ("", secret),
+        ("url-plus", secret.replace(" ", "+")),
         ("url-decoded", unquote(secret)),
-        ("html", escape(secret)),
-        ("html-text", escape(secret, quote=False)),
-        ("python", repr(secret)[1:-1]),
         *_base64(secret),
         *_lines(secret),
         *_normalized(secret),
     ]
     seen: set[str] = set()
     for form, text in ways:
-        if text not in seen and is_searched(text):
+        if text not in seen and is_searched(text) and not is_key(text):
             seen.add(text)
             yield text, placeholder(name, form)
-
-
-def _percent_encoded(secret: str) -> Iterator[tuple[str, str]]:
-    """As RFC 3986 encodes it in a query, a path, a user's part and as a browser does, with digits of either case."""
-    from urllib.parse import quote
-
-    for form, safe in (("url", ""), ("url-path", "/"), ("url-user", "!$&'()*+,;="), ("url-js", "!'()*")):
-        text = quote(secret, safe=safe, errors="surrogatepass")
-        yield form, text
-        yield f"{form}-lower", re.sub("%..", lambda match: match[0].lower(), text)
 
 
 def _base64(secret: str) -> Iterator[tuple[str, str]]:
@@ -114,25 +109,34 @@ def _base64(secret: str) -> Iterator[tuple[str, str]]:
         yield f"base64url{suffix}", text.replace("+", "-").replace("/", "_")
 
 
+def is_key(secret: str) -> bool:
+    """Whether a secret is a private key in lines within a frame."""
+    return secret.lstrip().startswith(FRAME)
+
+
+def lines_of_key(secret: str) -> Sequence[str]:
+    """The lines of a private key, of which a written-out ``\\n`` ends one too."""
+    return re.sub(r"(?:\\+r)?\\+n", "\n", secret).splitlines()
+
+
 def _lines(secret: str) -> Iterator[tuple[str, str]]:
-    """The lines of a private key, without the frame that every key has."""
-    if "\n" not in secret:
+    """The lines of a secret, without the frame that every key has; those of JSON say what they are by their keys."""
+    if secret.lstrip()[:1] in ("{", "["):
         return
-    for number, line in enumerate(secret.splitlines(), 1):
+    for number, line in enumerate(lines_of_key(secret) if is_key(secret) else secret.splitlines(), 1):
         text = line.strip()
-        if not text.startswith("-----") and not re.search(r"\s", text) and len(text) >= LEAST_CHARACTERS:
+        if not text.startswith(FRAME) and not re.search(r"\s", text) and len(text) >= LEAST_CHARACTERS:
             yield f"line{number}", text
+
+
+def _without_frame(secret: str) -> str:
+    return "\n".join(each for each in map(str.strip, lines_of_key(secret)) if not each.startswith(FRAME))
 
 
 def _normalized(secret: str) -> Iterator[tuple[str, str]]:
     """Texts that Unicode takes for the same: composed, decomposed, and in full-width characters."""
-    from json import dumps
     from unicodedata import normalize
 
     for form in ("nfc", "nfd", "nfkc", "nfkd"):
-        text = normalize(form.upper(), secret)  # type: ignore[arg-type]
-        yield form, text
-        yield f"{form}-json", dumps(text)[1:-1]
-    # UTF-16 that was read as UTF-8.
-    yield "utf-16", "\0".join(secret)
+        yield form, normalize(form.upper(), secret)  # type: ignore[arg-type]
     yield "full-width", secret.translate({code: code + 0xFEE0 for code in range(0x21, 0x7F)})

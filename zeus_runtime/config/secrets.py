@@ -7,37 +7,32 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import field
 from functools import cached_property, lru_cache
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from zeus_runtime.config.folding import (
+    Folded,
+    folded,
+    folded_with_places,
+    has_escapes,
+    skeleton,
+    unfinished,
+    unfinished_wrap,
+    wraps,
+)
 from zeus_runtime.config.placeholders import (
     PLACEHOLDER,
     START,
+    form_placeholder,
     is_searched,
-    looks_random,
     placeholder,
-    rest_of,
     rest_placeholder,
+    way_placeholder,
     written_forms,
 )
+from zeus_runtime.config.secret_parts import URL_PASSWORD, secret_entry, secrets_in
 from zeus_runtime.frozen import dataclass
 
 MASK: Final = "**********"
-MIN_AMBIENT_LENGTH: Final = 8
-"""The least length in characters of an environment value that is taken for a secret by its name alone."""
-
-_SECRET_WORDS: Final = frozenset(
-    {"KEY", "APIKEY", "TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE"}
-    | {"CREDENTIAL", "CREDENTIALS", "AUTHORIZATION"}
-)
-_ENDINGS: Final = frozenset({"PASS", "PWD", "PAT"})
-"""Ordinary words too, so the whole name and the value decide with them."""
-_PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
-_URL_PASSWORD = re.compile(
-    r"(?P<scheme>(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]+://[^\s/?#:@'\"<]*:)(?P<password>(?!\$\{|<secret:)[^\s/?#@'\"]+)(?=@)"
-)
-_URL_USER = re.compile(r"://([^\s/?#:@'\"]{16,})@")
-"""A user without a password is a token where it looks like one (https://TOKEN@host)."""
-_SETTING = re.compile(r"(?:^|[;\s])([A-Za-z][A-Za-z_]*)=([^;\s]+)")
 # A name starts where a word starts: tried at each of its characters, a long word would take quadratic time.
 _KEY = r"""(?P<name>(?<![\w.-])(?=[\w.-]*?[A-Za-z_])[\w.-]+)["']?\s*[:=]\s*"""
 _LINE_VALUE = re.compile(rf"""(?P<head>(?:--set\s)?[\s-]*["']?{_KEY})(?P<value>[^\s\[{{&*|>#].*)""")
@@ -109,45 +104,9 @@ class HeaderValue(HiddenStr):
     __slots__ = ()
 
 
-def looks_secret(name: str) -> bool:
-    """Whether a variable's or key's name says that its value is a secret: ``OPENAI_API_KEY``, ``dbPassword``.
-
-    ``MAX_TOKENS``, ``KEYBOARD`` and ``KEY_FILE`` do not: whole words count, a plural TOKENS is an amount, and where a
-    secret is kept is none.
-    """
-    words = _words(name)
-    return words[-1] not in _PLACE_WORDS and any(word in _SECRET_WORDS for word in words)
-
-
-def holds_secret(name: str, value: str) -> bool:
-    """Whether the name of a variable says that its value is a secret: ``looks_secret``, or ``DB_PASS``, ``GITHUB_PAT``.
-
-    A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is no password.
-    """
-    if looks_secret(name):
-        return True
-    words = _words(name)
-    one_word = re.fullmatch(r"(?![/~.]|[A-Za-z]:[\\/])[^\s*]+", value)
-    return len(words) > 1 and words[-1] in _ENDINGS and one_word is not None
-
-
-def secret_entry(key: str, value: str) -> bool:
-    """Whether a YAML key says that its text is a secret; a lone ``key`` may well be none."""
-    return key.lower() != "key" and holds_secret(key, value)
-
-
-def _words(name: str) -> list[str]:
-    return re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper())
-
-
-def holds_headers(key: object) -> bool:
-    """Whether a key's name says that it holds HTTP headers: ``headers``, ``extra_headers``, ``defaultHeaders``."""
-    return isinstance(key, str) and key.lower().endswith("headers")
-
-
 def mask_line(line: str) -> str:
     """A source line with URL passwords and the values of secret-looking keys masked; ``${...}`` stays readable."""
-    masked = _URL_PASSWORD.sub(rf"\g<scheme>{MASK}", line)
+    masked = URL_PASSWORD.sub(rf"\g<scheme>{MASK}", line)
     whole = _LINE_VALUE.fullmatch(masked)
     return _masked_value(whole) if whole and _is_secret(whole) else _FLOW_VALUE.sub(_masked_value, masked)
 
@@ -202,7 +161,7 @@ class Redactor:
     def __call__(self, text: str) -> str:
         """``text`` with every known secret, and every password in a URL, masked."""
         text = self._known(text)
-        return _URL_PASSWORD.sub(rf"\g<scheme>{MASK}", text) if "://" in text else text
+        return URL_PASSWORD.sub(rf"\g<scheme>{MASK}", text) if "://" in text else text
 
     def json(self, value: Any) -> Any:
         """A JSON value with every string in it, keys too, masked by the same rule."""
@@ -216,9 +175,10 @@ class Redactor:
         """``text`` with every known secret that is searched for in running text replaced by its placeholder."""
         parts: list[str] = []
         done = 0
-        for start, end, shown in self._found(text):
-            parts += [text[done:start], shown]
-            done = end
+        for group in self._found(text):
+            for start, end, shown in group:
+                parts += [text[done:start], shown]
+                done = end
         return "".join([*parts, text[done:]]) if parts else text
 
     def masked(self, value: Any) -> Any:
@@ -233,34 +193,40 @@ class Redactor:
         end = self._open_end(text)
         parts: list[str] = []
         done = 0
-        for start, after, shown in self._found(text):
-            if after > end:
-                end = min(start, end)
+        for group in self._found(text):
+            if group[-1].end > end:
+                end = min(group[0].start, end)
                 break
-            parts += [text[done:start], shown]
-            done = after
+            for start, after, shown in group:
+                parts += [text[done:start], shown]
+                done = after
         return "".join([*parts, text[done:end]]), text[end:]
 
     def restored(self, text: str, held: str) -> str:
-        """``text`` with those placeholders replaced whose secret, written in that way, is in ``held``.
+        """``text`` with those placeholders replaced that stand for a secret, written in that way, in ``held``.
 
         Raises:
             ValueError: ``held`` has a placeholder as text and its secret too, so what is meant cannot be told.
         """
+        if START not in text:
+            return text
+        meant: dict[str, set[str]] = {}
+        for start, end, shown in (each for group in self._found(held) for each in group):
+            meant.setdefault(shown, set()).add(held[start:end])
 
         def real(match: re.Match[str]) -> str:
-            secret = self._meant(match[0])
-            if secret is None or secret not in held:
+            written = meant.get(match[0])
+            if not written:
                 return match[0]
-            if match[0] in held:
+            if len(written) > 1 or match[0] in held:
                 raise ValueError(match[0])
-            return secret
+            return next(iter(written))
 
-        return PLACEHOLDER.sub(real, text) if START in text else text
+        return PLACEHOLDER.sub(real, text)
 
     def placeholders_in(self, text: str) -> Sequence[str]:
         """The placeholders of known secrets that ``text`` holds, each once."""
-        return list(dict.fromkeys(each for each in PLACEHOLDER.findall(text) if self._meant(each)))
+        return list(dict.fromkeys(each for each in PLACEHOLDER.findall(text) if self._stands(each)))
 
     def adding(self, values: Iterable[str] | Mapping[str, str]) -> Redactor:
         """A redactor that knows ``values`` too; empty ones are ignored.
@@ -303,41 +269,92 @@ class Redactor:
 
     def _open_end(self, text: str) -> int:
         """Where the longest end of ``text`` begins that a secret may go on from."""
-        for start in range(max(0, len(text) - self._longest + 1), len(text)):
-            for form in self._by_first.get(text[start], ()):
-                if len(form) > len(text) - start and form.startswith(text[start:]):
-                    return start
-        return len(text)
+        if not self._forms:
+            return len(text)
+        escape = unfinished(text)
+        ends = [escape, _open_start(text, self._searches.plain), self._open_folded(text)]
+        if (whole := min(escape, unfinished_wrap(text))) < len(text):
+            # What is open before an unfinished escape or wrap goes on behind it.
+            before = self._open_folded(text[:whole])
+            ends += [before] if before < whole else []
+        return min(ends)
 
-    def _found(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Where known secrets stand, and what is shown instead; those that overlap are one."""
-        forms = tuple(form for form in self._forms if form in text)
+    def _open_folded(self, text: str) -> int:
+        search, quotes = self._searches.folded, self._searches.quotes
+        meant = folded(text, quotes=quotes)
+        escape = unfinished(meant)
+        at = min(escape, _open_start(meant, search), _open_start(meant[:escape], search))
+        if at == len(meant):
+            return len(text)
+        return at if meant == text else folded_with_places(text, quotes=quotes).starts[at]
+
+    def _found(self, text: str) -> Iterator[list[_Place]]:
+        """Where known secrets stand, and what is shown instead; those that overlap are one group."""
+        group: list[_Place] = []
+        for start, end, shown in sorted(self._matches(text), key=lambda each: (each.start, -each.end)):
+            places = self._places(text[start:end], start, shown)
+            if group and start < group[-1].end:
+                done = group[-1].end
+                for place in places:
+                    if place.end > done:
+                        skipped = max(0, done - place.start)
+                        rest = rest_placeholder(place.shown, skipped) if skipped else place.shown
+                        group.append(_Place(place.start + skipped, place.end, rest))
+            else:
+                if group:
+                    yield group
+                group = places
+        if group:
+            yield group
+
+    def _matches(self, text: str) -> Iterator[_Place]:
+        """Every known secret in ``text``: as it is, then as it means."""
+        searches = self._searches
+        if len(text) < searches.least:
+            return
+        # Without an escape what stands in a text as it is stands in it folded too.
+        yield from self._scanned(text, searches.plain if has_escapes(text) else searches.unfolded)
+        meant = folded(text, quotes=searches.quotes)
+        found: Folded | None = None
+        for start, end, shown in self._scanned(meant, searches.folded):
+            found = found or folded_with_places(text, quotes=searches.quotes)
+            yield _Place(found.starts[start], found.ends[end - 1], shown)
+
+    def _scanned(self, text: str, search: _Search) -> Iterator[_Place]:
+        forms = search.held_by(text)
         if not forms:
             return
         pattern, at = _pattern(forms), 0
-        start = end = 0
-        shown = ""
         while match := pattern.search(text, at):
             at = match.start() + 1
             form = match[0]
-            if form not in self._forms:
+            if form in search.forms:
+                yield _Place(match.start(), match.end(), search.forms[form])
+            else:
                 # Of another config, or written by somebody: what stands behind its start may be the secret itself.
-                at = match.end() if self._meant(form) else match.start() + len(START)
-            elif match.start() >= end:
-                if shown:
-                    yield start, end, shown
-                start, end, shown = match.start(), match.end(), self._forms[form]
-            elif match.end() > end:
-                shown += rest_placeholder(self._forms[form], end - match.start())
-                end = match.end()
-        if shown:
-            yield start, end, shown
+                at = match.end() if self._stands(form) else match.start() + len(START)
 
-    def _meant(self, shown: str) -> str | None:
-        """The text that a placeholder stands for; None for a placeholder of no known secret."""
-        if (text := self._written.get(shown)) is None and (rest := rest_of(shown)):
-            text = self._written.get(rest[0], "")[rest[1] :] or None
-        return text
+    def _places(self, written: str, start: int, shown: str) -> list[_Place]:
+        """A found secret, each of its lines by itself, so that masked text has the same lines."""
+        forms = self._forms
+        breaks = wraps(written) if "\n" in written else []
+        if not breaks:
+            return [
+                _Place(start, start + len(written), forms.get(written) or _way(shown, "escaped", written))
+            ]
+        starts, ends = [0, *(end for _, end in breaks)], [*(at for at, _ in breaks), len(written)]
+        places: list[_Place] = []
+        for number, (first, after) in enumerate(zip(starts, ends, strict=True)):
+            if piece := written[first:after]:
+                # Two pieces may begin at the same character where an escaped backslash means nothing.
+                place = f"{number}-{len(folded(written[:first]))}"
+                named = forms.get(piece) or _way(shown, "part", piece, place)
+                places.append(_Place(start + first, start + after, named))
+        return places
+
+    def _stands(self, shown: str) -> bool:
+        """Whether a placeholder stands for a known secret."""
+        return form_placeholder(shown) in self._searches.shown
 
     @property
     def _now(self) -> Redactor:
@@ -356,44 +373,101 @@ class Redactor:
     @property
     def _forms(self) -> Mapping[str, str]:
         """Text that is searched for to its placeholder."""
-        return self._now._own_forms
+        return self._searches.plain.forms
 
     @property
-    def _longest(self) -> int:
-        return self._now._own_longest
-
-    @property
-    def _by_first(self) -> Mapping[str, Sequence[str]]:
-        """First character to the texts that are searched for."""
-        return self._now._own_by_first
-
-    @property
-    def _written(self) -> Mapping[str, str]:
-        return self._now._own_written
+    def _searches(self) -> _Searches:
+        return self._now._own_searches
 
     @cached_property
-    def _own_forms(self) -> Mapping[str, str]:
-        forms: dict[str, str] = {}
+    def _own_searches(self) -> _Searches:
+        plain: dict[str, str] = {}
+        meant: dict[str, str] = {}
         for secret, name in self.names.items():
             if is_searched(secret):
                 for text, shown in written_forms(secret, name):
-                    forms.setdefault(text, shown)
-        return forms
+                    plain.setdefault(text, shown)
+        for text, shown in plain.items():
+            if is_searched(key := folded(text)):
+                meant.setdefault(key, shown)
+        unfolded = {
+            text: shown
+            for text, shown in plain.items()
+            if folded(text) not in meant or re.match(r"\s|[0-9]+\t", text)
+        }
+        return _Searches(
+            _Search(plain),
+            _Search(unfolded),
+            _Search(meant),
+            frozenset(plain.values()),
+            any("'" in text for text in meant),
+            min(map(len, (*plain, *meant)), default=0),
+        )
 
-    @cached_property
-    def _own_longest(self) -> int:
-        return max(map(len, self._forms), default=0)
 
-    @cached_property
-    def _own_by_first(self) -> Mapping[str, Sequence[str]]:
-        found: dict[str, list[str]] = {}
-        for form in self._forms:
-            found.setdefault(form[0], []).append(form)
-        return found
+class _Place(NamedTuple):
+    """Where a secret stands in a text, and what is shown instead."""
 
-    @cached_property
-    def _own_written(self) -> Mapping[str, str]:
-        return {shown: text for text, shown in self._forms.items()}
+    start: int
+    end: int
+    shown: str
+
+
+class _Search:
+    """Texts that are searched for.
+
+    Args:
+        forms: text to placeholder.
+    """
+
+    def __init__(self, forms: Mapping[str, str]) -> None:
+        self.forms = forms
+        self.longest = max(map(len, forms), default=0)
+        self.by_first: dict[str, list[str]] = {}
+        for form in forms:
+            self.by_first.setdefault(form[0], []).append(form)
+        self._plain = [form for form in forms if form.isascii()]
+        self._other = [form for form in forms if not form.isascii()]
+
+    def held_by(self, text: str) -> tuple[str, ...]:
+        """Those that ``text`` holds."""
+        found = [form for form in self._plain if form in text]
+        return (*found, *(() if text.isascii() else (form for form in self._other if form in text)))
+
+
+class _Searches(NamedTuple):
+    """What a redactor searches for.
+
+    Args:
+        plain: in a text as it is.
+        unfolded: those of them that a folded text may have lost.
+        folded: in a folded text.
+        shown: the placeholders of all.
+        quotes: a secret has one.
+        least: the characters of the shortest; a text is not longer when it is folded.
+    """
+
+    plain: _Search
+    unfolded: _Search
+    folded: _Search
+    shown: frozenset[str]
+    quotes: bool
+    least: int
+
+
+def _open_start(text: str, search: _Search) -> int:
+    for start in range(max(0, len(text) - search.longest + 1), len(text)):
+        for form in search.by_first.get(text[start], ()):
+            if len(form) > len(text) - start and form.startswith(text[start:]):
+                return start
+    return len(text)
+
+
+def _way(shown: str, kind: str, written: str, place: str = "") -> str:
+    """The placeholder of a form that is written in its own way, by what the way is and not by what is written."""
+    from zlib import crc32
+
+    return way_placeholder(shown, f"{kind}-{crc32(f'{place} {skeleton(written)}'.encode()):08x}")
 
 
 def _each(value: Any, masked: Callable[[str], str]) -> Any:
@@ -437,23 +511,6 @@ def secrets_of_environment(environ: Mapping[str, str]) -> Redactor:
         {
             secret: name
             for name, value in sorted(environ.items(), reverse=True)
-            for secret in secrets_of_variable(name, value)
+            for secret in secrets_in(name, value)
         }
     )
-
-
-def secrets_of_variable(name: str, value: str) -> Iterator[str]:
-    """The secrets in a variable: all of it by its name; by its shape what a URL or a connection string has of them."""
-    if len(value) >= MIN_AMBIENT_LENGTH and holds_secret(name, value):
-        yield value
-    parts = [*url_passwords(value), *(each for each in _URL_USER.findall(value) if looks_random(each))]
-    for key, part in _SETTING.findall(value):
-        # Among the settings of a connection a lone `Pwd` is a password.
-        if secret_entry(f"its_{key}" if key.upper() in _ENDINGS else key, part):
-            parts.append(part)
-    yield from (each for each in parts if len(each) >= MIN_AMBIENT_LENGTH and is_searched(each))
-
-
-def url_passwords(text: str) -> tuple[str, ...]:
-    """The passwords in the user part of the URLs in ``text``."""
-    return tuple(match["password"] for match in _URL_PASSWORD.finditer(text)) if "://" in text else ()

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from zeus_runtime.config.diagnostics import ConfigError
 from zeus_runtime.config.nodes import Mark, Node, Origin, Path
 from zeus_runtime.config.reader import read_value
-from zeus_runtime.config.secrets import MASK, holds_headers, mask_line
+from zeus_runtime.config.secret_parts import holds_headers
+from zeus_runtime.config.secrets import MASK, mask_line
 from zeus_runtime.config.sources import Sources
 
 

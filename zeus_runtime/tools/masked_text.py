@@ -30,9 +30,8 @@ def masked_bytes(data: bytes, secrets: Redactor) -> bytes:
     """Text in UTF-8 or UTF-16 with known secrets masked; other bytes as they are."""
     if b"\0" in data:
         data = _masked_wide(data, secrets)
-    if not any(form.encode("utf-8", "surrogatepass") in data for form in secrets.forms):
-        return data
-    return _encoded(secrets.text(_decoded(data)))
+    text = _decoded(data)
+    return data if (masked := secrets.text(text)) == text else _encoded(masked)
 
 
 def _masked_wide(data: bytes, secrets: Redactor) -> bytes:
@@ -46,7 +45,7 @@ def _masked_wide(data: bytes, secrets: Redactor) -> bytes:
 
 
 def edited_masked(data: bytes, change: Callable[[bytes], bytes], secrets: Redactor) -> bytes:
-    """``change`` made in the file as the model sees it, its secrets masked line by line, and then put back.
+    """``change`` made in the file as the model sees it, its secrets masked, and then put back.
 
     So nothing is found by guessing at a secret, and a placeholder in ``change`` means the secret of this same file.
 
@@ -54,7 +53,7 @@ def edited_masked(data: bytes, change: Callable[[bytes], bytes], secrets: Redact
         WorkspaceError: the file has a placeholder as text beside its secret.
     """
     text = _decoded(data)
-    shown = "\n".join(map(secrets.text, text.split("\n"))) if secrets.text(text) != text else text
+    shown = secrets.text(text)
     changed = change(data if shown == text else _encoded(shown))
     return (
         changed if START not in shown and START.encode() not in changed else _put_back(changed, text, secrets)

@@ -5,22 +5,19 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
+
+from zeus_runtime.trust.covering import MOST_BASES, Covered, covered
 
 PartKind: TypeAlias = Literal["server", "plugin", "option", "destination", "file", "database", "folder"]
 Mask: TypeAlias = Callable[[str], str]
 
 _SCHEME: Final = "zeus-trust-1"
-_BLOCK_BYTES: Final = 1 << 20
-_SQLITE: Final = b"SQLite format 3\x00"
-"""Servers write to the databases that they are given, and no interpreter runs a database."""
-_MAX_PATH: Final = 4_096
-_BETWEEN: Final = re.compile(r"[\s;&|<>()`'\"$={},:@]+")
-"""What stands between the file names in an option, an address or a shell's command."""
 _HERE: Final = re.compile(
     r"""(?: [a-z][a-z0-9+.-]*://
             (?: [^\s/?\#@\\]* @ )?
@@ -45,7 +42,7 @@ class Part:
         name: as the config names it.
         digest: ``sha256:`` and the digest of everything that decides what is executed.
         lines: what is executed, as (label, value) for a person; secrets are masked.
-        files: the files whose content is in the digest.
+        files: the files whose content is in the digest; a folder stands for all files below it, also for new ones.
         where: where the config has it, as ``file:line:column``.
         own: it lies in the user's own Home or comes with an installed distribution.
     """
@@ -87,12 +84,14 @@ class Command:
         words: the program and its arguments.
         env: the environment that the config gives it.
         cwd: its working directory; relative to Zeus's own.
+        data: files and folders that it changes itself, named as its words name them.
     """
 
     name: str
     words: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     cwd: str = "."
+    data: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -127,13 +126,15 @@ class Project:
     place: str = ""
 
     def has(self, file: Path) -> bool:
-        return any(file.is_relative_to(folder) for folder in self._places)
+        return any(file.is_relative_to(folder) for folder in self.places)
 
-    @property
-    def _places(self) -> Iterator[Path]:
-        for folder in self.folders:
-            yield Path(os.path.normpath(folder))
-            yield folder.resolve()
+    @cached_property
+    def places(self) -> tuple[Path, ...]:
+        """The folders, as they are written and with links resolved."""
+        found = (
+            each for folder in self.folders for each in (Path(os.path.normpath(folder)), folder.resolve())
+        )
+        return tuple(dict.fromkeys(found))
 
 
 def plugin_part(file: Path, code: bytes, *, where: str = "", own: bool = False) -> Part:
@@ -157,22 +158,26 @@ def plugin_part(file: Path, code: bytes, *, where: str = "", own: bool = False) 
 def command_part(command: Command, project: Project, *, mask: Mask = str, where: str = "") -> Part:
     """A process, by its program, arguments, environment, folder, and the files of the project that those name.
 
+    Files of ``data`` count by their names.
+
     Args:
         mask: hides the secrets in what is shown; the digest is made from the values themselves.
     """
-    cwd = project.directory / command.cwd
-    path = command.env.get("PATH", project.path)
-    project = replace(project, folders=(*project.folders, cwd), path=path)
-    # A value may name files as an argument does: ``--require ./hook.js``, ``a.jar:b.jar``.
-    words = (*command.words, *(value for _, value in sorted(command.env.items())))
-    files = list(_named_files(words, cwd, project))
+    found = _covered(command, project)
     program, *arguments = command.words
+    cwd = project.directory / command.cwd
     lines = [
         ("command", one_line(program)),
         *(("argument", one_line(mask(each))) for each in arguments),
         *(("env", one_line(f"{name}={mask(value)}")) for name, value in sorted(command.env.items())),
         *([("cwd", one_line(command.cwd))] if command.cwd != "." else []),
-        *(("file", f"{one_line(each.name)}: {each.content}") for each in files),
+        *_file_lines(found, project.directory),
+        *(
+            ("data", f"{one_line(each)}: {_STARTED if each in found.refused else _FREE}")
+            for each in command.data
+        ),
+        *(("note", f"{_called(index, command)} {_UNSEEN}") for index in found.unsplit),
+        *([("note", _MORE)] if found.has_more else []),
     ]
     return Part(
         "server",
@@ -183,12 +188,43 @@ def command_part(command: Command, project: Project, *, mask: Mask = str, where:
             env=dict(command.env),
             cwd=_relative(cwd, project.directory),
             place=project.place,
-            files=[[each.word, each.name, each.content] for each in files],
+            files=[[each.word, each.name, each.content] for each in found.named],
+            data=list(command.data),
         ),
         tuple(lines),
-        tuple(each.path for each in files),
+        found.paths,
         where,
     )
+
+
+def program_data(command: Command, project: Project) -> tuple[str, ...]:
+    """The entries of ``data`` that name what the command starts, whose content stays in the digest."""
+    return _covered(command, project).refused
+
+
+def _covered(command: Command, project: Project) -> Covered:
+    project = replace(project, path=command.env.get("PATH", project.path))
+    # A value may name files as an argument does: ``--require ./hook.js``, ``a.jar:b.jar``.
+    env = [value for _, value in sorted(command.env.items())]
+    return covered(command.words, project, cwd=command.cwd, env=env, data=command.data)
+
+
+def _file_lines(found: Covered, directory: Path) -> Iterator[tuple[str, str]]:
+    for each in found.named:
+        yield "file", f"{one_line(_relative(each.path, directory))}: {one_line(each.content)}"
+
+
+def _called(index: int, command: Command) -> str:
+    """A word as a person finds it among the lines."""
+    if index < len(command.words):
+        return f"argument {index}"
+    return f"env {one_line(sorted(command.env)[index - len(command.words)])}"
+
+
+_FREE: Final = "its content may change"
+_STARTED: Final = "it is started, so its content may not change"
+_MORE: Final = f"more than {MOST_BASES} folders are named; files below the others are not covered"
+_UNSEEN: Final = "has $, `, a pattern or open quotes: the files that a shell finds for it are not covered"
 
 
 def option_part(
@@ -200,15 +236,12 @@ def option_part(
         name: component and option, such as ``docker.command``.
         path: where it is in the config, as ``--set`` writes it.
     """
-    files = list(_named_files((value,), project.directory, project))
-    lines = [
-        ("value", one_line(mask(value))),
-        *(("file", f"{one_line(each.name)}: {each.content}") for each in files),
-    ]
+    found = covered((value,), project)
+    lines = [("value", one_line(mask(value))), *_file_lines(found, project.directory)]
     digest = part_digest(
-        "option", name=name, value=value, files=[[each.name, each.content] for each in files]
+        "option", name=name, value=value, files=[[each.name, each.content] for each in found.named]
     )
-    return Part("option", path, digest, tuple(lines), tuple(each.path for each in files), where)
+    return Part("option", path, digest, tuple(lines), found.paths, where)
 
 
 def remote_part(remote: Remote, *, mask: Mask = str, where: str = "") -> Part:
@@ -263,72 +296,6 @@ def one_line(text: str) -> str:
     from zeus_runtime.escaping import exact_line
 
     return exact_line(text)
-
-
-@dataclass(frozen=True)
-class _Named:
-    """A file that a word of a command names.
-
-    Args:
-        word: which word.
-        name: the file as the word names it.
-        path: where it is.
-        content: its digest, or what it is where its content is not the program's.
-    """
-
-    word: int
-    name: str
-    path: Path
-    content: str
-
-
-def _named_files(words: Sequence[str], cwd: Path, project: Project) -> Iterator[_Named]:
-    for index, word in enumerate(words):
-        before = words[index - 1] if index else ""
-        names = dict.fromkeys(_names(word, before))
-        paths = [(name, cwd / name) for name in names if 0 < len(name) <= _MAX_PATH and "\0" not in name]
-        if index == 0 and os.sep not in word:
-            paths = [(word, cwd / folder / word) for folder in project.path.split(os.pathsep) if word]
-        for name, path in paths:
-            content = _content(path, project)
-            if content is not None:
-                yield _Named(index, name, path, content)
-                if index == 0:
-                    break  # the first of PATH is the one that runs
-
-
-def _names(word: str, before: str) -> Iterator[str]:
-    """What in a word may name a file: ``server.py``, ``--load=server.py``, ``-rserver.js``, ``cd a && ./run.sh``."""
-    pieces = [word, *_BETWEEN.split(word)]
-    yield from pieces
-    yield from (each[2:] for each in pieces if each.startswith("-"))
-    if before == "-m":
-        module = word.replace(".", "/")
-        yield from (f"{module}.py", f"{module}/__main__.py")
-
-
-def _content(path: Path, project: Project) -> str | None:
-    """What a digest holds for a file's content; None for a file outside the project."""
-    try:
-        if not path.is_file():
-            return None
-        resolved = path.resolve()
-        if project.has(resolved):
-            return _sum(resolved)
-    except (OSError, ValueError, RuntimeError):
-        return None
-    return f"a link to {resolved}" if project.has(Path(os.path.normpath(path))) else None
-
-
-def _sum(file: Path) -> str:
-    with file.open("rb") as stream:
-        head = stream.read(_BLOCK_BYTES)
-        if head.startswith(_SQLITE):
-            return "a database, whose content may change"
-        content = sha256(head)
-        while block := stream.read(_BLOCK_BYTES):
-            content.update(block)
-    return f"sha256 {content.hexdigest()}"
 
 
 def _relative(cwd: Path, directory: Path) -> str:

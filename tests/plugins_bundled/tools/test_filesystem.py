@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from collections.abc import Awaitable, Callable
@@ -487,3 +488,33 @@ async def test_grep_searches_what_the_model_may_see(root: Path) -> None:
     assert "TOKEN=<secret:T>" in (await invoke(grep, {"pattern": "TOKEN", "context": 1}, run)).content
     assert "TOKEN" not in (await invoke(grep, {"pattern": "=abc-1"}, run)).content
     assert "TOKEN" not in (await invoke(grep, {"pattern": "[^=]{15}$"}, run)).content
+
+
+async def test_a_secret_that_is_wrapped_is_masked_before_a_file_is_cut_into_lines(root: Path) -> None:
+    secret = "tok-Secret-abc123XYZ-0011"
+    wrapped = base64.encodebytes(b"x" * 40 + secret.encode() + b"y" * 40).decode()
+    (root / "wrapped.txt").write_text(f"{wrapped}MODE=test\n")
+    run = cast(Any, SimpleNamespace(secrets=Redactor().adding({secret: "T"})))
+    tools = tools_of(root)
+    (form,) = (each for each in run.secrets.forms if each in wrapped.replace("\n", ""))
+    shown = [
+        await invoke(tools["read_file"], {"path": "/wrapped.txt", "offset": line, "limit": 1}, run)
+        for line in (1, 2)
+    ]
+    shown.append(await invoke(tools["grep"], {"pattern": "."}, run))
+    for each in shown:
+        assert "<secret:T:base64" in each.content
+        assert not [at for at in range(len(form) - 3) if form[at : at + 4] in each.content]
+    first = shown[0].content.split("\n")[0].split("\t")[1]
+    await invoke(tools["edit_file"], {"path": "/wrapped.txt", "old": first, "new": f"# {first}"}, run)
+    assert (root / "wrapped.txt").read_text() == f"# {wrapped}MODE=test\n"
+
+
+async def test_a_file_too_large_to_be_masked_whole_is_masked_by_lines(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zeus_plugins.tools.filesystem.pages._MASKED_BYTES", 8)
+    (root / "large.txt").write_text("a=1\nTOKEN=abc-123-def-456\n")
+    run = cast(Any, SimpleNamespace(secrets=Redactor().adding({"abc-123-def-456": "T"})))
+    for tool, arguments in (("read_file", {"path": "/large.txt"}), ("grep", {"pattern": "TOKEN"})):
+        assert "TOKEN=<secret:T>" in (await invoke(tools_of(root)[tool], arguments, run)).content

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from io import BytesIO
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from zeus_plugins.tools.filesystem.texts import BOM, line_text
+from zeus_runtime import masked_bytes
 
 if TYPE_CHECKING:
     from zeus_runtime import Redactor
 
 _CHUNK_BYTES = 1 << 20
+_MASKED_BYTES = 8 << 20
 
 
 class Line(NamedTuple):
@@ -58,8 +61,9 @@ def read_page(
         file: a regular file, at its start.
         first: counted from 1.
         expired: asked between chunks whether to stop counting.
-        secrets: masked in a line before it is cut.
+        secrets: masked before the file is cut into lines, in a large file before a line is cut.
     """
+    file, secrets = masked_whole(file, secrets)
     skipped = _skip(file, first - 1, expired)
     if skipped < first - 1:
         return Page("", first, first - 1, None if expired() else skipped, windows=False)
@@ -123,6 +127,21 @@ def _count(file: BinaryIO, line: Line, expired: Callable[[], bool]) -> int | Non
         total += chunk.count(b"\n")
         tail = chunk
     return total + (not tail.endswith(b"\n"))
+
+
+def masked_whole(file: BinaryIO, secrets: Redactor | None) -> tuple[BinaryIO, Redactor | None]:
+    """The file with its secrets masked before it is cut into lines, as one may be wrapped, and nothing left to mask.
+
+    A large file stays as it is, and what to mask in its lines.
+    """
+    if secrets is None or not secrets.forms:
+        return file, None
+    start = file.tell()
+    data = file.read(_MASKED_BYTES + 1)
+    if len(data) > _MASKED_BYTES:
+        file.seek(start)
+        return file, secrets
+    return BytesIO(masked_bytes(data, secrets)), None
 
 
 def masked_line(text: str, secrets: Redactor | None, *, is_cut: bool) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from zeus_plugins.tools.filesystem.pages import bounded_lines, masked_line
+from zeus_plugins.tools.filesystem.pages import bounded_lines, masked_line, masked_whole
 from zeus_plugins.tools.filesystem.texts import BOM, SNIFFED_BYTES, binary_kind, line_text
 from zeus_runtime import AccessAsked, WorkspaceError
 
@@ -101,8 +101,8 @@ def search(
         paths: regular files, in the order to report.
         max_matches: the search stops there.
         remaining: seconds left; the search stops at 0, also within one line.
-        secrets: masked in a line. The expression is tried on what is left, so that no secret is found by
-            guessing at it.
+        secrets: masked before a file is cut into lines. The expression is tried on what is left, so that no secret is
+            found by guessing at it.
 
     Raises:
         WorkspaceError: the pattern is no regular expression.
@@ -143,9 +143,10 @@ def _search_file(
             return
         file.seek(len(BOM) if start.startswith(BOM) else 0)
         findings.searched += 1
+        shown_file, secrets = masked_whole(file, secrets)
         before: deque[Found] = deque(maxlen=query.context)
         after = 0
-        for line in bounded_lines(file, _SEARCHED_LINE_BYTES):
+        for line in bounded_lines(shown_file, _SEARCHED_LINE_BYTES):
             is_cut = line.length > len(line.kept)
             text = masked_line(line_text(line.kept), secrets, is_cut=is_cut)
             findings.long_lines = findings.long_lines or is_cut

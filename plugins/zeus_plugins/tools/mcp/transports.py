@@ -65,7 +65,8 @@ async def process(
 
     spec = server.spec
     assert spec.command is not None
-    place.permit(Command(server.name, (spec.command, *spec.args), dict(spec.env), spec.cwd or "."))
+    words = (spec.command, *spec.args)
+    place.permit(Command(server.name, words, dict(spec.env), spec.cwd or ".", spec.data))
     base = {name: place.environ[name] for name in _PASSED_ON if name in place.environ}
     parameters = StdioServerParameters(
         command=spec.command,

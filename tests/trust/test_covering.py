@@ -1,0 +1,348 @@
+"""The law of a server's digest: it changes with every byte of the project that the words of a command start."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from subprocess import run
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from zeus_runtime.trust import covering
+from zeus_runtime.trust.parts import Command, Part, Project, command_part, program_data
+
+
+class Form(NamedTuple):
+    """A way to start a file; ``F`` stands for a folder, ``N`` for a name.
+
+    Args:
+        words: of the command.
+        file: that runs.
+        env, cwd: of the command.
+    """
+
+    words: tuple[str, ...]
+    file: str
+    env: Mapping[str, str] = {}
+    cwd: str = "."
+
+    def filled(self, folder: str, name: str) -> Form:
+        def fill(text: str) -> str:
+            return text.replace("F", folder).replace("N", name)
+
+        env = {key: fill(value) for key, value in self.env.items()}
+        return Form(tuple(map(fill, self.words)), fill(self.file), env, fill(self.cwd))
+
+
+FORMS = (
+    Form(("x", "F/N.py"), "F/N.py"),
+    Form(("x", "--load=F/N.py"), "F/N.py"),
+    Form(("x", "-rF/N.py"), "F/N.py"),
+    Form(("x", "F"), "F/__main__.py"),
+    Form(("x", "./F/"), "F/__main__.py"),
+    Form(("x", "-m", "F"), "F/__main__.py"),
+    Form(("x", "-m", "F.N"), "F/N.py"),
+    Form(("x", "-m", "F.N"), "F/N/__main__.py"),
+    Form(("x", "-m", "F.N"), "F/__init__.py"),
+    Form(("x", "-m", "F.N"), "F/__pycache__/N.cpython-311.pyc"),
+    Form(("x", "-mF.N"), "F/N.py"),
+    Form(("x", "-Im", "F.N"), "F/N.py"),
+    Form(("x", "-uImF.N"), "F/N.py"),
+    Form(("x", "F.N:app"), "F/N.py"),
+    Form(("x", "-m", "N"), "N.py"),
+    Form(("x", "-m", "N"), "F/N.py", {"PYTHONPATH": "lib:F"}),
+    Form(("x", "F/N"), "F/N.js"),
+    Form(("x", "F/N"), "F/N.min.js"),
+    Form(("x", "F/N.min"), "F/N.min.js"),
+    Form(("x", "--directory", "F", "run", "N.py"), "F/N.py"),
+    Form(("x", "-C", "F", "serve"), "F/Makefile"),
+    Form(("x", "-C", "F", "-C", "deep", "N.sh"), "F/deep/N.sh"),
+    Form(("x", "-c", "cd F && ./N.sh --fast"), "F/N.sh"),
+    Form(("x", "-c", "cd F; cd deep; . ./N.sh"), "F/deep/N.sh"),
+    Form(("x", "-c", "cd 'F' && exec ./\"N.sh\""), "F/N.sh"),
+    Form(("x", "-c", "cd 'F with space' && ./N.sh"), "F with space/N.sh"),
+    Form(("x", "-c", '. "F with space/N.sh"'), "F with space/N.sh"),
+    Form(("x", "-c", ". F/N\\.s'h'"), "F/N.sh"),
+    Form(("x", "-c", ". $D/N.sh"), "F/N.sh", {"D": "F"}),
+    Form(("x", "-c", "import runpy; runpy.run_path('F/N.py')"), "F/N.py"),
+    Form(("x", "-c", "X=F/N.s'h' true"), "F/N.sh"),
+    Form(("x", "run", "./F"), "F/deep/main.go"),
+    Form(("x", "F/Upper"), "F/Upper.js"),
+    Form(("x", "-IF", "-MN"), "F/N.pm"),
+    Form(("x",), "F/N.js", {"NODE_OPTIONS": "--require ./F/N"}),
+    Form(("F/N",), "F/N"),
+    Form(("N",), "F/N", {"PATH": "/usr/bin:F"}),
+    Form(("x", "N.py"), "F/N.py", cwd="F"),
+    Form(("x", "."), "F/__main__.py", cwd="F"),
+    Form(("x", "../lib/N.py"), "lib/N.py", cwd="F"),
+)
+IDENTIFIERS = st.from_regex(r"[a-z][a-z_]{1,6}", fullmatch=True)
+
+
+def part(form: Form, folder: Path, *data: str) -> Part:
+    command = Command("s", form.words, form.env, form.cwd, data)
+    return command_part(command, Project(folder, (folder,), "/usr/bin"))
+
+
+@pytest.mark.parametrize("form", FORMS, ids=str)
+@settings(max_examples=3)
+@given(IDENTIFIERS, IDENTIFIERS, st.binary(min_size=9, max_size=60), st.data())
+def test_every_byte_of_a_file_that_would_run_is_in_the_digest(
+    form: Form, folder: str, name: str, content: bytes, data: st.DataObject
+) -> None:
+    at = data.draw(st.integers(0, len(content) - 1))
+    if "__pycache__" in form.file and content[4:8] == bytes(4):
+        content = content[:4] + b"\1" + content[5:]
+        at = max(at, 8)
+    changed = content[:at] + bytes([content[at] ^ data.draw(st.integers(1, 255))]) + content[at + 1 :]
+    with TemporaryDirectory() as made:
+        project = Path(made)
+        form = form.filled(folder, name)
+        (project / form.cwd).mkdir(exist_ok=True)
+        file = project / form.file
+        file.parent.mkdir(parents=True, exist_ok=True)
+        absent = part(form, project)
+        file.write_bytes(content)
+        before = part(form, project)
+        file.write_bytes(changed)
+        after = part(form, project)
+        assert len({absent.digest, before.digest, after.digest}) == 3
+        assert any(file == each or each in file.parents for each in before.files)
+
+
+COMPILED = (
+    Form((sys.executable, "-m", "F.N"), "F/N.py"),
+    Form((sys.executable, "F"), "F/__main__.py"),
+)
+
+
+@pytest.mark.parametrize("form", COMPILED, ids=["module", "folder"])
+def test_a_program_that_python_compiles_does_not_change_its_own_digest(form: Form, tmp_path: Path) -> None:
+    form = form.filled("tools", "server")
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/helper.py").write_text("")
+    (tmp_path / "tools/__init__.py").write_text("")
+    file = tmp_path / form.file
+    file.write_text("import sys; sys.path.insert(0, 'tools'); import helper")
+    before = part(form, tmp_path)
+    run(form.words, cwd=tmp_path, check=True, env={k: v for k, v in os.environ.items() if k[:6] != "PYTHON"})
+    assert list(tmp_path.glob("tools/__pycache__/*.pyc"))
+    assert part(form, tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["more/new.py", "new.py"])
+def test_a_file_that_appears_in_a_folder_changes_the_digest(name: str, tmp_path: Path) -> None:
+    form = Form(("x", "tools"), "")
+    (tmp_path / "tools/more").mkdir(parents=True)
+    before = part(form, tmp_path)
+    (tmp_path / "tools" / name).write_text("")
+    assert part(form, tmp_path).digest != before.digest
+
+
+def test_two_files_of_a_folder_that_change_places_change_the_digest(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    digests = []
+    for contents in ({"a": "1", "b": "2"}, {"a": "2", "b": "1"}):
+        for name, content in contents.items():
+            (tmp_path / "tools" / name).write_text(content)
+        digests.append(part(Form(("x", "tools"), ""), tmp_path).digest)
+    assert digests[0] != digests[1]
+
+
+def test_a_file_of_a_folder_that_gets_another_name_changes_the_digest(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/a.py").write_text("same")
+    before = part(Form(("x", "tools"), ""), tmp_path)
+    (tmp_path / "tools/a.py").rename(tmp_path / "tools/__main__.py")
+    assert part(Form(("x", "tools"), ""), tmp_path).digest != before.digest
+
+
+def test_a_file_below_folders_that_are_too_large_is_covered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(covering, "MOST_ENTRIES", 0)
+    file = tmp_path / "a/b/run.sh"
+    file.parent.mkdir(parents=True)
+    file.write_text("")
+    assert part(Form(("x", "-C", "a", "-C", "b", "run.sh"), ""), tmp_path).files == (file,)
+
+
+def test_a_dot_is_the_servers_own_folder(tmp_path: Path) -> None:
+    for name in ("tools", "other"):
+        (tmp_path / name).mkdir()
+    assert part(Form(("x", ".", "../other"), "", cwd="tools"), tmp_path).files == (
+        tmp_path / "tools",
+        tmp_path / "other",
+    )
+    assert (
+        len([1 for label, _ in part(Form(("x", "."), "", cwd="tools"), tmp_path).lines if label == "file"])
+        == 1
+    )
+
+
+def test_the_folders_of_a_command_are_covered_up_to_one_limit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(covering, "MOST_ENTRIES", 3)
+    for name in ("a/1", "a/2", "b/1", "b/2"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert part(Form(("x", "a", "b"), ""), tmp_path).files == (tmp_path / "a",)
+
+
+def test_a_folder_behind_a_link_is_covered_once(tmp_path: Path) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "tools/lib").symlink_to(tmp_path / "lib")
+    (tmp_path / "lib/back").symlink_to(tmp_path / "tools")
+    (tmp_path / "tools/nothing").symlink_to("nowhere")
+    (tmp_path / "lib/a.py").write_text("one")
+    before = part(Form(("x", "tools"), ""), tmp_path)
+    (tmp_path / "lib/a.py").write_text("two")
+    assert part(Form(("x", "tools"), ""), tmp_path).digest != before.digest
+
+
+@pytest.mark.parametrize("limit", ["MOST_ENTRIES", "MOST_BYTES"])
+def test_a_folder_that_is_too_large_is_said_to_be(
+    limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(covering, limit, 3)
+    for folder in ("node_modules", "small"):
+        (tmp_path / folder).mkdir()
+    for index in range(4):
+        (tmp_path / f"node_modules/{index}").write_text("x")
+    (tmp_path / "small/one").write_text("x")
+    found = part(Form(("x", "node_modules", "small"), ""), tmp_path)
+    assert [line.partition(",")[0] for _, line in found.lines if ":" in line] == [
+        "node_modules: the files in this folder are not covered",
+        "small: a folder with 1 file",
+    ]
+    assert found.files == (tmp_path / "small",)
+
+
+def test_a_folder_that_the_agent_works_in_is_not_covered_and_said_so(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("one")
+    form = Form(("fs-server", ".", str(tmp_path.parent)), "")
+    before = part(form, tmp_path)
+    (tmp_path / "a.txt").write_text("two")
+    assert part(form, tmp_path) == before
+    assert before.files == ()
+    assert [value for label, value in before.lines if label == "file"] == [
+        ".: the files in this folder are not covered, because it is or holds the working directory, the workspace"
+        " or the config's folder"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", [". $D/run", ". `echo x`", "./r*", "./r?n", "./[r]un", "./{run,x}", "~/run", "it's"]
+)
+@pytest.mark.parametrize("place", ["argument 2", "env D"])
+def test_a_text_that_a_shell_expands_is_said_to_hide_its_files(text: str, place: str, tmp_path: Path) -> None:
+    form = Form(("sh", "-c", text), "") if place == "argument 2" else Form(("sh", "-c"), "", {"D": text})
+    notes = [value for label, value in part(form, tmp_path).lines if label == "note"]
+    assert [note.startswith(f"{place} has $, `, a pattern") for note in notes] == [True]
+
+
+def test_a_plain_text_has_no_note(tmp_path: Path) -> None:
+    form = Form(("$sh", "-c", "cd 'a b' && ./run --fast=1 a~b; true"), "", {"A": "plain"})
+    assert "note" not in dict(part(form, tmp_path).lines)
+
+
+def test_more_folders_than_are_looked_in_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(covering, "MOST_BASES", 2)
+    for name in "abc":
+        (tmp_path / name).mkdir()
+    assert "note" not in dict(part(Form(("x", "a", "b"), ""), tmp_path).lines)
+    assert "note" in dict(part(Form(("x", "a", "b", "c"), ""), tmp_path).lines)
+
+
+def test_a_link_before_two_dots_is_followed_as_the_system_does(tmp_path: Path) -> None:
+    (tmp_path / "far/deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to("far/deep")
+    file = tmp_path / "far/server.py"
+    file.write_text("one")
+    form = Form(("x", "link/../server.py"), "")
+    before = part(form, tmp_path)
+    file.write_text("two")
+    assert part(form, tmp_path).digest != before.digest
+
+
+@pytest.mark.parametrize("content", [b"SQLite format 3\0 rows", b"PK\3\4", b"plain"])
+def test_no_content_exempts_a_file_from_the_digest(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "server.pyz"
+    file.write_bytes(content)
+    form = Form(("python", "server.pyz"), "")
+    before = part(form, tmp_path)
+    file.write_bytes(content + b"more")
+    assert part(form, tmp_path).digest != before.digest
+
+
+DATA = (
+    (("uvx", "mcp-notes", "--db-path=store/notes.db"), {}, "store/notes.db"),
+    (("uvx", "mcp-notes", "--db-path=store/notes.db"), {}, "store"),
+    (("uvx", "mcp-notes", "store"), {}, "store"),
+    (("python", "server.py", "store/notes.db"), {}, "store/notes.db"),
+    (("python", "server.py", "store/notes.db"), {}, "./store/../store/notes.db"),
+    (("python", "server.py", "store"), {}, "store/notes.db"),
+    (("python", "server.py", "-C", "store", "notes.db"), {}, "notes.db"),
+    (("python", "server.py"), {"DB": "sqlite:///store/notes.db"}, "store/notes.db"),
+)
+
+
+@pytest.mark.parametrize(("words", "env", "data"), DATA)
+def test_data_may_change_appear_and_go(
+    words: tuple[str, ...], env: Mapping[str, str], data: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "store/notes.db"
+    file.parent.mkdir()
+    (tmp_path / "server.py").write_text("")
+    form = Form(words, "", env)
+    seen = [part(form, tmp_path, data)]
+    for content in ("one", "two"):
+        file.write_text(content)
+        seen.append(part(form, tmp_path, data))
+    assert len({each.digest for each in seen}) == 1
+    assert ("data", f"{data}: its content may change") in seen[0].lines
+    assert file not in seen[2].files
+    assert part(form, tmp_path).digest != seen[0].digest
+    assert program_data(Command("s", words, env, ".", (data,)), Project(tmp_path, (tmp_path,))) == ()
+
+
+def test_data_is_found_behind_links(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "notes").symlink_to("store")
+    (tmp_path / "store/a.db").write_text("")
+    assert part(Form(("x", "--db=store/a.db"), ""), tmp_path, "notes").files == ()
+    assert part(Form(("x", "--db=store/a.db"), ""), tmp_path, "no\0tes").files == (tmp_path / "store/a.db",)
+
+
+STARTED = (
+    (("./server.py",), "server.py"),
+    (("server.py",), "server.py"),
+    (("python", "server.py"), "server.py"),
+    (("python", "-u", "server.py", "other.py"), "./server.py"),
+    (("python", "-m", "server"), "server.py"),
+    (("python", "./server.py"), "."),
+    (("sh", "-c", "./server.py other.py"), "server.py"),
+)
+
+
+@pytest.mark.parametrize(("words", "data"), STARTED)
+def test_the_program_is_not_data(words: tuple[str, ...], data: str, tmp_path: Path) -> None:
+    project = Project(tmp_path, (tmp_path,), str(tmp_path))
+    command = Command("s", words, data=(data,))
+    digests = set()
+    for content in ("one", "two"):
+        (tmp_path / "server.py").write_text(content)
+        (tmp_path / "other.py").write_text("")
+        made = command_part(command, project)
+        digests.add(made.digest)
+        assert ("data", f"{data}: it is started, so its content may not change") in made.lines
+    assert len(digests) == 2
+    assert program_data(command, project) == (data,)

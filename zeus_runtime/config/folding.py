@@ -1,0 +1,216 @@
+"""Text as it means: escapes decoded, line wraps and invisible characters left out, each character with its place."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final, NamedTuple
+
+
+class _Stage(NamedTuple):
+    """What is written in one way.
+
+    Args:
+        keys: a text has one of them if it has such an escape.
+        pattern: begins with a fixed character, so that it is found fast; ``H`` is a hexadecimal digit.
+        meant: what each stands for; None is decoded.
+    """
+
+    keys: tuple[str, ...]
+    pattern: str
+    meant: str | None = None
+
+
+_PASSES: Final = 4
+"""How often an escape may be escaped in another way: JSON within a URL within HTML."""
+_TAIL: Final = 160
+"""Characters at the end of a text in which an unfinished escape is looked for."""
+_RUN: Final = r"\\{1,16}"
+"""Of backslashes: JSON within JSON doubles them. It is bounded, so that a longer run takes linear time."""
+_PER: Final = "%(?:25){0,8}"
+_CODES: Final = (
+    _Stage(
+        ("\\u", "\\x", "\\U"),
+        rf"{_RUN}(?:u[dD][89abAB]HH{_RUN}u[dD][c-fC-F]HH|uHHHH|u\{{H{{1,6}}\}}|UH{{8}}|x[0-7]H"
+        rf"|x[89a-fA-F]H(?:{_RUN}x[89a-fA-F]H)*)",
+    ),
+    _Stage(("%",), rf"{_PER}(?:[0-7]H|[89a-fA-F]H(?:{_PER}[89a-fA-F]H)*)"),
+    _Stage(("&",), "&(?:amp;){0,8}(?:#[0-9]{1,9}|#[xX]H{1,8}|[A-Za-z][A-Za-z0-9]{1,31});"),
+)
+"""JSON, JavaScript and Python; URLs; HTML and XML."""
+_BACKSLASHES: Final = (
+    _Stage(("\\n",), rf"{_RUN}n", "\n"),
+    _Stage(("\\t",), rf"{_RUN}t", "\t"),
+    _Stage(("\\",), rf"{_RUN}r?", ""),
+)
+_FILLERS: Final = (
+    _Stage(("\\\n", "\\\r\n"), rf"{_RUN}(?=\r?\n)", ""),
+    _Stage(("\r",), r"\r", ""),
+    _Stage(("\n",), r"\n[ \t]*(?:[0-9]+\t)?", ""),
+    _Stage(("\x1b",), r"\x1b\[[0-9;]*[A-Za-z]", ""),
+    _Stage(("\0",), r"\0", ""),
+    _Stage(
+        ("\u00ad", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff"),
+        "[\u00ad\u200b-\u200d\u2060\ufeff]",
+        "",
+    ),
+)
+"""Wraps, with a backslash before them and the number that ``read_file`` shows behind; colours; the zeros of UTF-16;
+invisible characters."""
+_QUOTES: Final = _Stage(("'", '"'), "['\"]+", "'")
+_UNFINISHED: Final = (
+    rf"(?:{_RUN}(?:u(?:H{{0,3}}|\{{H{{0,6}})|UH{{0,7}}|xH?)?"
+    rf"|{_RUN}u[dD][89abAB]HH(?:{_RUN}(?:uH{{0,3}})?)?"
+    rf"|{_RUN}x[c-fC-F]H(?:{_RUN}x[89abAB]H){{0,3}}(?:{_RUN}(?:xH?)?)?"
+    rf"|{_PER}H?|{_PER}[c-fC-F]H(?:{_PER}[89abAB]H){{0,3}}(?:{_PER}H?)?"
+    r"|&[#A-Za-z0-9;]{0,40})\Z"
+)
+"""An escape at the end of a text that more text may go on: the half of a character too."""
+_UNFINISHED_WRAP: Final = rf"(?:(?:\r?\n|{_RUN}n)[ \t]*[0-9]*|\r|\x1b\[?[0-9;]*)\Z"
+
+
+class Folded(NamedTuple):
+    """A folded text, and where each of its characters starts and ends in the text as it is written."""
+
+    text: str
+    starts: list[int]
+    ends: list[int]
+
+
+def folded(text: str, *, quotes: bool = True) -> str:
+    """``text`` with its escapes decoded and without what only wraps or colours it.
+
+    A secret and a text that holds it are folded by the same rules, so the rules may lose what a backslash means.
+
+    Args:
+        quotes: a run of quotes becomes one, as a shell and SQL write one within others; needless without a quote in a
+            secret.
+    """
+    for stage in _FILLERS:  # first, as an escape may be wrapped too
+        text = _in_stage(text, stage)
+    if not has_escapes(text):
+        return _in_stage(text, _QUOTES) if quotes else text
+    for _ in range(_PASSES):
+        before = text
+        for stage in _CODES:
+            text = _in_stage(text, stage)
+        if text == before:
+            break
+    for stage in _plain_stages(quotes=quotes):
+        text = _in_stage(text, stage)
+    return text
+
+
+def folded_with_places(text: str, *, quotes: bool = True) -> Folded:
+    """``folded``, with the place of each character; slower, for a text that holds a secret."""
+    found = Folded(text, list(range(len(text))), list(range(1, len(text) + 1)))
+    for stage in _FILLERS:
+        found = _placed(found, stage)
+    for _ in range(_PASSES):
+        before = found.text
+        for stage in _CODES:
+            found = _placed(found, stage)
+        if found.text == before:
+            break
+    for stage in _plain_stages(quotes=quotes):
+        found = _placed(found, stage)
+    return found
+
+
+def has_escapes(text: str) -> bool:
+    """Whether a secret in ``text`` may be written with escapes."""
+    return "\\" in text or "%" in text or "&" in text
+
+
+def wraps(text: str) -> list[tuple[int, int]]:
+    """Where the line wraps of ``text`` start and end."""
+    return [each.span() for each in re.finditer(r"\r?\n[ \t]*(?:[0-9]+\t)?", text)]
+
+
+def unfinished(text: str) -> int:
+    """Where an escape begins that more text may go on; the length of ``text`` if there is none."""
+    return _tail(text, _UNFINISHED)
+
+
+def unfinished_wrap(text: str) -> int:
+    """Where a line wrap or a colour begins that more text may go on; the length of ``text`` if there is none."""
+    return _tail(text, _UNFINISHED_WRAP)
+
+
+def skeleton(text: str) -> str:
+    """How ``text`` is written, without the characters that it means."""
+    token = "|".join(stage.pattern for stage in (*_CODES, *_plain_stages(quotes=True)))
+    parts: list[str] = []
+    done = 0
+    for match in _compiled(token).finditer(text):
+        is_code = match[0][0] in "\\%&"
+        shown = re.sub("[0-9a-f]", "x", re.sub("[A-F]", "X", match[0])) if is_code else match[0]
+        parts += ["." * (match.start() - done), shown]
+        done = match.end()
+    return "".join([*parts, "." * (len(text) - done)])
+
+
+def _plain_stages(*, quotes: bool) -> tuple[_Stage, ...]:
+    return (*_BACKSLASHES, *_FILLERS, *([_QUOTES] if quotes else []))
+
+
+def _in_stage(text: str, stage: _Stage) -> str:
+    for key in stage.keys:
+        # A single character is looked for much faster than two.
+        if key[0] in text and key in text:
+            return _compiled(stage.pattern).sub(_decoded if stage.meant is None else stage.meant, text)
+    return text
+
+
+def _placed(found: Folded, stage: _Stage) -> Folded:
+    text, starts, ends = found
+    made = Folded("", [], [])
+    parts: list[str] = []
+    done = 0
+    for match in _compiled(stage.pattern).finditer(text):
+        first, after = match.span()
+        new = _decoded(match) if stage.meant is None else stage.meant
+        if new == match[0]:
+            continue
+        parts += [text[done:first], new]
+        made.starts.extend([*starts[done:first], *[starts[first]] * len(new)])
+        made.ends.extend([*ends[done:first], *[ends[after - 1]] * len(new)])
+        done = after
+    made.starts.extend(starts[done:])
+    made.ends.extend(ends[done:])
+    return made._replace(text="".join([*parts, text[done:]]))
+
+
+def _tail(text: str, pattern: str) -> int:
+    first = max(0, len(text) - _TAIL)
+    found = _compiled(pattern).search(text, first)
+    return found.start() if found else len(text)
+
+
+def _decoded(match: re.Match[str]) -> str:
+    token = match[0]
+    if token[0] == "%":
+        return _of_bytes(re.sub("%(?:25)*(?=[0-9a-fA-F]{2})", "", token))
+    if token[0] == "&":
+        from html import unescape
+
+        return unescape(re.sub("^&(?:amp;)+(?=.)", "&", token))
+    kind = token.lstrip("\\")[0]
+    if kind == "x":
+        return _of_bytes(re.sub(r"\\*x", "", token))
+    codes = [int(each, 16) for each in re.findall("[0-9a-fA-F]+", token)]
+    if len(codes) == 2:
+        return chr(0x10000 + ((codes[0] & 0x3FF) << 10 | codes[1] & 0x3FF))
+    return chr(codes[0]) if codes[0] <= 0x10FFFF else token
+
+
+def _of_bytes(digits: str) -> str:
+    """UTF-8; a byte that is none by itself as Latin-1."""
+    decoded = bytes.fromhex(digits).decode("utf-8", "surrogateescape")
+    return decoded.translate({0xDC00 + byte: byte for byte in range(0x80, 0x100)})
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    # Not at import: most commands mask nothing.
+    return re.compile(pattern.replace("H", "[0-9a-fA-F]"))

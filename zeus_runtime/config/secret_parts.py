@@ -1,0 +1,204 @@
+"""The secrets in a value, wherever it stands: all of it by its name, parts of it by their shape."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+from zeus_runtime.config.placeholders import is_key, is_long_enough, is_searched, lines_of_key, looks_random
+
+_SECRET_WORDS: Final = frozenset({"KEY", "SECRETS", "CREDENTIALS"})
+_SECRET_ENDS: Final = (
+    "APIKEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "CREDENTIAL",
+    "AUTHORIZATION",
+)
+"""No other word ends so, and many names join them to a first word: ``PGPASSWORD``."""
+_ENDINGS: Final = frozenset({"PASS", "PWD", "PAT"})
+"""Ordinary words too, so the whole name and the value decide with them."""
+_PLACE_WORDS: Final = frozenset({"FILE", "PATH", "DIR"})
+URL_PASSWORD: Final = re.compile(
+    r"(?P<scheme>(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]+://[^\s/?#:@'\"<]*:)(?P<password>(?!\$\{|<secret:)[^\s/?#@'\"]+)(?=@)"
+)
+# The others are not compiled at import: most configs never need them.
+_URL_USER: Final = r"://([^\s/?#:@'\"]{16,})(?::[^\s/?#@'\"]*)?@"
+"""A user is a token where it looks like one: ``https://TOKEN@host``, ``https://TOKEN:@host``."""
+_QUERY: Final = r"[?&#;]([A-Za-z][\w.-]*)=([^\s?&#;'\"<>]+)"
+_SETTING: Final = r"([A-Za-z](?:[\w ]*\w)?)\s*=\s*"
+_SCHEME: Final = r"(?i:Bearer|Basic|Token)\s+(\S+)"
+_FLAG: Final = r"--?([A-Za-z][\w-]*)"
+_NAMED: Final = r"(?:--?([A-Za-z][\w-]*)=|([A-Za-z][\w-]*):\s*|([A-Za-z_]\w*)=)(.+)"
+_TOKEN: Final = r"[\w.+=~-]{16,}"
+"""Of a program's variables a path or an address is none."""
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a variable's or key's name says that its value is a secret: ``OPENAI_API_KEY``, ``dbPassword``.
+
+    ``MAX_TOKENS``, ``KEYBOARD`` and ``KEY_FILE`` do not: whole words count, a plural TOKENS is an amount, and where a
+    secret is kept is none.
+    """
+    words = _words(name)
+    return words[-1] not in _PLACE_WORDS and any(map(_is_secret_word, words))
+
+
+def holds_secret(name: str, value: str) -> bool:
+    """Whether the name of a variable says that its value is a secret: ``looks_secret``, or ``DB_PASS``, ``GITHUB_PAT``.
+
+    A lone ``PWD`` is the shell's folder, and a path, a pattern or a sentence is no password.
+    """
+    if looks_secret(name):
+        return True
+    words = _words(name)
+    one_word = re.fullmatch(r"(?![/~.]|[A-Za-z]:[\\/])[^\s*]+", value)
+    return len(words) > 1 and words[-1] in _ENDINGS and one_word is not None
+
+
+def secret_entry(key: str, value: str) -> bool:
+    """Whether a YAML key says that its text is a secret; a lone ``key`` may well be none."""
+    return key.lower() != "key" and holds_secret(key, value)
+
+
+def holds_headers(key: object) -> bool:
+    """Whether a key's name says that it holds HTTP headers: ``headers``, ``extra_headers``, ``defaultHeaders``."""
+    return isinstance(key, str) and key.lower().endswith("headers")
+
+
+def url_passwords(text: str) -> tuple[str, ...]:
+    """The passwords in the user part of the URLs in ``text``."""
+    return tuple(match["password"] for match in URL_PASSWORD.finditer(text)) if "://" in text else ()
+
+
+def secrets_in(name: str, value: str) -> Iterator[str]:
+    """The secrets in a named value: all of it, what follows ``Bearer``, the items of a list (``API_KEYS``), and
+    whatever the name what a URL, a connection string, a header or JSON has of them."""
+    text = value.strip()
+    if holds_secret(name, text):
+        yield from filter(is_long_enough, _of_secret(text))
+    if _is_list(name):
+        yield from (each for each in re.split(r"[\s,;]+", text) if looks_random(each) and is_searched(each))
+    yield from filter(is_searched, _by_shape(text))
+
+
+def secrets_within(value: Any) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    """The secrets in a JSON value, each with its path."""
+    yield from _found(value, (), "")
+
+
+def _words(name: str) -> list[str]:
+    return re.split(r"[^A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).upper())
+
+
+def _is_secret_word(word: str) -> bool:
+    return word in _SECRET_WORDS or word.endswith(_SECRET_ENDS)
+
+
+def _is_list(name: str) -> bool:
+    """Whether a name is the plural of one that says secret; ``MAX_TOKENS`` is one too, so the items decide."""
+    return any(word.endswith("S") and _is_secret_word(word.removesuffix("S")) for word in _words(name))
+
+
+def _of_secret(text: str) -> Iterator[str]:
+    yield text
+    if scheme := re.fullmatch(_SCHEME, text):
+        yield scheme[1]
+    if is_key(text):
+        yield "\n".join(lines_of_key(text))
+
+
+def _by_shape(text: str) -> Iterator[str]:
+    if (scheme := re.fullmatch(_SCHEME, text)) and looks_random(scheme[1]):
+        yield scheme[1]
+    if "://" in text:
+        yield from url_passwords(text)
+        yield from filter(looks_random, re.findall(_URL_USER, text))
+        is_url = not re.search(r"\s", text)
+        for key, part in re.findall(_QUERY, text):
+            if ((is_url or looks_random(part)) and secret_entry(key, part)) or _is_token(part):
+                yield part
+    if "=" in text:
+        for key, part in _settings(text):
+            # Among the settings of a connection a lone `Pwd` is a password.
+            if secret_entry(f"its_{key}" if key.upper() in _ENDINGS else key, part):
+                yield part
+    if text[:1] in ("{", "["):
+        yield from _of_json(text)
+
+
+def _is_token(value: str) -> bool:
+    """Whether a value of a URL's query looks like a token whatever its name; a hash of lower letters does not."""
+    kinds = (str.isdigit, str.islower, str.isupper)
+    return (
+        re.fullmatch(r"[\w.~%+/=-]{16,}", value) is not None
+        and looks_random(value)
+        and all(any(map(kind, value)) for kind in kinds)
+    )
+
+
+def _settings(text: str) -> Iterator[tuple[str, str]]:
+    """The settings of a text that is a connection string: ``host=db password=x`` or ``Server=db;Pwd=x``."""
+    if ";" in text:
+        # The first may be the address: `jdbc:sqlserver://db;user=app;password=x`.
+        first, *others = (each.strip() for each in text.split(";"))
+        found = [re.fullmatch(_SETTING + "(.+)", each) for each in others if each]
+        found += [each] if (each := re.fullmatch(_SETTING + "(.+)", first)) else []
+    else:
+        parts = re.split(r"\s+(?=\w+\s*=)", text)
+        found = [re.fullmatch(_SETTING + r"('[^']*'|\S+)", each) for each in parts]
+    if all(found):
+        yield from ((each[1], each[2].strip("'")) for each in found if each)
+
+
+def _of_json(text: str) -> Sequence[str]:
+    import json
+
+    try:
+        return [secret for secret, _ in secrets_within(json.loads(text))]
+    except (ValueError, RecursionError):
+        return ()  # it only begins like JSON
+
+
+def _found(value: Any, path: tuple[str | int, ...], key: str) -> Iterator[tuple[str, tuple[str | int, ...]]]:
+    if isinstance(value, Mapping):
+        for name, item in value.items():
+            yield from _found(item, (*path, str(name)), str(name))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from _found(item, (*path, index), key)
+        if key == "args":
+            for secret in _of_arguments([item for item in value if isinstance(item, str)]):
+                yield secret, path
+    elif isinstance(value, str):
+        for secret in _of_text(value, path, key):
+            yield secret, path
+
+
+def _of_text(value: str, path: tuple[str | int, ...], key: str) -> Iterator[str]:
+    yield from secrets_in("" if key.lower() == "key" else key, value)
+    if secret_entry(key, value) or len(path) < 2:
+        return
+    if holds_headers(path[-2]) and looks_random(value):
+        yield value
+        yield from (each for each in re.split(r"[\s;,=]+", value) if looks_random(each))
+    elif path[-2] == "env" and re.fullmatch(_TOKEN, value) and looks_random(value):
+        yield value
+
+
+def _of_arguments(arguments: Sequence[str]) -> Iterator[str]:
+    for flag, value in pairwise(["", *arguments]):
+        named = re.fullmatch(_NAMED, value)
+        if named and secret_entry(name := named[1] or named[2] or named[3], named[4]):
+            yield from secrets_in(name, named[4])
+        elif (
+            (before := re.fullmatch(_FLAG, flag))
+            and secret_entry(before[1], value)
+            and not re.fullmatch(_FLAG, value)
+        ):
+            yield from secrets_in(before[1], value)
