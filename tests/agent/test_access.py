@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -562,6 +563,35 @@ async def test_the_name_of_a_skill_file_elsewhere_is_judged_too(
     given = [("read_skill_resource", {"name": "own", "path": name}) for name in names]
     found = results(await played(folder, yaml, *given))
     assert ["needle" in each for each in found] == [True, False, True, True]
+
+
+def test_a_name_is_protected_in_every_spelling(folder: Path) -> None:
+    """The folding of some letters decomposes; that of a pattern and that of a name must end alike."""
+    name = "Μαΐου"
+    assert unicodedata.is_normalized("NFC", name)
+    plain = write_agent(folder, f"storage: {{url: 'sqlite:///{name}.db'}}\n", tools=TOOLS)
+    config = plain.rename(folder / f"{name}.yaml")
+    files = make_plan(check(config, directory=folder, environ={})).build.workspace
+    for file in (f"{name}.db", f"{name}.db-wal", f"{name}.prod.yaml", f"{name}.yaml"):
+        for spelled in (file, unicodedata.normalize("NFD", file), file.upper(), f"{file}."):
+            assert "no tool may change it" in str(files.write_refusal(spelled)), spelled
+    assert files.write_refusal(f"{name}.txt") is None
+
+
+@pytest.mark.parametrize("name", ["Μαΐου", "ACME Inc.", "👨\u200d👩", "ǰ"])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        'workspace: {access: {"NAME/**": deny}}',
+        'middlewares: [{approve: {mode: run_everything, deny: [{"*": {path: "NAME/**"}}]}}]',
+    ],
+)
+async def test_a_rule_holds_for_every_spelling_of_its_folder(name: str, rules: str, folder: Path) -> None:
+    names = {name, unicodedata.normalize("NFD", name), name.upper(), name.lower(), name.replace("\u200d", "")}
+    put(folder, *(f"{each}/s.txt" for each in names), text="hidden words\n")
+    given = [("read_file", {"path": f"/{each}/s.txt"}) for each in sorted(names)]
+    told = results(await played(folder, rules.replace("NAME", name), *given, ("grep", {"pattern": "hidden"})))
+    assert not any("words" in each for each in told), told
 
 
 async def test_passwords_of_a_repositorys_remotes_are_masked(folder: Path) -> None:

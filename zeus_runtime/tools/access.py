@@ -8,7 +8,6 @@ rules of components, and the policies of the agents above a sub-agent.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
@@ -17,8 +16,8 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.own_folders import ARCHIVES
-from zeus_runtime.tools.paths import composed, folded, join
-from zeus_runtime.tools.patterns import PathTest, folded_glob, has_magic, parts_of
+from zeus_runtime.tools.paths import folded, join
+from zeus_runtime.tools.patterns import PartTest, PathTest, folded_glob, folded_part, has_magic, parts_of
 
 Right: TypeAlias = Literal["deny", "read", "ask", "write"]
 """What tools may do: nothing; read; read, and write with an approval; read and write."""
@@ -273,7 +272,7 @@ class Deciding:
 
     def __init__(self) -> None:
         self._paths: dict[str, Protected] = {}
-        self._patterns: dict[str, dict[str, tuple[re.Pattern[str], Protected]]] = {}
+        self._patterns: dict[str, dict[str, tuple[PartTest, Protected]]] = {}
         self._found: dict[str, tuple[Protected, int] | None] = {}
         self.keys: set[str] = set()
         self.added: dict[str, None] = {}
@@ -290,12 +289,10 @@ class Deciding:
 
     def add_names(self, folder: str, pattern: str, why: str = "it would decide about this agent") -> None:
         """Protect whatever in a folder has a name that fits a glob pattern, whether it is there yet or not."""
-        from fnmatch import translate
-
         self.added[f"{folder.rstrip('/')}/{pattern}"] = None
         self._found.clear()
         at = self._patterns.setdefault(_folded_host(folder), {})
-        at[pattern] = re.compile(translate(composed(pattern).casefold())), Protected(why)
+        at[pattern] = folded_part(pattern), Protected(why)
 
     def find(self, host: str) -> tuple[Protected, int] | None:
         """Why the file at ``host`` is protected, and how many parts of its path are above the protected place."""
@@ -314,7 +311,7 @@ class Deciding:
 
     def _named(self, folder: str, name: str) -> Protected | None:
         named = self._patterns.get(folder, {}).values()
-        return next((protected for test, protected in named if test.match(name)), None)
+        return next((protected for fits, protected in named if fits(name)), None)
 
 
 @dataclass(frozen=True)

@@ -270,7 +270,7 @@ class Gate:
 
 def _overlap(one: str, other: str) -> bool:
     """Whether one of two folders is the other, or is in it."""
-    parts = [PurePath(each).parts for each in (one, other)]
+    parts = [map(folded, PurePath(each).parts) for each in (one, other)]
     return all(a == b for a, b in zip(*parts, strict=False))
 
 
