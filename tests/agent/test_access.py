@@ -627,6 +627,116 @@ def test_a_repository_whose_files_are_elsewhere_is_protected_too(folder: Path) -
             files.write(path, b"forged")
 
 
+# Which tool a file is reached for
+
+LOOKING = """
+import contextvars
+from concurrent.futures import ThreadPoolExecutor
+
+from zeus_runtime import Component, Middleware, Section, hookimpl, tool
+
+
+def create(options, build):
+    def one(path):
+        try:
+            return build.workspace.read(path, max_bytes=100).decode()
+        except Exception as error:
+            return str(error)
+
+    @tool(access="read")
+    def look_here(path: str) -> str:
+        \"""Look.\"""
+        return one("/secrets/s.txt")
+
+    @tool(access="read")
+    def look_in_pool(path: str) -> str:
+        \"""Look in a thread.\"""
+        with ThreadPoolExecutor() as pool:
+            return pool.submit(one, "/secrets/s.txt").result()
+
+    @tool(access="read")
+    def look_in_context(path: str) -> str:
+        \"""Look in a thread, for this call.\"""
+        with ThreadPoolExecutor() as pool:
+            return pool.submit(contextvars.copy_context().run, one, "/secrets/s.txt").result()
+
+    return [look_here, look_in_pool, look_in_context]
+
+
+@hookimpl
+def register_tools():
+    return [Component("probe", create=create)]
+
+
+class Reading(Middleware):
+    def __init__(self, files):
+        self.files = files
+
+    async def sections(self, turn):
+        return {Section.SANDBOX: self.files.read("/secrets/s.txt", max_bytes=100).decode()}
+
+
+@hookimpl
+def register_middlewares():
+    return [Component("reading", create=lambda options, build: Reading(build.workspace))]
+"""
+
+
+async def looked(folder: Path, approve: str, tool: str) -> str:
+    put(folder, "secrets/s.txt")
+    yaml = f"middlewares: [{{approve: {{mode: run_everything, {approve}}}}}]\n"
+    config = write_agent(folder, yaml, plugin=LOOKING, tools=TOOLS)
+    (told,) = results(await played(folder, "", (tool, {"path": "/"}), config=config))
+    return told
+
+
+@pytest.mark.parametrize("tool", ["look_here", "look_in_pool", "look_in_context"])
+async def test_the_rules_of_a_tool_hold_in_its_threads(tool: str, folder: Path) -> None:
+    assert "closes it" in await looked(folder, 'deny: [{"look_*": {path: "secrets/**"}}]', tool)
+
+
+@pytest.mark.parametrize("rule", ["deny", "ask"])
+async def test_the_rules_of_all_tools_hold_in_a_thread_whose_tool_is_not_known(
+    rule: str, folder: Path
+) -> None:
+    approve = f'{rule}: [{{write_file: {{path: "secrets/**"}}}}]'
+    assert "needle" in await looked(folder, approve, "look_here")
+    assert "needle" in await looked(folder, approve, "look_in_context")
+    told = await looked(folder, approve, "look_in_pool")
+    assert f"the rule `{rule}: write_file" in told
+
+
+async def test_what_the_user_names_and_a_middleware_reads_is_bound_by_rules_for_all_tools_only(
+    folder: Path,
+) -> None:
+    put(folder, "secrets/s.txt")
+    for tool, is_seen in (("write_file", True), ('"*"', False)):
+        rules = f'deny: [{{{tool}: {{path: "secrets/**"}}}}]'
+        yaml = f"middlewares: [{{approve: {{{rules}}}}}, resources, local_context]\n"
+        model = script("done")
+        config = write_agent(folder, yaml, plugin=LOOKING, tools=TOOLS)
+        async with Agent.from_config(config, directory=folder, model=model) as agent:
+            await events_of(agent.stream("look at @secrets/s.txt"))
+        (request,) = model.requests
+        (brought,) = request.messages[0].additional_kwargs["references"]
+        assert ("digest" in brought) is is_seen, brought
+        assert ("\n  secrets/" in request.system) is is_seen
+
+
+@pytest.mark.parametrize(("tool", "is_seen"), [("write_file", True), ('"*"', False)])
+async def test_a_middleware_of_a_plugin_reads_as_the_user(tool: str, is_seen: bool, folder: Path) -> None:
+    put(folder, "secrets/s.txt")
+    rules = f'deny: [{{{tool}: {{path: "secrets/**"}}}}]'
+    config = write_agent(
+        folder, f"middlewares: [{{approve: {{{rules}}}}}, reading]\n", plugin=LOOKING, tools=TOOLS
+    )
+    model = script("done")
+    async with Agent.from_config(config, directory=folder, model=model) as agent:
+        ended = (await events_of(agent.stream("go")))[-1]
+    assert isinstance(ended, RunFailed) is not is_seen
+    assert any("needle" in request.system for request in model.requests) is is_seen
+
+
 # One file by several names
 
 

@@ -26,6 +26,9 @@ Kind: TypeAlias = Literal["read", "write"]
 
 KINDS: Final[tuple[Kind, ...]] = ("read", "write")
 
+ANY_TOOL: Final = "*"
+"""In place of a tool's name: it is not known which tool runs, as in a thread that a plugin started."""
+
 
 class Ruling(NamedTuple):
     """Why an access is denied or needs an approval.
@@ -74,7 +77,8 @@ class AccessLayer(Protocol):
         """Why ``tool`` may not access the file; None if this layer does not object.
 
         Args:
-            tool: the running tool; None for a file that the user names, and for what middlewares read.
+            tool: the running tool; None for a file that the user names, and for what middlewares read; ``ANY_TOOL`` if
+                that is not known: what is denied or asked for with any tool must be so then.
         """
         ...
 

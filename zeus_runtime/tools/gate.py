@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.access import (
+    ANY_TOOL,
     FLOOR_NAMES,
     AccessPolicy,
     AccessRule,
@@ -33,7 +34,7 @@ class Call(NamedTuple):
     """The tool call that files are reached for.
 
     Args:
-        tool: its tool's name; None for what the user names.
+        tool: its tool's name; None for what the user names and what middlewares read.
         approved: whether a person approved it.
     """
 
@@ -41,7 +42,9 @@ class Call(NamedTuple):
     approved: bool = False
 
 
-_CALL: ContextVar[Call | None] = ContextVar("zeus_tool_call", default=None)
+_UNKNOWN: Final = Call(ANY_TOOL)
+_CALL: ContextVar[Call] = ContextVar("zeus_tool_call", default=_UNKNOWN)
+"""Threads that a plugin starts do not inherit it: the default must be the strictest."""
 
 _LINKED_KEYS: ContextVar[dict[tuple[int, int], set[tuple[int, int]]] | None] = ContextVar(
     "zeus_linked_keys", default=None
@@ -51,7 +54,7 @@ _LINKED_KEYS: ContextVar[dict[tuple[int, int], set[tuple[int, int]]] | None] = C
 
 @contextmanager
 def calling(tool: str | None, *, approved: bool = False) -> Iterator[None]:
-    """While inside, files are reached for a call of ``tool``."""
+    """While inside, files are reached for a call of ``tool``; None: as the user names them or middlewares read them."""
     token, keys = _CALL.set(Call(tool, approved)), _LINKED_KEYS.set({})
     try:
         yield
@@ -99,8 +102,7 @@ class Gate:
             parts: its virtual path; None for a file that is named by its real path.
             host: its real path.
         """
-        call = _CALL.get()
-        return self._ruling(parts, host, kind, None if call is None else call.tool)
+        return self._ruling(parts, host, kind, _CALL.get().tool)
 
     def hidden(self, parts: Parts, folder: str, entries: Iterable[str]) -> set[str]:
         """Those entries of a folder that do not exist for listings and searches.
@@ -109,8 +111,7 @@ class Gate:
             parts: the folder's virtual path.
             folder: its real path.
         """
-        call = _CALL.get()
-        tool = None if call is None else call.tool
+        tool = _CALL.get().tool
         base = folder.rstrip("/")
         gates = [
             (gate, gate._names(parts, folder, foreign=number > 0)) for number, gate in enumerate(self._all)
@@ -174,9 +175,9 @@ class Gate:
         if ruling.action == "deny":
             raise WorkspaceError(refusal_text(parts, ruling), remedy=ruling.remedy)
         call = _CALL.get()
-        if looks or (call is not None and call.approved):
+        if looks or call.approved:
             return
-        if call is None:
+        if call.tool in (None, ANY_TOOL):
             raise WorkspaceError(
                 refusal_text(parts, ruling), remedy="Only a tool call can ask for an approval."
             )
@@ -220,7 +221,7 @@ class Gate:
             return "it is in the workspace, or the workspace is in it"
         if any(_overlap(folder, each) for each in self.policy.floor.deciding.added):
             return "it holds files that decide about this agent, or is among them"
-        ruling = self.ruling((PurePath(folder).name,), folder, "read")
+        ruling = self._ruling((PurePath(folder).name,), folder, "read", None)
         return None if ruling is None else ruling.why
 
     def hides(self, parts: Parts, host: str) -> bool:
