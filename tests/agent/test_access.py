@@ -315,29 +315,59 @@ def test_no_tool_changes_the_packages_that_run_the_agent(
     assert files.write("lib/mine.py", b"")
 
 
-GIT_FILES = {
-    ".git": "gitdir: data\n",
-    "../.git": "gitdir: project/data",
-    "tree/.git": "gitdir: ../data\n",
+GIT_FOLDERS = {
+    "a bare repository": ("data", ("HEAD", "objects/x", "refs/heads/x", "config")),
+    "one deep below": ("src/org/proj/.bare", ("HEAD", "objects/x", "refs/heads/x", "config")),
+    "of a worktree": ("trees/main", ("HEAD", "commondir")),
 }
 
 
-@pytest.mark.parametrize("file", GIT_FILES)
-def test_where_a_git_file_leads_is_protected_as_git_is(file: str, folder: Path) -> None:
-    put(folder, "data/config", "shared/config", "tree/a", "src/config")
-    put(folder, "data/commondir", text="../shared\n")
-    put(folder, file, text=GIT_FILES[file])
+@pytest.mark.parametrize("case", GIT_FOLDERS)
+def test_a_git_folder_is_protected_by_its_content_as_soon_as_it_is_there(case: str, folder: Path) -> None:
+    """Git executes programs that its config names."""
+    at, made = GIT_FOLDERS[case]
     files = files_of(folder)
-    for path in ("/data/config", "/data/hooks/pre-commit", "/shared/config"):
+    for path in (f"/{at}/config", f"/{at}/hooks/pre-commit"):
+        assert files.write_refusal(path) is None
+    put(folder, *(f"{at}/{each}" for each in made))
+    for path in (f"/{at}/config", f"/{at}/hooks/pre-commit", f"/{at}/new/x/y"):
         assert "belongs to the repository's own files" in str(files.write_refusal(path)), path
-    assert files.write_refusal("/src/config") is None
-    assert files.read("/data/config", max_bytes=100) == b"needle\n"
+        with pytest.raises(WorkspaceError, match="no tool may change it"):
+            files.write(path, b"forged")
+    assert files.write_refusal(f"/{at}.txt") is None
+    assert files.read(f"/{at}/HEAD", max_bytes=100) == b"needle\n"
 
 
-@pytest.mark.parametrize("text", ["", "gitdir:", "gitdir: \0", "gitdir: /nowhere/at/all", "\xff"])
-def test_a_git_file_that_leads_nowhere_protects_nothing_else(text: str, folder: Path) -> None:
-    put(folder, ".git", text=text)
-    assert files_of(folder).write_refusal("/src/config") is None
+@pytest.mark.parametrize("last", ["HEAD", "Objects/x", "refs/heads/main"])
+def test_no_tool_makes_a_git_folder_of_another(last: str, folder: Path) -> None:
+    files = files_of(folder)
+    for path in ("HEAD", "objects/x", "refs/x"):
+        if path.partition("/")[0] != last.lower().partition("/")[0].replace("head", "HEAD"):
+            files.write(f"/data/{path}", b"x")
+    with pytest.raises(WorkspaceError, match="repository's own files"):
+        files.write(f"/data/{last}", b"x")
+
+
+def test_a_link_into_a_git_folder_is_protected_and_a_rule_opens_it(folder: Path) -> None:
+    put(folder, "data/HEAD", "data/objects/x", "data/refs/x", "data/config")
+    (folder / "link").symlink_to("data")
+    files = files_of(folder)
+    with pytest.raises(WorkspaceError, match="repository's own files"):
+        files.write("/link/config", b"x")
+    for rule in ("data", "data/config"):
+        opened = files_of(folder, f"workspace: {{access: {{{rule}: write}}}}")
+        opened.write("/data/config", b"x")
+        assert opened.gate is not None
+        assert [str(each) for each in opened.gate.lifts()] == [f"{rule}: write"]
+        assert (opened.write_refusal("/data/hooks/x") is None) is (rule == "data")
+
+
+def test_a_working_tree_in_a_bare_repository_can_be_changed(folder: Path) -> None:
+    put(folder, "HEAD", "objects/x", "refs/x", "main/.git", "main/src/a.py")
+    files = files_of(folder)
+    assert files.write_refusal("/main/src/a.py") is None
+    assert files.write_refusal("/config") is not None
+    assert files_of(folder, "workspace: {root: main}\n").write_refusal("/src/a.py") is None
 
 
 def test_an_overlay_of_a_config_with_brackets_in_its_name_is_protected(folder: Path) -> None:
@@ -615,16 +645,6 @@ def test_the_memory_of_processes_is_read_by_no_tool(folder: Path) -> None:
         with pytest.raises(WorkspaceError, match="no tool may read or change"):
             files.read(path, max_bytes=100_000)
     assert "proc" not in [Path(each.path).name for each in files.entries("/")]
-
-
-def test_a_repository_whose_files_are_elsewhere_is_protected_too(folder: Path) -> None:
-    """Git executes programs that its config names."""
-    put(folder, ".git", text="gitdir: data/worktrees/x\n")
-    put(folder, "data/worktrees/x/commondir", text="../..\n")
-    files = files_of(folder)
-    for path in ("data/worktrees/x/config", "data/config", "data/hooks/pre-commit"):
-        with pytest.raises(WorkspaceError, match="no tool may change it"):
-            files.write(path, b"forged")
 
 
 # Which tool a file is reached for

@@ -64,10 +64,13 @@ class Reached(NamedTuple):
     Args:
         names: its virtual paths, or one that is ``foreign``; none for a file that nothing but ``host`` names.
         host: its real path on this machine.
+        below_git: how many parts of its path are below the git folder that it is in; None where it is in none, and for
+            reading.
     """
 
     names: tuple[Name, ...]
     host: str
+    below_git: int | None = None
 
 
 class AccessLayer(Protocol):
@@ -362,6 +365,8 @@ class Floor:
         if found is not None:
             protected, below = found
             yield protected, [(name, len(name.parts) - below) for name in reached.names]
+        if reached.below_git is not None:
+            yield _NAMES[".git"], [(name, len(name.parts) - reached.below_git) for name in reached.names]
 
 
 _TELL: Final = "Tell the user what you would have it say; do not try another way."

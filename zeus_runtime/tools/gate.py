@@ -154,7 +154,8 @@ class Gate:
         self, parts: Parts | None, host: str, kind: Kind, tool: str | None, *, foreign: bool = False
     ) -> Ruling | None:
         names = self._names(parts, host, foreign=foreign)
-        own = self.policy.ruling(Reached(names, host), kind, tool)
+        below_git = _below_git(host) if kind == "write" else None
+        own = self.policy.ruling(Reached(names, host, below_git), kind, tool)
         if self.above is None:
             return own
         return strictest((own, self.above._ruling(parts, host, kind, tool, foreign=True)))
@@ -194,7 +195,9 @@ class Gate:
 
     def _nameable(self, rule: AccessRule) -> Iterator[Reached]:
         """The files that a rule without wildcards may lift the protection of."""
-        yield Reached((Name(rule.parts),), self.mounts.host_of(rule.parts))
+        host = self.mounts.host_of(rule.parts)
+        below = _below_git(f"{host}/.")
+        yield Reached((Name(rule.parts),), host, None if below is None else below - 1)
         for protected in () if rule.is_rooted else self.policy.floor.deciding.added:
             host = f"{protected.rpartition('/')[0]}/{rule.parts[0]}"
             yield Reached(self.mounts.names_of(host), host)
@@ -267,6 +270,30 @@ class Gate:
                 return found
             known[key] = found
         return known[key]
+
+
+_GIT_FOLDERS: Final = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
+
+
+def _below_git(host: str) -> int | None:
+    """How many parts of a real path are below a folder that git takes for a repository's own, whatever its name is.
+
+    What would make such a folder of one counts as there. The innermost working tree ends the search:
+    its files may lie in a bare repository.
+    """
+    folder, _, below = host.rpartition("/")
+    depth = 1
+    while folder:
+        if any(
+            all(folded(below) == folded(name) or os.path.lexists(f"{folder}/{name}") for name in names)
+            for names in _GIT_FOLDERS
+        ):
+            return depth
+        if os.path.lexists(f"{folder}/.git"):
+            return None
+        folder, _, below = folder.rpartition("/")
+        depth += 1
+    return None
 
 
 def _overlap(one: str, other: str) -> bool:
