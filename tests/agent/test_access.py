@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -691,9 +692,39 @@ def register_tools():
 class Reading(Middleware):
     def __init__(self, files):
         self.files = files
+        self.seen = []
+        self.look("create")
+
+    def look(self, where):
+        try:
+            self.files.read("/secrets/s.txt", max_bytes=100)
+            self.seen.append(where)
+        except Exception:
+            pass
+
+    def tools(self):
+        self.look("tools")
+        return ()
 
     async def sections(self, turn):
-        return {Section.SANDBOX: self.files.read("/secrets/s.txt", max_bytes=100).decode()}
+        self.look("sections")
+        return {Section.SANDBOX: " ".join(["seen in:", *self.seen])}
+
+    async def edits(self, view, budget):
+        self.look("edits")
+        return ()
+
+    async def wrap_run(self, turn, call_next):
+        self.look("wrap_run")
+        return await call_next(turn)
+
+    async def wrap_model_call(self, request, call_next):
+        self.look("wrap_model_call")
+        return await call_next(request)
+
+    async def wrap_tool_call(self, request, call_next):
+        self.look("wrap_tool_call")
+        return await call_next(request)
 
 
 @hookimpl
@@ -748,13 +779,37 @@ async def test_a_middleware_of_a_plugin_reads_as_the_user(tool: str, is_seen: bo
     put(folder, "secrets/s.txt")
     rules = f'deny: [{{{tool}: {{path: "secrets/**"}}}}]'
     config = write_agent(
-        folder, f"middlewares: [{{approve: {{{rules}}}}}, reading]\n", plugin=LOOKING, tools=TOOLS
+        folder, f"middlewares: [reading, {{approve: {{{rules}}}}}]\n", plugin=LOOKING, tools=TOOLS
     )
+    model = calls(("look_here", {"path": "/"}))
+    async with Agent.from_config(config, directory=folder, model=model) as agent:
+        await events_of(agent.stream("go"))
+    seen = set(re.search(r"seen in:(.*)", model.requests[-1].system)[1].split())  # type: ignore[index]
+    hooks = {"create", "tools", "sections", "edits", "wrap_run", "wrap_model_call", "wrap_tool_call"}
+    assert seen == (hooks if is_seen else set())
+
+
+@pytest.mark.parametrize(("tool", "is_seen"), [("write_file", True), ('"*"', False)])
+async def test_project_files_skills_and_attachments_are_read_as_the_user(
+    tool: str, is_seen: bool, folder: Path
+) -> None:
+    put(folder, "AGENTS.md", text="house rules\n")
+    put(folder, ".zeus/skills/own/SKILL.md", text="---\nname: own\ndescription: my craft\n---\nx\n")
+    put(folder, "notes.txt")
+    closed = '["AGENTS.md", "**/SKILL.md", "notes.txt"]'
+    rules = f"deny: [{{{tool}: {{path: {closed}}}}}]"
+    yaml = f"middlewares: [{{approve: {{{rules}}}}}, {{skills: {{trust_project: true}}}}, resources]\nproject_instructions: true\n"
+    config = write_agent(folder, yaml, tools=TOOLS)
     model = script("done")
     async with Agent.from_config(config, directory=folder, model=model) as agent:
-        ended = (await events_of(agent.stream("go")))[-1]
-    assert isinstance(ended, RunFailed) is not is_seen
-    assert any("needle" in request.system for request in model.requests) is is_seen
+        attachments = ["notes.txt"] if is_seen else []
+        await events_of(agent.stream("go", attachments=attachments))
+        if not is_seen:
+            with pytest.raises(UsageError, match="cannot be attached"):
+                await events_of(agent.stream("go", attachments=["notes.txt"]))
+    (request,) = model.requests
+    assert ("house rules" in request.system) is is_seen
+    assert ("my craft" in request.system) is is_seen
 
 
 # One file by several names
