@@ -798,8 +798,8 @@ async def test_project_files_skills_and_attachments_are_read_as_the_user(
     put(folder, "notes.txt")
     closed = '["AGENTS.md", "**/SKILL.md", "notes.txt"]'
     rules = f"deny: [{{{tool}: {{path: {closed}}}}}]"
-    yaml = f"middlewares: [{{approve: {{{rules}}}}}, {{skills: {{trust_project: true}}}}, resources]\nproject_instructions: true\n"
-    config = write_agent(folder, yaml, tools=TOOLS)
+    yaml = f"middlewares: [{{approve: {{{rules}}}}}, {{skills: {{trust_project: true}}}}, resources]\n"
+    config = write_agent(folder, f"{yaml}project_instructions: true\n", tools=TOOLS)
     model = script("done")
     async with Agent.from_config(config, directory=folder, model=model) as agent:
         attachments = ["notes.txt"] if is_seen else []
