@@ -161,6 +161,7 @@ if TYPE_CHECKING:
     from zeus_runtime.store.sqlite_errors import explained_sqlite_error as explained_sqlite_error
     from zeus_runtime.store.transactions import Transactions as Transactions
     from zeus_runtime.store.transactions import retry_while_locked as retry_while_locked
+    from zeus_runtime.tools.access import ANY_TOOL as ANY_TOOL
     from zeus_runtime.tools.access import AccessLayer as AccessLayer
     from zeus_runtime.tools.access import Patterns as Patterns
     from zeus_runtime.tools.access import Reached as Reached
@@ -240,6 +241,7 @@ if TYPE_CHECKING:
 
 
 _ROOMS = {
+    "ANY_TOOL": "tools.access",
     "Access": "tools.tool",
     "AccessAsked": "tools.gate",
     "AccessLayer": "tools.access",

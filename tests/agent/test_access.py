@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -353,29 +355,59 @@ def test_no_tool_changes_the_python_that_runs_the_agent(
         files.write(path, b"forged")
 
 
-GIT_FILES = {
-    ".git": "gitdir: data\n",
-    "../.git": "gitdir: project/data",
-    "tree/.git": "gitdir: ../data\n",
+GIT_FOLDERS = {
+    "a bare repository": ("data", ("HEAD", "objects/x", "refs/heads/x", "config")),
+    "one deep below": ("src/org/proj/.bare", ("HEAD", "objects/x", "refs/heads/x", "config")),
+    "of a worktree": ("trees/main", ("HEAD", "commondir")),
 }
 
 
-@pytest.mark.parametrize("file", GIT_FILES)
-def test_where_a_git_file_leads_is_protected_as_git_is(file: str, folder: Path) -> None:
-    put(folder, "data/config", "shared/config", "tree/a", "src/config")
-    put(folder, "data/commondir", text="../shared\n")
-    put(folder, file, text=GIT_FILES[file])
+@pytest.mark.parametrize("case", GIT_FOLDERS)
+def test_a_git_folder_is_protected_by_its_content_as_soon_as_it_is_there(case: str, folder: Path) -> None:
+    """Git executes programs that its config names."""
+    at, made = GIT_FOLDERS[case]
     files = files_of(folder)
-    for path in ("/data/config", "/data/hooks/pre-commit", "/shared/config"):
+    for path in (f"/{at}/config", f"/{at}/hooks/pre-commit"):
+        assert files.write_refusal(path) is None
+    put(folder, *(f"{at}/{each}" for each in made))
+    for path in (f"/{at}/config", f"/{at}/hooks/pre-commit", f"/{at}/new/x/y"):
         assert "belongs to the repository's own files" in str(files.write_refusal(path)), path
-    assert files.write_refusal("/src/config") is None
-    assert files.read("/data/config", max_bytes=100) == b"needle\n"
+        with pytest.raises(WorkspaceError, match="no tool may change it"):
+            files.write(path, b"forged")
+    assert files.write_refusal(f"/{at}.txt") is None
+    assert files.read(f"/{at}/HEAD", max_bytes=100) == b"needle\n"
 
 
-@pytest.mark.parametrize("text", ["", "gitdir:", "gitdir: \0", "gitdir: /nowhere/at/all", "\xff"])
-def test_a_git_file_that_leads_nowhere_protects_nothing_else(text: str, folder: Path) -> None:
-    put(folder, ".git", text=text)
-    assert files_of(folder).write_refusal("/src/config") is None
+@pytest.mark.parametrize("last", ["HEAD", "Objects/x", "refs/heads/main"])
+def test_no_tool_makes_a_git_folder_of_another(last: str, folder: Path) -> None:
+    files = files_of(folder)
+    for path in ("HEAD", "objects/x", "refs/x"):
+        if path.partition("/")[0] != last.lower().partition("/")[0].replace("head", "HEAD"):
+            files.write(f"/data/{path}", b"x")
+    with pytest.raises(WorkspaceError, match="repository's own files"):
+        files.write(f"/data/{last}", b"x")
+
+
+def test_a_link_into_a_git_folder_is_protected_and_a_rule_opens_it(folder: Path) -> None:
+    put(folder, "data/HEAD", "data/objects/x", "data/refs/x", "data/config")
+    (folder / "link").symlink_to("data")
+    files = files_of(folder)
+    with pytest.raises(WorkspaceError, match="repository's own files"):
+        files.write("/link/config", b"x")
+    for rule in ("data", "data/config"):
+        opened = files_of(folder, f"workspace: {{access: {{{rule}: write}}}}")
+        opened.write("/data/config", b"x")
+        assert opened.gate is not None
+        assert [str(each) for each in opened.gate.lifts()] == [f"{rule}: write"]
+        assert (opened.write_refusal("/data/hooks/x") is None) is (rule == "data")
+
+
+def test_a_working_tree_in_a_bare_repository_can_be_changed(folder: Path) -> None:
+    put(folder, "HEAD", "objects/x", "refs/x", "main/.git", "main/src/a.py")
+    files = files_of(folder)
+    assert files.write_refusal("/main/src/a.py") is None
+    assert files.write_refusal("/config") is not None
+    assert files_of(folder, "workspace: {root: main}\n").write_refusal("/src/a.py") is None
 
 
 def test_an_overlay_of_a_config_with_brackets_in_its_name_is_protected(folder: Path) -> None:
@@ -656,6 +688,35 @@ async def test_the_name_of_a_skill_file_elsewhere_is_judged_too(
     assert ["needle" in each for each in found] == [True, False, True, True]
 
 
+def test_a_name_is_protected_in_every_spelling(folder: Path) -> None:
+    """The folding of some letters decomposes; that of a pattern and that of a name must end alike."""
+    name = "Μαΐου"
+    assert unicodedata.is_normalized("NFC", name)
+    plain = write_agent(folder, f"storage: {{url: 'sqlite:///{name}.db'}}\n", tools=TOOLS)
+    config = plain.rename(folder / f"{name}.yaml")
+    files = make_plan(check(config, directory=folder, environ={})).build.workspace
+    for file in (f"{name}.db", f"{name}.db-wal", f"{name}.prod.yaml", f"{name}.yaml"):
+        for spelled in (file, unicodedata.normalize("NFD", file), file.upper(), f"{file}."):
+            assert "no tool may change it" in str(files.write_refusal(spelled)), spelled
+    assert files.write_refusal(f"{name}.txt") is None
+
+
+@pytest.mark.parametrize("name", ["Μαΐου", "ACME Inc.", "👨\u200d👩", "ǰ"])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        'workspace: {access: {"NAME/**": deny}}',
+        'middlewares: [{approve: {mode: run_everything, deny: [{"*": {path: "NAME/**"}}]}}]',
+    ],
+)
+async def test_a_rule_holds_for_every_spelling_of_its_folder(name: str, rules: str, folder: Path) -> None:
+    names = {name, unicodedata.normalize("NFD", name), name.upper(), name.lower(), name.replace("\u200d", "")}
+    put(folder, *(f"{each}/s.txt" for each in names), text="hidden words\n")
+    given = [("read_file", {"path": f"/{each}/s.txt"}) for each in sorted(names)]
+    told = results(await played(folder, rules.replace("NAME", name), *given, ("grep", {"pattern": "hidden"})))
+    assert not any("words" in each for each in told), told
+
+
 async def test_passwords_of_a_repositorys_remotes_are_masked(folder: Path) -> None:
     put(
         folder,
@@ -679,14 +740,168 @@ def test_the_memory_of_processes_is_read_by_no_tool(folder: Path) -> None:
     assert "proc" not in [Path(each.path).name for each in files.entries("/")]
 
 
-def test_a_repository_whose_files_are_elsewhere_is_protected_too(folder: Path) -> None:
-    """Git executes programs that its config names."""
-    put(folder, ".git", text="gitdir: data/worktrees/x\n")
-    put(folder, "data/worktrees/x/commondir", text="../..\n")
-    files = files_of(folder)
-    for path in ("data/worktrees/x/config", "data/config", "data/hooks/pre-commit"):
-        with pytest.raises(WorkspaceError, match="no tool may change it"):
-            files.write(path, b"forged")
+# Which tool a file is reached for
+
+LOOKING = """
+import contextvars
+from concurrent.futures import ThreadPoolExecutor
+
+from zeus_runtime import Component, Middleware, Section, hookimpl, tool
+
+
+def create(options, build):
+    def one(path):
+        try:
+            return build.workspace.read(path, max_bytes=100).decode()
+        except Exception as error:
+            return str(error)
+
+    @tool(access="read")
+    def look_here(path: str) -> str:
+        \"""Look.\"""
+        return one("/secrets/s.txt")
+
+    @tool(access="read")
+    def look_in_pool(path: str) -> str:
+        \"""Look in a thread.\"""
+        with ThreadPoolExecutor() as pool:
+            return pool.submit(one, "/secrets/s.txt").result()
+
+    @tool(access="read")
+    def look_in_context(path: str) -> str:
+        \"""Look in a thread, for this call.\"""
+        with ThreadPoolExecutor() as pool:
+            return pool.submit(contextvars.copy_context().run, one, "/secrets/s.txt").result()
+
+    return [look_here, look_in_pool, look_in_context]
+
+
+@hookimpl
+def register_tools():
+    return [Component("probe", create=create)]
+
+
+class Reading(Middleware):
+    def __init__(self, files):
+        self.files = files
+        self.seen = []
+        self.look("create")
+
+    def look(self, where):
+        try:
+            self.files.read("/secrets/s.txt", max_bytes=100)
+            self.seen.append(where)
+        except Exception:
+            pass
+
+    def tools(self):
+        self.look("tools")
+        return ()
+
+    async def sections(self, turn):
+        self.look("sections")
+        return {Section.SANDBOX: " ".join(["seen in:", *self.seen])}
+
+    async def edits(self, view, budget):
+        self.look("edits")
+        return ()
+
+    async def wrap_run(self, turn, call_next):
+        self.look("wrap_run")
+        return await call_next(turn)
+
+    async def wrap_model_call(self, request, call_next):
+        self.look("wrap_model_call")
+        return await call_next(request)
+
+    async def wrap_tool_call(self, request, call_next):
+        self.look("wrap_tool_call")
+        return await call_next(request)
+
+
+@hookimpl
+def register_middlewares():
+    return [Component("reading", create=lambda options, build: Reading(build.workspace))]
+"""
+
+
+async def looked(folder: Path, approve: str, tool: str) -> str:
+    put(folder, "secrets/s.txt")
+    yaml = f"middlewares: [{{approve: {{mode: run_everything, {approve}}}}}]\n"
+    config = write_agent(folder, yaml, plugin=LOOKING, tools=TOOLS)
+    (told,) = results(await played(folder, "", (tool, {"path": "/"}), config=config))
+    return told
+
+
+@pytest.mark.parametrize("tool", ["look_here", "look_in_pool", "look_in_context"])
+async def test_the_rules_of_a_tool_hold_in_its_threads(tool: str, folder: Path) -> None:
+    assert "closes it" in await looked(folder, 'deny: [{"look_*": {path: "secrets/**"}}]', tool)
+
+
+@pytest.mark.parametrize("rule", ["deny", "ask"])
+async def test_the_rules_of_all_tools_hold_in_a_thread_whose_tool_is_not_known(
+    rule: str, folder: Path
+) -> None:
+    approve = f'{rule}: [{{write_file: {{path: "secrets/**"}}}}]'
+    assert "needle" in await looked(folder, approve, "look_here")
+    assert "needle" in await looked(folder, approve, "look_in_context")
+    told = await looked(folder, approve, "look_in_pool")
+    assert f"the rule `{rule}: write_file" in told
+
+
+async def test_what_the_user_names_and_a_middleware_reads_is_bound_by_rules_for_all_tools_only(
+    folder: Path,
+) -> None:
+    put(folder, "secrets/s.txt")
+    for tool, is_seen in (("write_file", True), ('"*"', False)):
+        rules = f'deny: [{{{tool}: {{path: "secrets/**"}}}}]'
+        yaml = f"middlewares: [{{approve: {{{rules}}}}}, resources, local_context]\n"
+        model = script("done")
+        config = write_agent(folder, yaml, plugin=LOOKING, tools=TOOLS)
+        async with Agent.from_config(config, directory=folder, model=model) as agent:
+            await events_of(agent.stream("look at @secrets/s.txt"))
+        (request,) = model.requests
+        (brought,) = request.messages[0].additional_kwargs["references"]
+        assert ("digest" in brought) is is_seen, brought
+        assert ("\n  secrets/" in request.system) is is_seen
+
+
+@pytest.mark.parametrize(("tool", "is_seen"), [("write_file", True), ('"*"', False)])
+async def test_a_middleware_of_a_plugin_reads_as_the_user(tool: str, is_seen: bool, folder: Path) -> None:
+    put(folder, "secrets/s.txt")
+    rules = f'deny: [{{{tool}: {{path: "secrets/**"}}}}]'
+    config = write_agent(
+        folder, f"middlewares: [reading, {{approve: {{{rules}}}}}]\n", plugin=LOOKING, tools=TOOLS
+    )
+    model = calls(("look_here", {"path": "/"}))
+    async with Agent.from_config(config, directory=folder, model=model) as agent:
+        await events_of(agent.stream("go"))
+    seen = set(re.search(r"seen in:(.*)", model.requests[-1].system)[1].split())  # type: ignore[index]
+    hooks = {"create", "tools", "sections", "edits", "wrap_run", "wrap_model_call", "wrap_tool_call"}
+    assert seen == (hooks if is_seen else set())
+
+
+@pytest.mark.parametrize(("tool", "is_seen"), [("write_file", True), ('"*"', False)])
+async def test_project_files_skills_and_attachments_are_read_as_the_user(
+    tool: str, is_seen: bool, folder: Path
+) -> None:
+    put(folder, "AGENTS.md", text="house rules\n")
+    put(folder, ".zeus/skills/own/SKILL.md", text="---\nname: own\ndescription: my craft\n---\nx\n")
+    put(folder, "notes.txt")
+    closed = '["AGENTS.md", "**/SKILL.md", "notes.txt"]'
+    rules = f"deny: [{{{tool}: {{path: {closed}}}}}]"
+    yaml = f"middlewares: [{{approve: {{{rules}}}}}, {{skills: {{trust_project: true}}}}, resources]\n"
+    config = write_agent(folder, f"{yaml}project_instructions: true\n", tools=TOOLS)
+    model = script("done")
+    async with Agent.from_config(config, directory=folder, model=model) as agent:
+        attachments = ["notes.txt"] if is_seen else []
+        await events_of(agent.stream("go", attachments=attachments))
+        if not is_seen:
+            with pytest.raises(UsageError, match="cannot be attached"):
+                await events_of(agent.stream("go", attachments=["notes.txt"]))
+    (request,) = model.requests
+    assert ("house rules" in request.system) is is_seen
+    assert ("my craft" in request.system) is is_seen
 
 
 # One file by several names

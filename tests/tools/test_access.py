@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from zeus_runtime.tools.access import (
+    ANY_TOOL,
     KINDS,
     AccessPolicy,
     AccessRule,
@@ -264,6 +265,10 @@ def test_what_a_tool_is_called_is_known_in_its_call_alone(tmp_path: Path) -> Non
     policy = AccessPolicy(rules, Floor(Deciding()), (Listening(),))
     files = WorkspaceFiles(tmp_path, gate=Gate(Mounts(tmp_path, {}), policy))
     files.entries("/")
+    assert set(seen) == {ANY_TOOL}
+    seen.clear()
+    with calling(None):
+        files.entries("/")
     assert set(seen) == {None}
     seen.clear()
     with calling("ls"):

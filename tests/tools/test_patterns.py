@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import sys
+import unicodedata
+from collections.abc import Iterator
+from glob import escape
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from zeus_runtime.tools.paths import folded
 from zeus_runtime.tools.patterns import (
     compile_filter,
     compile_glob,
     expand_braces,
+    folded_glob,
+    folded_part,
     literal_prefix,
     parts_of,
 )
@@ -79,3 +87,57 @@ def test_a_filter_tests_names_anywhere_and_paths_from_the_root() -> None:
     assert not named(["src", "build", "cache"])
     assert not named(["node_modules", "src"], 1)
     assert not named(["build", "cache", "x"], 2)
+
+
+def spellings(name: str) -> set[str]:
+    """Names that some file system takes for the same one."""
+    cases = {name, name.upper(), name.lower(), name.casefold()}
+    forms = {unicodedata.normalize(form, each) for form in ("NFC", "NFD") for each in cases}
+    return forms | {f"{each}{end}" for each in forms for end in (".", " ", ". .", "\u200d")}
+
+
+def letters_with_several_forms() -> Iterator[str]:
+    for letter in map(chr, range(128, sys.maxunicode + 1)):
+        if (
+            letter.upper() != letter
+            or letter.casefold() != letter
+            or (not unicodedata.is_normalized("NFC", letter))
+            or (not unicodedata.is_normalized("NFD", letter) and not "\uac00" <= letter <= "\ud7a3")
+            or unicodedata.category(letter) == "Cf"
+        ):
+            yield letter
+
+
+def assert_covers_its_spellings(name: str) -> None:
+    tests = [folded_glob(escape(name)), folded_glob(f"{escape(name)}/**"), folded_glob(f"*{escape(name)}")]
+    part = folded_part(f"{escape(name)}*")
+    for spelled in spellings(name):
+        assert all(test([spelled]) for test in tests), (name, spelled)
+        assert part(folded(f"{spelled}-wal")), (name, spelled)
+
+
+def test_a_pattern_covers_every_spelling_of_each_letter() -> None:
+    for letter in letters_with_several_forms():
+        assert_covers_its_spellings(f"x{letter}")
+
+
+@given(st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"]), min_size=1, max_size=6))
+def test_a_pattern_covers_every_spelling_of_a_name(name: str) -> None:
+    assert_covers_its_spellings(f"x{name}")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "fits"),
+    [
+        ("Μαΐου/**", unicodedata.normalize("NFD", "Μαΐου/s.txt"), True),
+        ("ACME Inc./**", "acme inc/s.txt", True),
+        ("👨\u200d👩*.md", "👨👩x.MD", True),
+        ("[A-Z]*.{md,txt}", "readme.TXT", True),
+        ("[!x]É", "xe\u0301", False),
+        ("caf?.md", "CAFE\u0301.MD", True),
+        ("x.*", "x", False),
+        ("...", "x", False),
+    ],
+)
+def test_a_folded_pattern_keeps_its_wildcards(pattern: str, path: str, fits: bool) -> None:
+    assert folded_glob(pattern)(path.split("/")) is fits

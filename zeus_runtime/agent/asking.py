@@ -29,6 +29,7 @@ from zeus_runtime.models.interface import (
 )
 from zeus_runtime.models.masking import masked_schemas
 from zeus_runtime.prompt import Section, SourcedText, assemble
+from zeus_runtime.tools.gate import calling
 from zeus_runtime.tools.modes import has_connectors
 
 OVERFLOW_RETRIES = 2
@@ -246,10 +247,9 @@ class Asking:
             sections.update(given)
         for name, middleware in self._sectioned:
             try:
-                added = {
-                    Section(section): _as_text(text)
-                    for section, text in (await middleware.sections(turn)).items()
-                }
+                with calling(None):
+                    told = await middleware.sections(turn)
+                added = {Section(section): _as_text(text) for section, text in told.items()}
             except ZeusError:
                 raise
             except Exception as error:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from zeus_runtime.agent.middleware import Middleware
 from zeus_runtime.errors import RunError, ZeusError
+from zeus_runtime.tools.gate import calling
 
 Q = TypeVar("Q")
 A = TypeVar("A")
@@ -65,7 +66,8 @@ def _wrapped(
                 raise
 
         try:
-            given = await method(request, next_call)
+            with calling(None):
+                given = await method(request, next_call)
             if gives is not None and not isinstance(given, gives):
                 raise TypeError(f"{method.__name__} returned {type(given).__name__}, not a {gives.__name__}")
             return given

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
     from zeus_runtime.tools.access import Deciding
 
-_PATH_BYTES: Final = 8_192
 _HOME_FOLDERS: Final = ("configs", "prompts", "plugins", "skills")
 
 
@@ -75,41 +73,9 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     for base in (checked.directory, root):
         for skills in PROJECT_FOLDERS:
             _add(deciding, base / skills)
-    for repository in _repositories((checked.directory, root)):
-        for spelling in _spellings(repository):
-            deciding.add(str(spelling), "it belongs to the repository's own files")
     database = database_file(checked.config.storage.url, checked.directory)
     if database is not None:
         _add_beginning(deciding, database, "it holds the sessions")
-
-
-def _repositories(folders: Iterable[Path]) -> Iterator[Path]:
-    """Where the ``.git`` that is a file leads to: of these folders, of those above them, and of those directly in them.
-
-    Such a file is that of ``git init --separate-git-dir``, of a worktree, or of a submodule.
-    """
-    for folder in dict.fromkeys(map(Path.absolute, folders)):
-        inner = folder.glob("*/.git") if folder.is_dir() else ()
-        for file in (*(each / ".git" for each in (folder, *folder.parents)), *inner):
-            repository = _named_in(file, "gitdir:")
-            if repository is not None:
-                yield repository
-                shared = _named_in(repository / "commondir", "")
-                if shared is not None:
-                    yield shared
-
-
-def _named_in(file: Path, prefix: str) -> Path | None:
-    """The path in one of git's files, relative to the file's folder; None where there is none."""
-    try:
-        if not stat.S_ISREG(file.stat().st_mode):
-            return None
-        with file.open("rb") as stream:
-            text = os.fsdecode(stream.read(_PATH_BYTES)).removesuffix("\n")
-    except OSError:
-        return None
-    leads = text.removeprefix(prefix).strip()
-    return file.parent / leads if text.startswith(prefix) and leads and "\0" not in leads else None
 
 
 def _add(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:

@@ -24,6 +24,7 @@ from zeus_runtime.prompt.project import (
     project_section,
 )
 from zeus_runtime.tools import Tool
+from zeus_runtime.tools.gate import calling
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.build import Build
@@ -86,9 +87,10 @@ def fresh_outfit(
     )
     middlewares: list[tuple[str, Middleware]] = []
     for planned in plan.middlewares:
-        middleware = planned.create(build)
+        with calling(None):
+            middleware = planned.create(build)
+            equipment.add(list(middleware.tools()))
         middlewares.append((planned.name, middleware))
-        equipment.add(list(middleware.tools()))
     return Outfit(
         model=model,
         equipment=equipment,

@@ -11,6 +11,7 @@ from zeus_runtime.agent.components import tools_of
 from zeus_runtime.errors import UnavailableError
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools import Tool, Toolset
+from zeus_runtime.tools.gate import calling
 from zeus_runtime.tools.modes import MODE_TABLE, showing
 
 if TYPE_CHECKING:
@@ -125,9 +126,10 @@ def planned_tools(
         else:
             add(planned, given)
     for planned in middlewares:
-        middleware: Middleware = planned.create(replace(build, tools=known))
+        with calling(None):
+            middleware: Middleware = planned.create(replace(build, tools=known))
         made.append((planned, middleware))
-        with planned.blamed("tools"):
+        with planned.blamed("tools"), calling(None):
             given = tools_of(middleware.tools())
         add(planned, given)
     return PlannedTools(tuple(tools), tuple(opens), tuple(off), tuple(made))

@@ -22,6 +22,7 @@ from zeus_runtime.context.ledger import MAX_DECISIONS, Decision
 from zeus_runtime.context.planner import Cached, Refusal, Reported, breaks_cache, cached_prices
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.events import Event, Notice
+from zeus_runtime.tools.gate import calling
 from zeus_runtime.tools.threads import in_thread
 
 if TYPE_CHECKING:
@@ -180,7 +181,8 @@ class Planning:
     ) -> View:
         budget = self._budget(view, fixed, forced=forced)
         try:
-            proposed = list(await policy.edits(view, budget))
+            with calling(None):
+                proposed = list(await policy.edits(view, budget))
             for each in proposed:
                 if not isinstance(each, (*get_args(Edit), Refusal)):
                     raise TypeError(f"edits returned a {type(each).__name__}, which is no edit")

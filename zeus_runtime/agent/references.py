@@ -106,7 +106,7 @@ def gather(
     kept = secrets or Redactor()
     with calling(None, approved=True):
         found = [each for path in mentions(text) for each in _mentioned(path, workspace, kept)]
-    return found + [_attached(path, workspace, kept) for path in attachments]
+        return found + [_attached(path, workspace, kept) for path in attachments]
 
 
 async def brought_along(

@@ -227,13 +227,15 @@ def _with_service(
     from zeus_runtime.agent.plan import make_plan
     from zeus_runtime.agent.services import knowledge_service
     from zeus_runtime.cli.start import prepared
+    from zeus_runtime.tools.gate import calling
 
     checked, _ = read_owner(process, which)
     service = knowledge_service(checked, make_plan(checked).build)
 
     async def run() -> T:
         try:
-            return await work(service)
+            with calling(None):
+                return await work(service)
         finally:
             await service.aclose()
 

@@ -63,17 +63,19 @@ def project_files(workspace: WorkspaceFiles, names: Sequence[str]) -> tuple[Proj
         names: what a file may be called; of one folder the first that is there counts.
     """
     from zeus_runtime.tools import WorkspaceFiles
+    from zeus_runtime.tools.gate import calling
 
     folder = workspace.root.resolve()
     repository = _repository(folder)
     above = [] if repository is None else [each for each in folder.parents if each.is_relative_to(repository)]
     found: list[ProjectFile] = []
-    for depth, parent in reversed(list(enumerate(above, 1))):
-        assert repository is not None, "nothing is above the workspace without one"
-        inner = parent.relative_to(repository).as_posix()
-        files = WorkspaceFiles(repository, gate=_gate(repository, workspace.gate))
-        found += _first(files, f"/{inner}", names, "../" * depth)
-    return (*found, *_first(workspace, "/", names, "/"))
+    with calling(None):
+        for depth, parent in reversed(list(enumerate(above, 1))):
+            assert repository is not None, "nothing is above the workspace without one"
+            inner = parent.relative_to(repository).as_posix()
+            files = WorkspaceFiles(repository, gate=_gate(repository, workspace.gate))
+            found += _first(files, f"/{inner}", names, "../" * depth)
+        return (*found, *_first(workspace, "/", names, "/"))
 
 
 def project_section(

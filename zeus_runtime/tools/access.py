@@ -8,7 +8,6 @@ rules of components, and the policies of the agents above a sub-agent.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property, lru_cache
@@ -17,8 +16,8 @@ from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.own_folders import ARCHIVES
-from zeus_runtime.tools.paths import composed, folded, join
-from zeus_runtime.tools.patterns import PathTest, folded_glob, has_magic, parts_of
+from zeus_runtime.tools.paths import folded, join
+from zeus_runtime.tools.patterns import PartTest, PathTest, folded_glob, folded_part, has_magic, parts_of
 
 Right: TypeAlias = Literal["deny", "read", "ask", "write"]
 """What tools may do: nothing; read; read, and write with an approval; read and write."""
@@ -26,6 +25,9 @@ Right: TypeAlias = Literal["deny", "read", "ask", "write"]
 Kind: TypeAlias = Literal["read", "write"]
 
 KINDS: Final[tuple[Kind, ...]] = ("read", "write")
+
+ANY_TOOL: Final = "*"
+"""In place of a tool's name: it is not known which tool runs, as in a thread that a plugin started."""
 
 
 class Ruling(NamedTuple):
@@ -62,10 +64,13 @@ class Reached(NamedTuple):
     Args:
         names: its virtual paths, or one that is ``foreign``; none for a file that nothing but ``host`` names.
         host: its real path on this machine.
+        below_git: how many parts of its path are below the git folder that it is in; None where it is in none, and for
+            reading.
     """
 
     names: tuple[Name, ...]
     host: str
+    below_git: int | None = None
 
 
 class AccessLayer(Protocol):
@@ -75,7 +80,8 @@ class AccessLayer(Protocol):
         """Why ``tool`` may not access the file; None if this layer does not object.
 
         Args:
-            tool: the running tool; None for a file that the user names, and for what middlewares read.
+            tool: the running tool; None for a file that the user names, and for what middlewares read; ``ANY_TOOL`` if
+                that is not known: what is denied or asked for with any tool must be so then.
         """
         ...
 
@@ -273,7 +279,7 @@ class Deciding:
 
     def __init__(self) -> None:
         self._paths: dict[str, Protected] = {}
-        self._patterns: dict[str, dict[str, tuple[re.Pattern[str], Protected]]] = {}
+        self._patterns: dict[str, dict[str, tuple[PartTest, Protected]]] = {}
         self._found: dict[str, tuple[Protected, int] | None] = {}
         self.keys: set[str] = set()
         self.added: dict[str, None] = {}
@@ -300,12 +306,10 @@ class Deciding:
 
         A file that is added by its path is judged by that alone.
         """
-        from fnmatch import translate
-
         self.added[f"{folder.rstrip('/')}/{pattern}"] = None
         self._found.clear()
         at = self._patterns.setdefault(_folded_host(folder), {})
-        at[pattern] = re.compile(translate(composed(pattern).casefold())), Protected(why, holds_keys)
+        at[pattern] = folded_part(pattern), Protected(why, holds_keys)
 
     def find(self, host: str) -> tuple[Protected, int] | None:
         """Why the file at ``host`` is protected, and how many parts of its path are above the protected place."""
@@ -324,7 +328,7 @@ class Deciding:
 
     def _named(self, folder: str, name: str) -> Protected | None:
         named = self._patterns.get(folder, {}).values()
-        return next((protected for test, protected in named if test.match(name)), None)
+        return next((protected for fits, protected in named if fits(name)), None)
 
 
 @dataclass(frozen=True)
@@ -371,6 +375,8 @@ class Floor:
         if found is not None:
             protected, below = found
             yield protected, [(name, len(name.parts) - below) for name in reached.names]
+        if reached.below_git is not None:
+            yield _NAMES[".git"], [(name, len(name.parts) - reached.below_git) for name in reached.names]
 
 
 _TELL: Final = "Tell the user what you would have it say; do not try another way."

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from zeus_runtime.escaping import printable
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.tools.access import (
+    ANY_TOOL,
     FLOOR_NAMES,
     AccessPolicy,
     AccessRule,
@@ -33,7 +34,7 @@ class Call(NamedTuple):
     """The tool call that files are reached for.
 
     Args:
-        tool: its tool's name; None for what the user names.
+        tool: its tool's name; None for what the user names and what middlewares read.
         approved: whether a person approved it.
     """
 
@@ -41,7 +42,9 @@ class Call(NamedTuple):
     approved: bool = False
 
 
-_CALL: ContextVar[Call | None] = ContextVar("zeus_tool_call", default=None)
+_UNKNOWN: Final = Call(ANY_TOOL)
+_CALL: ContextVar[Call] = ContextVar("zeus_tool_call", default=_UNKNOWN)
+"""Threads that a plugin starts do not inherit it: the default must be the strictest."""
 
 _LINKED_KEYS: ContextVar[dict[tuple[int, int], set[tuple[int, int]]] | None] = ContextVar(
     "zeus_linked_keys", default=None
@@ -51,7 +54,7 @@ _LINKED_KEYS: ContextVar[dict[tuple[int, int], set[tuple[int, int]]] | None] = C
 
 @contextmanager
 def calling(tool: str | None, *, approved: bool = False) -> Iterator[None]:
-    """While inside, files are reached for a call of ``tool``."""
+    """While inside, files are reached for a call of ``tool``; None: as the user names them or middlewares read them."""
     token, keys = _CALL.set(Call(tool, approved)), _LINKED_KEYS.set({})
     try:
         yield
@@ -99,8 +102,7 @@ class Gate:
             parts: its virtual path; None for a file that is named by its real path.
             host: its real path.
         """
-        call = _CALL.get()
-        return self._ruling(parts, host, kind, None if call is None else call.tool)
+        return self._ruling(parts, host, kind, _CALL.get().tool)
 
     def hidden(self, parts: Parts, folder: str, entries: Iterable[str]) -> set[str]:
         """Those entries of a folder that do not exist for listings and searches.
@@ -109,8 +111,7 @@ class Gate:
             parts: the folder's virtual path.
             folder: its real path.
         """
-        call = _CALL.get()
-        tool = None if call is None else call.tool
+        tool = _CALL.get().tool
         base = folder.rstrip("/")
         gates = [
             (gate, gate._names(parts, folder, foreign=number > 0)) for number, gate in enumerate(self._all)
@@ -153,7 +154,8 @@ class Gate:
         self, parts: Parts | None, host: str, kind: Kind, tool: str | None, *, foreign: bool = False
     ) -> Ruling | None:
         names = self._names(parts, host, foreign=foreign)
-        own = self.policy.ruling(Reached(names, host), kind, tool)
+        below_git = _below_git(host) if kind == "write" else None
+        own = self.policy.ruling(Reached(names, host, below_git), kind, tool)
         if self.above is None:
             return own
         return strictest((own, self.above._ruling(parts, host, kind, tool, foreign=True)))
@@ -174,9 +176,9 @@ class Gate:
         if ruling.action == "deny":
             raise WorkspaceError(refusal_text(parts, ruling), remedy=ruling.remedy)
         call = _CALL.get()
-        if looks or (call is not None and call.approved):
+        if looks or call.approved:
             return
-        if call is None:
+        if call.tool in (None, ANY_TOOL):
             raise WorkspaceError(
                 refusal_text(parts, ruling), remedy="Only a tool call can ask for an approval."
             )
@@ -193,7 +195,9 @@ class Gate:
 
     def _nameable(self, rule: AccessRule) -> Iterator[Reached]:
         """The files that a rule without wildcards may lift the protection of."""
-        yield Reached((Name(rule.parts),), self.mounts.host_of(rule.parts))
+        host = self.mounts.host_of(rule.parts)
+        below = _below_git(f"{host}/.")
+        yield Reached((Name(rule.parts),), host, None if below is None else below - 1)
         for protected in () if rule.is_rooted else self.policy.floor.deciding.added:
             host = f"{protected.rpartition('/')[0]}/{rule.parts[0]}"
             yield Reached(self.mounts.names_of(host), host)
@@ -220,7 +224,7 @@ class Gate:
             return "it is in the workspace, or the workspace is in it"
         if any(_overlap(folder, each) for each in self.policy.floor.deciding.added):
             return "it holds files that decide about this agent, or is among them"
-        ruling = self.ruling((PurePath(folder).name,), folder, "read")
+        ruling = self._ruling((PurePath(folder).name,), folder, "read", None)
         return None if ruling is None else ruling.why
 
     def hides(self, parts: Parts, host: str) -> bool:
@@ -268,9 +272,33 @@ class Gate:
         return known[key]
 
 
+_GIT_FOLDERS: Final = (("HEAD", "objects", "refs"), ("HEAD", "commondir"))
+
+
+def _below_git(host: str) -> int | None:
+    """How many parts of a real path are below a folder that git takes for a repository's own, whatever its name is.
+
+    What would make such a folder of one counts as there. The innermost working tree ends the search:
+    its files may lie in a bare repository.
+    """
+    folder, _, below = host.rpartition("/")
+    depth = 1
+    while folder:
+        if any(
+            all(folded(below) == folded(name) or os.path.lexists(f"{folder}/{name}") for name in names)
+            for names in _GIT_FOLDERS
+        ):
+            return depth
+        if os.path.lexists(f"{folder}/.git"):
+            return None
+        folder, _, below = folder.rpartition("/")
+        depth += 1
+    return None
+
+
 def _overlap(one: str, other: str) -> bool:
     """Whether one of two folders is the other, or is in it."""
-    parts = [PurePath(each).parts for each in (one, other)]
+    parts = [map(folded, PurePath(each).parts) for each in (one, other)]
     return all(a == b for a, b in zip(*parts, strict=False))
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from functools import lru_cache
+from typing import Final
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.escaping import printable
 
 _DRIVE = re.compile(r"[A-Za-z]:([\\/]|$)")
+ENDING: Final = ". "
+"""Characters that do not count at the end of a name."""
 
 
 class WorkspaceError(ZeusError):
@@ -76,9 +79,14 @@ def folded(name: str) -> str:
 
     Case and Unicode form do not count, nor do characters that are not shown, nor dots and spaces at the end.
     """
-    if name.isascii():
-        same = name.lower()
-    else:
-        shown = "".join(each for each in composed(name) if unicodedata.category(each) != "Cf")
-        same = composed(shown.casefold())
-    return same.rstrip(". ") or same
+    same = folded_piece(name)
+    return same.rstrip(ENDING) or same
+
+
+def folded_piece(text: str) -> str:
+    """``folded`` for a piece of a name, whose end is not the name's."""
+    if text.isascii():
+        return text.lower()
+    shown = composed("".join(each for each in text if unicodedata.category(each) != "Cf"))
+    # Upper case first: of some letters (ı) the upper case is that of another. Case folding may decompose (ΐ).
+    return composed(shown.upper().casefold())

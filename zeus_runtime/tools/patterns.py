@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from fnmatch import translate
 from typing import Protocol, TypeAlias
 
-from zeus_runtime.tools.paths import composed, folded
+from zeus_runtime.tools.paths import ENDING, composed, folded, folded_piece
 
 Parts: TypeAlias = Sequence[str]
 PathTest: TypeAlias = Callable[[Parts], bool]
@@ -22,7 +22,10 @@ class PathFilter(Protocol):
     def __call__(self, parts: Parts, beyond: int = 0) -> bool: ...
 
 
+PartTest: TypeAlias = Callable[[str], bool]
+
 _MAGIC = re.compile(r"[*?\[{]")
+_WILDCARDS = re.compile(r"(\*+|\?|\[!?+\]?+[^\]]*\])")
 _MAX_ALTERNATIVES = 64
 _ANY = "**"
 
@@ -51,23 +54,27 @@ def compile_glob(pattern: str) -> PathTest:
     Raises:
         ValueError: more than 64 alternatives in braces.
     """
-    tests = [_compiled(parts_of(alternative)) for alternative in expand_braces(pattern)]
-    return lambda parts: any(test(parts) for test in tests)
+    return _compiled(pattern, _part)
 
 
 def folded_glob(pattern: str) -> PathTest:
     """A test of path parts that also fits those which some file system takes for the same path."""
-    other = composed(pattern).casefold()
-    test = compile_glob(pattern)
-    same = test if other == pattern else compile_glob(other)
+    test, same = _compiled(pattern, _part), _compiled(pattern, folded_part)
+    return lambda parts: test(parts) or same([folded(part) for part in parts])
 
-    def fits(parts: Parts) -> bool:
-        if test(parts):
-            return True
-        plain = [folded(part) for part in parts]
-        return (same is not test or plain != list(parts)) and same(plain)
 
-    return fits
+def folded_part(pattern: str) -> PartTest:
+    """A test of a ``folded`` name against one part of a pattern, whose literal pieces are folded by the same steps."""
+    first, *rest = _WILDCARDS.split(pattern)
+    if not rest:
+        return folded(pattern).__eq__
+    pieces = [first, *rest]
+    pieces[::2] = map(folded_piece, pieces[::2])
+    pieces[1::2] = map(composed, pieces[1::2])
+    pieces[-1] = pieces[-1].rstrip(ENDING)
+    # A range cannot be folded: [A-Z] must fit the small letters of a folded name.
+    has_range = any(piece.startswith("[") for piece in pieces[1::2])
+    return _matcher("".join(pieces), re.IGNORECASE if has_range else re.NOFLAG)
 
 
 def compile_filter(patterns: Sequence[str]) -> PathFilter:
@@ -110,8 +117,13 @@ def expand_braces(pattern: str) -> list[str]:
     return list(dict.fromkeys(done))
 
 
-def _compiled(pattern: Parts) -> PathTest:
-    tests = [None if part == _ANY else _part(part) for part in pattern]
+def _compiled(pattern: str, part_test: Callable[[str], PartTest]) -> PathTest:
+    tests = [_steps(parts_of(alternative), part_test) for alternative in expand_braces(pattern)]
+    return lambda parts: any(test(parts) for test in tests)
+
+
+def _steps(pattern: Parts, part_test: Callable[[str], PartTest]) -> PathTest:
+    tests = [None if part == _ANY else part_test(part) for part in pattern]
 
     def test(parts: Parts) -> bool:
         # Which pattern positions can be reached after each part; ** can stand for nothing, so it lets the next in.
@@ -130,7 +142,7 @@ def _compiled(pattern: Parts) -> PathTest:
     return test
 
 
-def _past_any(reached: set[int], tests: Sequence[Callable[[str], bool] | None]) -> set[int]:
+def _past_any(reached: set[int], tests: Sequence[PartTest | None]) -> set[int]:
     for index in sorted(reached):
         while index < len(tests) and tests[index] is None:
             index += 1
@@ -138,6 +150,10 @@ def _past_any(reached: set[int], tests: Sequence[Callable[[str], bool] | None]) 
     return reached
 
 
-def _part(pattern: str) -> Callable[[str], bool]:
-    compiled = re.compile(translate(pattern))
+def _part(pattern: str) -> PartTest:
+    return _matcher(pattern, re.NOFLAG)
+
+
+def _matcher(pattern: str, flags: re.RegexFlag) -> PartTest:
+    compiled = re.compile(translate(pattern), flags)
     return lambda name: compiled.match(name) is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 from zeus_plugins.middlewares.approve.rules import Rule
-from zeus_runtime import Ruling, dataclass
+from zeus_runtime import ANY_TOOL, Ruling, dataclass
 
 if TYPE_CHECKING:
     from zeus_runtime import Reached
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 class PathRules:
     """The rules whose only argument is a file's path.
 
-    A rule for some tools holds while one of them runs; a rule for ``*`` also holds for files that the user names.
+    A rule for some tools holds while one of them runs; a rule for ``*`` also holds for files that the user names. Where
+    the running tool is not known, all rules that deny or ask hold, and only those of ``*`` allow.
 
     Args:
         allow, ask, deny: all rules of the options.
@@ -28,12 +29,12 @@ class PathRules:
 
     def ruling(self, reached: Reached, kind: Literal["read", "write"], tool: str | None) -> Ruling | None:
         """Why ``tool`` may not reach the file, or not unasked."""
-        if denied := self._fitting(self.deny, reached, tool):
+        if denied := self._fitting(self.deny, reached, tool, unknown=True):
             return Ruling("deny", f"the rule `deny: {denied[0]}` closes it")
-        asked = self._fitting(self.ask, reached, tool)
+        asked = self._fitting(self.ask, reached, tool, unknown=True)
         allowed = [
             rule
-            for rule in self._fitting(self.allow, reached, tool)
+            for rule in self._fitting(self.allow, reached, tool, unknown=False)
             if rule.files is not None
             and all(rule.files(name.parts) and not name.foreign for name in reached.names)
         ]
@@ -42,11 +43,18 @@ class PathRules:
                 return Ruling("ask", f"the rule `ask: {rule}` asks for an approval")
         return None
 
-    def _fitting(self, rules: Iterable[Rule], reached: Reached, tool: str | None) -> list[Rule]:
+    def _fitting(
+        self, rules: Iterable[Rule], reached: Reached, tool: str | None, *, unknown: bool
+    ) -> list[Rule]:
+        """The rules for ``tool`` that name the file.
+
+        Args:
+            unknown: whether rules for some tools hold where it is not known which one runs.
+        """
         return [
             rule
             for rule in rules
-            if (rule.tool == "*" if tool is None else rule.names(tool))
+            if (rule.tool == "*" or (unknown and tool == ANY_TOOL) or (tool is not None and rule.names(tool)))
             and rule.files is not None
             and any(rule.files(name.parts) for name in reached.names)
         ]
