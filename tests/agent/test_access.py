@@ -849,14 +849,11 @@ async def test_the_rules_of_all_tools_hold_in_a_thread_whose_tool_is_not_known(
     assert f"the rule `{rule}: write_file" in told
 
 
-@pytest.mark.parametrize(("tool", "is_asked"), [('"look_*"', True), ('"*"', False)])
-async def test_only_a_rule_for_all_tools_allows_where_the_tool_is_not_known(
-    tool: str, is_asked: bool, folder: Path
-) -> None:
-    rules = 'ask: [{"*": {path: "secrets/**"}}]'
-    approve = f'{rules}, allow: [{{{tool}: {{path: "secrets/s.txt"}}}}]'
-    told = await looked(folder, approve, "look_in_pool")
-    assert ("needle" not in told) is is_asked, told
+async def test_no_rule_for_a_tool_allows_where_the_tool_is_not_known(folder: Path) -> None:
+    rules = ", ".join(f'{{{tool}: {{path: "secrets/**"}}}}' for tool in ("look_in_pool", "look_in_context"))
+    approve = f'ask: [{{"*": {{path: "secrets/**"}}}}], allow: [{rules}]'
+    assert "needle" in await looked(folder, approve, "look_in_context")
+    assert "asks for an approval" in await looked(folder, approve, "look_in_pool")
 
 
 async def test_what_the_user_names_and_a_middleware_reads_is_bound_by_rules_for_all_tools_only(
