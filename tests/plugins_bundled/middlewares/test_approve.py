@@ -1088,3 +1088,56 @@ async def test_a_sub_agents_call_is_bound_to_what_was_shown_as_well(
         await living.decide(ending.session, {pending["id"]: APPROVE})
         assert isinstance((await events_of(living.resume(ending.session)))[-1], RunCompleted)
     assert file.read_text() == result
+
+
+async def test_two_sub_agents_do_not_overwrite_each_others_approved_change(folder: Path) -> None:
+    """Both questions are answered at once, so both were shown the same file."""
+    (folder / "helper.yaml").write_text(
+        "version: 1\nname: helper\nmodel: gpt-5.2\ntools: [filesystem]\nmiddlewares: [{approve: {mode: ask}}]\n"
+    )
+    file = folder / "a.txt"
+    file.write_text("one\n\n\nfour\n")
+    yaml = "agents: {helper: {description: edits, config: helper.yaml}}\n"
+    config = write_agent(folder, yaml, tools="[subagents]")
+    tasks = [
+        call("task", f"t{each}", agent="helper", description="d", prompt=f"write {each}") for each in (1, 2)
+    ]
+    answers = {
+        "go": [calling(*tasks), "done"],
+        "write 1": [calling(write("1\n\n\nfour\n", name="c1")), "helped"],
+        "write 2": [calling(write("one\n\n\n4\n", name="c2")), "helped"],
+    }
+
+    def answer(request: Any) -> Any:
+        said = [each.type for each in request.messages].count("ai")
+        return answers[str(request.messages[0].content)][said]
+
+    waiting: list[PendingApproval] = []
+    both = asyncio.Event()
+
+    class Together:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            if pending.tool == "write_file":
+                waiting.append(pending)
+                if len(waiting) == 2:
+                    both.set()
+                async with asyncio.timeout(20):
+                    await both.wait()
+            return APPROVE
+
+    begun: list[Desk] = []
+    begin = Desk.begin
+
+    def noted(desk: Desk, *arguments: Any) -> None:
+        begun.append(desk)
+        begin(desk, *arguments)
+
+    async with Agent.from_config(config, directory=folder, model=PositionModel(answer)) as living:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Desk, "begin", noted)
+            events = await events_of(living.stream("go", approvals=Together()))
+    assert isinstance(events[-1], RunCompleted)
+    assert len(waiting) == 2
+    assert len({id(each) for each in begun}) == 3
+    assert len({id(each.signing) for each in begun}) == 1
+    assert file.read_text() in ("1\n\n\nfour\n", "one\n\n\n4\n")
