@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import Final
+from typing import Any, Final
 
 # Variation selectors, and letters and marks that print nothing: Python calls them printable.
 _SELECTORS: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
@@ -23,6 +23,7 @@ _JOINERS: Final = frozenset("\u200c\u200d")
 _JOINED: Final = frozenset({"Lo", "Mn", "Mc", "So", "Sk", "Sm"})
 _MARKS: Final = ("Mn", "Me")
 _KEYCAPS: Final = frozenset("0123456789#*")
+_WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _NAMED: Final = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
@@ -104,6 +105,35 @@ def exact_json(text: str) -> str:
         return text
     hidden = _hidden(text)
     return "".join(_json_escape(char) if place in hidden else char for place, char in enumerate(text))
+
+
+def word(value: Any) -> str:
+    """A word as it is, all else as JSON: no part of a value could be taken for what stands around it."""
+    if isinstance(value, str) and _WORD.fullmatch(value) and not needs_quotes(value):
+        return value
+    return json_shown(value)
+
+
+def json_shown(value: Any) -> str:
+    """A JSON value exactly, in one line."""
+    import json
+
+    return exact_json(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def needs_quotes(text: str) -> bool:
+    """Whether a text of one line could be taken for a value of another type, or has ends that cannot be seen."""
+    if text != text.strip() or not text or "\t" in text:
+        return True
+    import json
+
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    except RecursionError:
+        return True
+    return True
 
 
 def is_unseen(char: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,15 @@ from zeus_plugins.tools.filesystem.changing import changing_tools
 from zeus_plugins.tools.filesystem.options import Options
 
 from zeus_runtime import Change, Preview, Redactor, Tool, WorkspaceError, WorkspaceFiles, preview_of, tool
-from zeus_runtime.tools.preview import masked
+from zeus_runtime.tools.preview import MadeChanges, masked
 
 
 def previewed(made: Tool, secrets: Redactor | None = None, **arguments: Any) -> Preview | None:
     return asyncio.run(preview_of(made, arguments, secrets or Redactor()))
+
+
+def at(root: Path, path: str = "a.txt") -> str:
+    return WorkspaceFiles(root).identity(path)
 
 
 @pytest.fixture
@@ -67,12 +72,12 @@ def test_a_written_file_is_told_as_its_text_before_and_after(
     writers: dict[str, Tool], tmp_path: Path
 ) -> None:
     write = writers["write_file"]
-    new = Preview((Change("/a.txt", None, "new"),), ("content",))
+    new = Preview((Change("/a.txt", None, "new", at(tmp_path)),), ("content",))
     assert previewed(write, path="./a.txt", content="new") == new
     assert not (tmp_path / "a.txt").exists(), "a preview changes nothing"
     (tmp_path / "a.txt").write_bytes(b"\xef\xbb\xbfold\r\n\xff")
     found = previewed(write, path="a.txt", content="new")
-    assert found == Preview((Change("/a.txt", "\ufeffold\r\n\udcff", "new"),), ("content",))
+    assert found == Preview((Change("/a.txt", "\ufeffold\r\n\udcff", "new", at(tmp_path)),), ("content",))
     (tmp_path / "b").mkdir()
     assert previewed(write, path="b", content="") == Preview(problem="/b is a folder.")
     (tmp_path / "long").write_text("x" * 51)
@@ -91,15 +96,14 @@ def test_a_file_of_other_bytes_has_another_text(
     assert change.before != change.after == "a;b\n"
     if lost.startswith(b"\xef"):
         kept = previewed(writers["edit_file"], path="a.csv", old="a;", new="c;")
-        assert kept == Preview(
-            (Change("/a.csv", "\ufeffa;b\n", "\ufeffc;b\n"),), ("old", "new", "replace_all")
-        )
+        change = Change("/a.csv", "\ufeffa;b\n", "\ufeffc;b\n", at(tmp_path, "a.csv"))
+        assert kept == Preview((change,), ("old", "new", "replace_all"))
 
 
 def test_an_edit_is_told_as_the_whole_text_before_and_after(writers: dict[str, Tool], tmp_path: Path) -> None:
     edit = writers["edit_file"]
     (tmp_path / "a.txt").write_text("one two two\n")
-    change = Change("/a.txt", "one two two\n", "one 2 2\n")
+    change = Change("/a.txt", "one two two\n", "one 2 2\n", at(tmp_path))
     assert previewed(edit, path="a.txt", old="two", new="2", replace_all=True) == Preview(
         (change,), ("old", "new", "replace_all")
     )
@@ -121,3 +125,63 @@ def test_known_secrets_are_masked_and_a_change_of_one_is_said() -> None:
     assert seen == Preview((Change("/***", "k: ***\na\n", "k: ***\nb\n"),), ("content",), "***")
     changed = masked(Preview((Change("/a", "s3cret", "0ther"),), ("content",)), redact)
     assert changed == Preview(problem="known secrets change, which are masked")
+
+
+FOUR = "one\ntwo\nthree\nfour\n"
+
+
+@pytest.mark.parametrize(
+    ("made", "now", "holds"),
+    [
+        (FOUR, FOUR, True),
+        ("1\n0\n" + FOUR, "1\n0\n" + FOUR, True),
+        ("0\none\ntwo\nthree\nfour\nfive\n", None, False),
+        ("ONE\ntwo\nthree\nfour\n", "ONE\ntwo\nthree\nfour\n", True),
+        ("two\nthree\nfour\n", "two\nthree\nfour\n", True),
+        ("one\nTWO\nthree\nfour\n", "one\nTWO\nthree\nfour\n", False),
+        ("one\ntwo\nthree\nFOUR\n", "one\ntwo\nthree\nFOUR\n", False),
+        ("one\ntwo\nfour\n\nthree\n", "one\ntwo\nfour\n\nthree\n", False),
+        (FOUR, "0\n" + FOUR, False),
+    ],
+    ids=[
+        "none",
+        "above",
+        "around",
+        "a line away",
+        "removed above",
+        "beside",
+        "below",
+        "moved",
+        "not approved",
+    ],
+)
+def test_a_change_holds_after_others_that_are_a_line_away(made: str, now: str | None, *, holds: bool) -> None:
+    now = made if now is None else now
+    before = Preview((Change("/a", FOUR, FOUR.replace("three", "3")),)).digest
+    changes = MadeChanges()
+    changes.note(Preview((Change("/a", FOUR, made),)))
+    assert changes.still(before, Preview((Change("/a", now, now.replace("three", "3")),))) is holds
+
+
+def test_a_change_that_is_elsewhere_than_the_approved_changes_led_is_another_one() -> None:
+    text = "x\n\n\n\nx\n"
+    shown = Preview((Change("/a", text, "y\n\n\n\nx\n"),)).digest
+    changes = MadeChanges()
+    changes.note(Preview((Change("/a", text, text + "\n\nend\n"),)))
+    same, other = "y\n\n\n\nx\n\n\nend\n", "x\n\n\n\ny\n\n\nend\n"
+    assert changes.still(shown, Preview((Change("/a", text + "\n\nend\n", same),)))
+    assert not changes.still(shown, Preview((Change("/a", text + "\n\nend\n", other),)))
+
+
+def test_a_line_that_approved_calls_moved_is_not_changed_where_nobody_saw_it() -> None:
+    texts = [
+        "[dev]\non=0\n#\n#\n[prod]\n#\n",
+        "[dev]\n#\n#\n[prod]\n#\n",
+        "[dev]\n#\n#\n[prod]\non=0\n#\n",
+    ]
+    changes = MadeChanges()
+    for before, after in pairwise(texts):
+        changes.note(Preview((Change("/a", before, after),)))
+    shown, now = (Preview((Change("/a", each, each.replace("on=0", "on=1")),)) for each in texts[::2])
+    assert not changes.still(shown.digest, now)
+    assert changes.still(now.digest, now)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from zeus_runtime.config.secrets import Redactor
 from zeus_runtime.errors import UsageError, ZeusError
 from zeus_runtime.events import ApprovalDecided, ApprovalRequested, Event, Notice
 from zeus_runtime.tools.approval import ApprovalPending, Decision
 from zeus_runtime.tools.clock import all_standing_still
-from zeus_runtime.tools.preview import holds, masked, preview_of, redacted, state
+from zeus_runtime.tools.preview import MadeChanges, Preview, masked, preview_of, redacted
+from zeus_runtime.tools.tool import ToolResult
 
 if TYPE_CHECKING:
     from zeus_runtime.store.thread_log import ThreadLog
@@ -47,6 +49,32 @@ class ApprovalNeededError(ZeusError):
         self.pending = tuple(pending)
 
 
+_WITHIN: Final[ContextVar[asyncio.Lock | None]] = ContextVar("within", default=None)
+"""The lock of what the approved call of this context starts: a sub-agent that waits for that call waits for ever."""
+
+
+class Signing:
+    """The approved changes of a run and its sub-agents, which are made one after the other.
+
+    Attributes:
+        made: the changes so far.
+    """
+
+    def __init__(self) -> None:
+        self.made = MadeChanges()
+        self._lock = asyncio.Lock()
+
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator[None]:
+        """While inside, no other approved change is compared or made, but for those of the call's own sub-agents."""
+        async with _WITHIN.get() or self._lock:
+            token = _WITHIN.set(asyncio.Lock())
+            try:
+                yield
+            finally:
+                _WITHIN.reset(token)
+
+
 class Desk:
     """One run's ``Approvals``.
 
@@ -59,10 +87,12 @@ class Desk:
         emit: where events go.
         channel: who can be asked now; None: nobody.
         person: whom the run that this one works for asks.
+        signing: of the run that this one works for.
         clocks: the time limits of what this run works for.
 
     Attributes:
         person: whom its questions go to: the same object for a run and its sub-agents.
+        signing: how approved changes are made: the same object for a run and its sub-agents.
     """
 
     def __init__(
@@ -76,6 +106,7 @@ class Desk:
         emit: Callable[[Event], None] = lambda _event: None,
         channel: ApprovalChannel | None = None,
         person: object = None,
+        signing: Signing | None = None,
         clocks: Sequence[Clock] = (),
     ) -> None:
         self._given_log = log
@@ -86,6 +117,7 @@ class Desk:
         self._emit = emit
         self.channel = channel
         self.person: object = person or channel or self
+        self.signing = signing or Signing()
         self._clocks = tuple(clocks)
         self._judges: list[Judge] = []
         self._thread: Thread | None = None
@@ -93,8 +125,6 @@ class Desk:
         self._has_asked: bool | None = None
         self._heard: set[str] = set()
         self._approved: dict[tuple[str, str], tuple[str | None, Mapping[str, JSON]]] = {}
-        self._signing = asyncio.Lock()
-        self._made: dict[str, str] = {}
         self._refused_mode: str | None = None
 
     def begin(self, thread: Thread, run_id: str) -> None:
@@ -163,27 +193,33 @@ class Desk:
         """Whether this call, with these arguments, was approved in this process."""
         return (request.place, request.digest) in self._approved
 
-    @asynccontextmanager
-    async def signed(self, tool: Tool, request: ApprovalRequest) -> AsyncIterator[str | None]:
-        """While inside, a call runs; what the model is told instead if an approved call must not run, else None.
+    async def signed(
+        self, tool: Tool, request: ApprovalRequest, run: Callable[[], Awaitable[ToolResult]]
+    ) -> ToolResult:
+        """What a call gives; an approved call that must not run gives what the model is told instead.
 
         It must not if the call that the user was shown would change something else by now, also where the user changed
         its arguments. Approved changes run one after the other: none comes between another one's check and its change.
         """
-        shown, arguments = self._approved.get((request.place, request.digest), ("", {}))
-        if shown == "":
-            yield None
-            return
-        async with self._signing:
-            now = await preview_of(tool, arguments, self._secrets)
-            would = now and redacted(now, self._known)
-            # Nobody knows what a question from before there were digests has shown: only a tool without preview holds.
-            if not (would is None if shown is None else holds(shown, would, self._made)):
-                yield _outdated(tool.name)
-                return
-            yield None
-            for each in would.changes if would is not None else ():
-                self._made[state(each.path, each.before)] = state(each.path, each.after)
+        if (request.place, request.digest) not in self._approved:
+            return await run()
+        shown, arguments = self._approved[request.place, request.digest]
+        if tool.preview is None:
+            return _outdated(tool.name) if shown else await run()
+        async with self.signing.alone():
+            made = self.signing.made
+            # Where no diff could be shown, the arguments are what was approved.
+            if shown != "" and not made.still(shown, await self._change(tool, arguments)):
+                return _outdated(tool.name)
+            change = await self._change(tool, request.arguments)
+            result = await run()
+            if change is not None and not result.is_error:
+                made.note(change)
+            return result
+
+    async def _change(self, tool: Tool, arguments: Mapping[str, JSON]) -> Preview | None:
+        change = await preview_of(tool, arguments, self._secrets)
+        return change and redacted(change, self._known)
 
     async def _asked_before(self) -> bool:
         """Whether this run has asked anything yet."""
@@ -336,11 +372,12 @@ def masked_decision(decision: Decision, secrets: Redactor) -> Decision:
     )
 
 
-def _outdated(tool: str) -> str:
+def _outdated(tool: str) -> ToolResult:
     """What the model reads of a call whose effect is not what the user saw."""
-    return (
+    return ToolResult(
         f"This call of {tool} was not run: the file changed after the user saw what the call would do. Read the file"
-        " again and repeat the call if it is still needed."
+        " again and repeat the call if it is still needed.",
+        is_error=True,
     )
 
 

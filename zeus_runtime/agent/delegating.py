@@ -175,6 +175,7 @@ class Delegating:
             emit=emit,
             channel=self.desk.channel,
             person=self.desk.person,
+            signing=self.desk.signing,
             clocks=(*self.desk.clocks, errand.clock),
         )
         delegate = Delegating(ground, plan, thread.session, desk)

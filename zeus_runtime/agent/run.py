@@ -317,10 +317,10 @@ class Run:
             is_attended=self._outfit.approvals.channel is not None,
             secrets=self._outfit.secrets,
         )
-        async with self._outfit.approvals.signed(tool, request) as outdated:
-            if outdated is not None:
-                return ToolResult(outdated, is_error=True)
-            result = masked_result(await self._invoked(tool, request, view, clock), self._outfit.secrets)
+        result = await self._outfit.approvals.signed(
+            tool, request, lambda: self._invoked(tool, request, view, clock)
+        )
+        result = masked_result(result, self._outfit.secrets)
         if view.waits is not None:
             raise view.waits
         return result
@@ -343,11 +343,12 @@ class Run:
         decision = await approvals.ask(replace(request, reason=reason, may_remember=False, preview=shows))
         if decision.answer == "reject":
             return _rejected(tool.name, decision.reason)
-        async with approvals.signed(tool, request) as outdated:
-            if outdated is not None:
-                return ToolResult(outdated, is_error=True)
+
+        async def run() -> ToolResult:
             with calling(tool.name, approved=True):
                 return await invoke(tool, arguments, view, clock)
+
+        return await approvals.signed(tool, request, run)
 
     async def _delegate(
         self,

@@ -10,10 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from zeus_runtime.cli.question import Line, folded, json_shown, named, question_lines, word
+from zeus_runtime.cli.question import Line, folded, named, question_lines
 from zeus_runtime.cli.streams import columns_of, complain, is_terminal
 from zeus_runtime.cli.table import one_line
 from zeus_runtime.cli.wording import tool_label
+from zeus_runtime.escaping import json_shown, word
 from zeus_runtime.tools.approval import Decision
 
 if TYPE_CHECKING:
@@ -115,7 +116,9 @@ class TerminalApprovals:
             outcome = read_answer(line, pending)
             if not isinstance(outcome, Instead):
                 return outcome
-            complain(outcome.text)
+            for each in outcome.text.split("\n"):
+                for piece in folded(Line(each), columns_of(sys.stderr)):
+                    complain(piece.text)
 
     async def _asked_for(self, pending: PendingApproval) -> str | None:
         """Arguments, or the answer to a question field by field, as JSON; None at the end of input."""

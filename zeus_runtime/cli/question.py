@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -12,7 +11,7 @@ from zeus_runtime.cli.diff import DiffLine, difference
 from zeus_runtime.cli.streams import Style
 from zeus_runtime.cli.table import one_line
 from zeus_runtime.cli.wording import tool_label
-from zeus_runtime.escaping import exact, exact_blanks, exact_json, exact_line
+from zeus_runtime.escaping import exact, exact_blanks, exact_json, exact_line, json_shown, needs_quotes, word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +26,6 @@ MOST_NAME: Final = 200
 """Characters of an argument's name, unless all of it is wanted."""
 
 _STYLES: Final[Mapping[str, Style]] = {"-": "red", "+": "green", "@": "dim", " ": "plain"}
-_NAME: Final = re.compile(r"[A-Za-z0-9_.-]+")
 _OWN: Final = frozenset({"answer", "because", "until"})
 """Words that lines of ours begin with."""
 _BLOCK: Final = "    │ "
@@ -115,7 +113,7 @@ def _argument(name: str, value: Any, rest: str | None) -> Iterator[Line]:
         yield Line(f"  {name}:")
         yield from (Line(f"{_BLOCK}{exact_blanks(line)}") for line in kept.split("\n"))
     elif isinstance(value, str):
-        quoted = _needs_quotes(text)
+        quoted = needs_quotes(text)
         shown = json_shown(kept) if quoted else exact(kept)
         yield Line(f"  {name}: {shown}")
     else:
@@ -131,31 +129,6 @@ def _short_name(name: str, rest: str | None) -> str:
 def named(name: str) -> str:
     """The name of an argument or a field, quoted where it could be taken for more than a name."""
     return json_shown(name) if name in _OWN else word(name)
-
-
-def word(value: Any) -> str:
-    """A word as it is, all else as JSON: no part of a value could be taken for what stands around it."""
-    if isinstance(value, str) and _NAME.fullmatch(value) and not _needs_quotes(value):
-        return value
-    return json_shown(value)
-
-
-def json_shown(value: Any) -> str:
-    """A JSON value exactly, in one line."""
-    return exact_json(json.dumps(value, ensure_ascii=False, default=str))
-
-
-def _needs_quotes(text: str) -> bool:
-    """Whether a text of one line could be taken for a value of another type, or has ends that cannot be seen."""
-    if text != text.strip() or not text or "\t" in text:
-        return True
-    try:
-        json.loads(text)
-    except ValueError:
-        return False
-    except RecursionError:
-        return True
-    return True
 
 
 def _cut(text: str) -> str:

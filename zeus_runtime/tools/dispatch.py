@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from zeus_runtime.cutting import cut_text
 from zeus_runtime.errors import ZeusError
+from zeus_runtime.escaping import json_shown, printable, word
 from zeus_runtime.tools.modes import MODE_TABLE
 from zeus_runtime.tools.tool import JSON, Tool, ToolResult, ToolRun
 
@@ -59,7 +60,8 @@ def validate_arguments(tool: Tool, arguments: JSON) -> dict[str, JSON] | str:
         )
     except (SchemaError, Unresolvable, KeyError, re.error) as error:
         reason = cut_text(
-            getattr(error, "message", "") or f"{type(error).__name__}: {error}", _MAX_DETAIL_CHARACTERS
+            printable(getattr(error, "message", "") or f"{type(error).__name__}: {error}"),
+            _MAX_DETAIL_CHARACTERS,
         )
         return f"{tool.name} cannot be called: its own schema is broken ({reason}). Tell the user; do not try again."
     if not problems and isinstance(given, dict):
@@ -160,7 +162,7 @@ def _parameters(tool: Tool) -> str:
     if not properties:
         return f"{tool.name} takes no arguments."
     required = set(tool.parameters.get("required", ()))
-    names = ", ".join(f"{name} (required)" if name in required else name for name in properties)
+    names = ", ".join(f"{word(name)} (required)" if name in required else word(name) for name in properties)
     return f"Its parameters: {names}."
 
 
@@ -178,18 +180,18 @@ def _explained(problem: Any) -> str:
             ),
         )
         return f"{place or 'the arguments'}: fits none of the allowed forms; closest: {_explained(best)}"
-    return f"{place or 'the arguments'}: {cut_text(problem.message, _MAX_DETAIL_CHARACTERS)}"
+    return f"{place or 'the arguments'}: {cut_text(printable(problem.message), _MAX_DETAIL_CHARACTERS)}"
 
 
 def _place(path: Iterable[str | int]) -> str:
     text = ""
     for step in path:
-        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
+        text += f"[{step}]" if isinstance(step, int) else f".{word(step)}" if text else word(step)
     return text
 
 
 def _missing_argument(problem: Any, place: str) -> str:
-    missing = [name for name in problem.validator_value if name not in problem.instance]
+    missing = [word(name) for name in problem.validator_value if name not in problem.instance]
     return f"{place + ': ' if place else ''}missing: {', '.join(missing)}"
 
 
@@ -201,18 +203,18 @@ def _unknown_argument(problem: Any, place: str) -> str:
     hints = []
     for name in unknown:
         close = difflib.get_close_matches(name, known, n=1)
-        hints.append(f"{name} (did you mean {close[0]}?)" if close else name)
+        hints.append(f"{word(name)} (did you mean {word(close[0])}?)" if close else word(name))
     return f"{place + ': ' if place else ''}unknown: {', '.join(hints)}"
 
 
 def _wrong_type(problem: Any, place: str) -> str:
     wanted = problem.validator_value
-    names = wanted if isinstance(wanted, str) else " or ".join(wanted)
+    names = " or ".join(map(word, [wanted] if isinstance(wanted, str) else wanted))
     return f"{place or 'the arguments'}: must be {names}, not {_json(problem.instance)}"
 
 
 def _not_listed(problem: Any, place: str) -> str:
-    allowed = ", ".join(json.dumps(value, ensure_ascii=False) for value in problem.validator_value)
+    allowed = ", ".join(map(json_shown, problem.validator_value))
     return f"{place}: must be one of {allowed}, not {_json(problem.instance)}"
 
 
@@ -225,4 +227,4 @@ _EXPLANATIONS: Mapping[str, Callable[[Any, str], str]] = {
 
 
 def _json(value: JSON) -> str:
-    return cut_text(json.dumps(value, ensure_ascii=False), _MAX_DETAIL_CHARACTERS)
+    return cut_text(json_shown(value), _MAX_DETAIL_CHARACTERS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zeus_runtime.errors import ZeusError
 from zeus_runtime.frozen import dataclass
@@ -24,11 +24,13 @@ class Change:
         path: the file with links resolved, or another name of the text: a change of another file is another change.
         before: its text now; None where there is none yet.
         after: its text after the call.
+        identity: tells apart files that ``path`` alone does not, such as a hash of the place on the disk; not shown.
     """
 
     path: str
     before: str | None
     after: str
+    identity: str = ""
 
 
 @dataclass(frozen=True)
@@ -47,52 +49,83 @@ class Preview:
 
     @property
     def digest(self) -> str:
-        """For each change, SHA-256 of the text now and of the effect; empty where the arguments are what is shown."""
-        return ",".join(f"{state(each.path, each.before)}:{_sha256(*_effect(each))}" for each in self.changes)
+        """SHA-256 of each change: the text now, the effect and its place; empty where arguments are what is shown."""
+        return ",".join(next(_signatures(each, {})) for each in self.changes)
 
 
-def holds(shown: str, now: Preview | None, made: Mapping[str, str]) -> bool:
-    """Whether a call would still do what a person was shown.
+class _Step(NamedTuple):
+    """A change that was made: the state before it, and how many lines it removed and added at which line."""
 
-    Only changes that the person approved may have come between: each call was shown as if it were the only one.
-
-    Args:
-        shown: ``Preview.digest`` of what was shown.
-        now: what the call would do now.
-        made: the state of each text that an approved call changed, to its state after the call.
-    """
-    if not shown or now is None:
-        return not shown and now is None
-    was, would = shown.split(","), now.digest.split(",")
-    return len(was) == len(would) and all(
-        new.partition(":")[2] == effect and new.partition(":")[0] in _states(start, made)
-        for (start, _, effect), new in zip((each.partition(":") for each in was), would, strict=True)
-    )
+    before: str
+    first: int
+    removed: int
+    added: int
 
 
-def state(path: str, text: str | None) -> str:
+class MadeChanges:
+    """The changes that approved calls made."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, _Step] = {}
+
+    def note(self, made: Preview) -> None:
+        """Remember a change that was made as ``made`` told."""
+        for each in made.changes:
+            first, old, new = _edit(each)
+            end = _state(each, each.after)
+            self._steps[end] = _Step(_state(each, each.before), first, len(old), len(new))
+
+    def still(self, shown: str | None, now: Preview | None) -> bool:
+        """Whether a call would still do what a person was shown.
+
+        Each call was shown as if it were the only one. Only these changes may have come between, each at least one line
+        away from the lines that were shown, as in a merge: lines that another change touched or moved were not seen.
+
+        Args:
+            shown: ``Preview.digest`` of what was shown; None if nobody knows it.
+            now: what the call would do now.
+        """
+        if not shown or now is None:
+            return False
+        was = shown.split(",")
+        return len(was) == len(now.changes) and all(
+            old in _signatures(new, self._steps) for old, new in zip(was, now.changes, strict=True)
+        )
+
+
+def _signatures(change: Change, steps: Mapping[str, _Step]) -> Iterator[str]:
+    """SHA-256 of a change as it is now, and as it was before each of the steps that led here and did not touch it."""
+    first, old, new = _edit(change)
+    state, seen = _state(change, change.before), set[str]()
+    while state not in seen:
+        yield _sha256(state, change.before is None, first, old, new)
+        seen.add(state)
+        step = steps.get(state)
+        if step is None:
+            return
+        if step.first + step.added < first:
+            first += step.removed - step.added
+        elif step.first <= first + len(old):
+            return
+        state = step.before
+
+
+def _state(change: Change, text: str | None) -> str:
     """SHA-256 of a text where it is."""
-    return _sha256(path, text)
-
-
-def _states(start: str, made: Mapping[str, str]) -> Iterator[str]:
-    seen = dict.fromkeys([start])
-    while (start := made.get(start, start)) not in seen:
-        seen[start] = None
-    yield from seen
+    return _sha256(change.path, change.identity, text)
 
 
 def _sha256(*value: Any) -> str:
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
-def _effect(change: Change) -> tuple[str, bool, list[str], list[str]]:
-    """The lines from the first that changes to the last, before and after, wherever in the file they are."""
+def _edit(change: Change) -> tuple[int, list[str], list[str]]:
+    """The number of the first line that changes, and the lines from it to the last one, before and after."""
     old, new = (change.before or "").split("\n"), change.after.split("\n")
     most = min(len(old), len(new))
     head = next((place for place in range(most) if old[place] != new[place]), most)
     tail = next((place for place in range(most - head) if old[-1 - place] != new[-1 - place]), most - head)
-    return change.path, change.before is None, old[head : len(old) - tail], new[head : len(new) - tail]
+    return head, old[head : len(old) - tail], new[head : len(new) - tail]
 
 
 def masked(preview: Preview, redact: Callable[[Any], Any]) -> Preview:

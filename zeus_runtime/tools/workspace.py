@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import errno
+import hashlib
 import os
 import stat
 import threading
@@ -184,13 +185,22 @@ class WorkspaceFiles:
 
         It holds for this moment: who must not be tricked opens files by the other methods, which refuse ways out.
         """
+        prefix, base, found = self._followed(path)
+        return join((*prefix, *Path(found).relative_to(base).parts))
+
+    def identity(self, path: str) -> str:
+        """SHA-256 of where on this machine ``path`` leads now: ``real`` does not see that a mount is a link."""
+        return hashlib.sha256(os.fsencode(self._followed(path)[2])).hexdigest()
+
+    def _followed(self, path: str) -> tuple[tuple[str, ...], str, str]:
+        """The prefix of a path's mount, its folder, and where the path leads; the latter two with links resolved."""
         parts = self._parts(path)
         prefix, host = self._mounts.of(parts)
         base = os.path.realpath(host)
         found = os.path.realpath(host.joinpath(*parts[len(prefix) :]))
         if os.path.commonpath([base, found]) != base:
             raise WorkspaceError(f"{printable(path)} leads out of the workspace.")
-        return join((*prefix, *Path(found).relative_to(base).parts))
+        return prefix, base, found
 
     def entry(self, path: str) -> FileEntry:
         """What is at ``path``, links followed, with its size."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,18 @@ from tests.support.agents import (
 )
 from tests.support.databases import SQLITE_URL, storage
 from tests.support.hand_time import moved_by_hand
-from zeus_runtime import Agent, ConfigError, Decision, PendingApproval
+from zeus_runtime import (
+    Agent,
+    ApprovalRequest,
+    Change,
+    ConfigError,
+    Decision,
+    PendingApproval,
+    Preview,
+    ToolResult,
+    tool,
+)
+from zeus_runtime.agent.approvals import Desk
 from zeus_runtime.errors import UsageError
 from zeus_runtime.events import (
     ApprovalDecided,
@@ -888,6 +900,95 @@ async def test_of_two_calls_on_one_file_the_second_runs_where_the_first_left_its
         assert waiting.file.read_text() == "1\ntwo\n3\n"
 
 
+@pytest.mark.parametrize("where", ["root", "route"])
+async def test_a_mount_that_became_a_link_elsewhere_leads_no_approved_call_there(
+    folder: Path, where: str
+) -> None:
+    path = "/a.txt" if where == "root" else "/cur/a.txt"
+    waiting = Waiting(folder, calling(call("edit_file", "c", path=path, old="two", new="2")))
+    waiting._yaml = f"workspace: {{root: {'cur' if where == 'root' else 'work, routes: {/cur/: cur}'}}}\n"
+    for each in ("v1", "v2"):
+        (folder / each).mkdir()
+        (folder / each / "a.txt").write_text("two")
+    (folder / "cur").symlink_to("v1")
+    (name,) = await waiting.begin()
+    (folder / "cur").unlink()
+    (folder / "cur").symlink_to("v2")
+    assert was_refused(await waiting.resume({name: APPROVE}))
+    assert (folder / "v2" / "a.txt").read_text() == "two"
+
+
+async def test_a_call_with_changed_arguments_counts_as_the_change_that_it_made(folder: Path) -> None:
+    waiting = Waiting(folder, calling(edit("one", "1", name="c1"), edit("three", "3", name="c2")))
+    names = await waiting.begin()
+    changed = Decision("approve", arguments={"path": "/a.txt", "old": "one", "new": "uno"})
+    await waiting.resume({names[0]: changed, names[1]: APPROVE})
+    assert waiting.file.read_text() == "uno\ntwo\n3\n"
+
+
+async def test_a_call_that_failed_counts_as_no_change() -> None:
+    """The text that it would have made is there since, made by another program."""
+    text = ["one\n\nthree\n"]
+
+    def preview(old: str, new: str) -> Preview:
+        return Preview((Change("/a", text[0], text[0].replace(old, new)),))
+
+    @tool(preview=preview)
+    async def swap(old: str, new: str) -> str:
+        """Swap."""
+        raise AssertionError
+
+    async def run(*, fails: bool) -> ToolResult:
+        text[0] = "1\n\nthree\n"
+        return ToolResult("", is_error=fails)
+
+    for fails in (True, False):
+        text[0] = "one\n\nthree\n"
+        desk = Desk()
+        requests: list[ApprovalRequest] = []
+        for place, (old, new) in enumerate((("one", "1"), ("three", "3"))):
+            request = ApprovalRequest("swap", {"old": old, "new": new}, str(place))
+            desk._approved[request.place, request.digest] = preview(old, new).digest, request.arguments
+            requests.append(request)
+        await desk.signed(swap, requests[0], partial(run, fails=fails))
+        second = await desk.signed(swap, requests[1], partial(run, fails=False))
+        assert second.is_error is fails
+
+
+async def test_approved_calls_of_two_agents_of_a_run_come_one_after_the_other() -> None:
+    def preview(new: str) -> Preview:
+        return Preview((Change("/a", text[0], new),))
+
+    text = ["old\n"]
+
+    @tool(preview=preview)
+    async def write_it(new: str) -> str:
+        """Write."""
+        raise AssertionError
+
+    parent = Desk()
+    desks = [Desk(signing=parent.signing) for _ in range(2)]
+    requests = [ApprovalRequest("write_it", {"new": each}, "1") for each in ("a\n", "b\n")]
+
+    async def one(desk: Desk, request: ApprovalRequest, inner: Desk | None = None) -> ToolResult:
+        async def run() -> ToolResult:
+            await asyncio.sleep(0)
+            if inner is not None:
+                return await asyncio.create_task(one(inner, request))
+            text[0] = str(request.arguments["new"])
+            return ToolResult("done")
+
+        shown = preview(str(request.arguments["new"])).digest
+        desk._approved[request.place, request.digest] = shown, request.arguments
+        return await desk.signed(write_it, request, run)
+
+    both = await asyncio.gather(*map(one, desks, requests))
+    assert [each.is_error for each in both] == [False, True]
+    # A call may wait for an approved call of a sub-agent that it started.
+    async with asyncio.timeout(10):
+        assert not (await one(parent, requests[1], desks[1])).is_error
+
+
 async def test_a_decision_is_bound_to_what_somebody_was_shown_last(folder: Path) -> None:
     """Asked again at a terminal, the user saw the new change; a resume that asks nobody shows nothing."""
     waiting = Waiting(folder, calling(write()))
@@ -987,3 +1088,56 @@ async def test_a_sub_agents_call_is_bound_to_what_was_shown_as_well(
         await living.decide(ending.session, {pending["id"]: APPROVE})
         assert isinstance((await events_of(living.resume(ending.session)))[-1], RunCompleted)
     assert file.read_text() == result
+
+
+async def test_two_sub_agents_do_not_overwrite_each_others_approved_change(folder: Path) -> None:
+    """Both questions are answered at once, so both were shown the same file."""
+    (folder / "helper.yaml").write_text(
+        "version: 1\nname: helper\nmodel: gpt-5.2\ntools: [filesystem]\nmiddlewares: [{approve: {mode: ask}}]\n"
+    )
+    file = folder / "a.txt"
+    file.write_text("one\n\n\nfour\n")
+    yaml = "agents: {helper: {description: edits, config: helper.yaml}}\n"
+    config = write_agent(folder, yaml, tools="[subagents]")
+    tasks = [
+        call("task", f"t{each}", agent="helper", description="d", prompt=f"write {each}") for each in (1, 2)
+    ]
+    answers = {
+        "go": [calling(*tasks), "done"],
+        "write 1": [calling(write("1\n\n\nfour\n", name="c1")), "helped"],
+        "write 2": [calling(write("one\n\n\n4\n", name="c2")), "helped"],
+    }
+
+    def answer(request: Any) -> Any:
+        said = [each.type for each in request.messages].count("ai")
+        return answers[str(request.messages[0].content)][said]
+
+    waiting: list[PendingApproval] = []
+    both = asyncio.Event()
+
+    class Together:
+        async def ask(self, pending: PendingApproval) -> Decision:
+            if pending.tool == "write_file":
+                waiting.append(pending)
+                if len(waiting) == 2:
+                    both.set()
+                async with asyncio.timeout(20):
+                    await both.wait()
+            return APPROVE
+
+    begun: list[Desk] = []
+    begin = Desk.begin
+
+    def noted(desk: Desk, *arguments: Any) -> None:
+        begun.append(desk)
+        begin(desk, *arguments)
+
+    async with Agent.from_config(config, directory=folder, model=PositionModel(answer)) as living:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Desk, "begin", noted)
+            events = await events_of(living.stream("go", approvals=Together()))
+    assert isinstance(events[-1], RunCompleted)
+    assert len(waiting) == 2
+    assert len({id(each) for each in begun}) == 3
+    assert len({id(each.signing) for each in begun}) == 1
+    assert file.read_text() in ("1\n\n\nfour\n", "one\n\n\n4\n")

@@ -32,7 +32,7 @@ def changing_tools(files: WorkspaceFiles, options: Options) -> Sequence[Tool]:
 def _write_file(files: WorkspaceFiles, options: Options) -> Tool:
     def preview(path: str, content: str, secrets: Redactor) -> Preview:
         before = _text_of(files, path, options, secrets)
-        return Preview((Change(files.real(path), before, content),), ("content",))
+        return Preview((_change(files, path, before, content),), ("content",))
 
     @tool(category="filesystem", access="write", replayable_arguments=("content",), preview=preview)
     def write_file(path: str, content: str, run: ToolRun) -> str:
@@ -70,7 +70,7 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
 
         data = masked_bytes(files.read(path, max_bytes=options.max_write_bytes), secrets)
         edited = replace_text(data, old, new, replace_all=replace_all).data
-        change = Change(files.real(path), whole_text(data), whole_text(edited))
+        change = _change(files, path, whole_text(data), whole_text(edited))
         return Preview((change,), ("old", "new", "replace_all"))
 
     @tool(category="filesystem", access="write", replayable_arguments=("old", "new"), preview=preview)
@@ -109,6 +109,10 @@ def _edit_file(files: WorkspaceFiles, options: Options) -> Tool:
         return f"Edited {where}: replaced {plural(len(lines), 'occurrence')} (line {listed}).{left}"
 
     return edit_file
+
+
+def _change(files: WorkspaceFiles, path: str, before: str | None, after: str) -> Change:
+    return Change(files.real(path), before, after, files.identity(path))
 
 
 def _held(files: WorkspaceFiles, path: str, options: Options) -> bytes:
