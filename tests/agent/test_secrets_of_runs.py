@@ -442,3 +442,21 @@ def test_an_error_of_a_component_that_a_plan_creates_is_masked(tmp_path: Path, r
     with pytest.raises(ZeusError, match=SHOWN) as failed:
         Agent.from_config(config, directory=tmp_path, environ={})
     assert KEY not in "".join(format_exception(failed.value))
+
+
+async def test_why_a_connection_is_not_there_is_masked(tmp_path: Path) -> None:
+    plugin = (
+        "from zeus_runtime import Component, Connection, Toolset, hookimpl\n"
+        "class Far(Toolset):\n"
+        "    def __init__(self, why): self.why = why\n"
+        "    async def open(self, tell): pass\n"
+        "    async def close(self): pass\n"
+        "    def tools(self): return []\n"
+        "    def status(self): return [Connection('far', 'mcp', 'failed', self.why)]\n"
+        "@hookimpl\n"
+        "def register_tools():\n"
+        "    return [Component('probe', create=lambda options, build: Far(build.environ['OWN_API_KEY']))]\n"
+    )
+    async with agent(tmp_path, "done", plugin=plugin) as running:
+        (far,) = await running.connections()
+    assert far.why == SHOWN
