@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import MemberDescriptorType
 from typing import Any
 
 
@@ -77,30 +79,128 @@ class OptionsError(ZeusError):
     code = "options"
 
 
-def mask_error(error: BaseException, mask: Callable[[str], str]) -> None:
-    """Mask, in place, what an error says and what the errors behind it say: their types and traces stay."""
-    left, seen = [error], set()
+@contextmanager
+def masking_errors(mask: Callable[[str], str]) -> Iterator[None]:
+    """While inside, an error leaves masked, with all that is behind it."""
+    try:
+        yield
+    except Exception as error:
+        masked = mask_error(error, mask)
+        if masked is error:
+            raise
+        behind = masked.__context__
+        try:
+            raise masked
+        except Exception:
+            # Raising it here put the error itself behind it, which still tells the secret.
+            masked.__context__ = behind
+            raise
+
+
+def mask_error(error: BaseException, mask: Callable[[str], str]) -> BaseException:
+    """Mask what an error says and what the errors behind it say.
+
+    They are masked in place: their types and traces stay. One whose text cannot be set (an exception group, or a text
+    that ``__str__`` makes) is replaced by one with its name, its masked text and its trace.
+
+    Returns:
+        the error to raise: ``error`` itself, or what replaces it.
+    """
+    found = _with_behind(error)
+    for each in found:
+        _mask_parts(each, mask)
+    clean: dict[int, BaseException] = {}
+    for each in found:
+        _clean(each, mask, clean)
+    for each in found:
+        made, suppressed = clean[id(each)], each.__suppress_context__
+        made.__cause__ = each.__cause__ and clean[id(each.__cause__)]
+        made.__context__ = each.__context__ and clean[id(each.__context__)]
+        made.__suppress_context__ = suppressed
+    return clean[id(error)]
+
+
+def _with_behind(error: BaseException) -> list[BaseException]:
+    """An error, those in its groups and those behind them, each once."""
+    left, found = [error], {}
     while left:
         each = left.pop()
-        if id(each) in seen:
+        if id(each) in found:
             continue
-        seen.add(id(each))
-        each.args = tuple(_masked(value, mask) for value in each.args)
-        for name, value in vars(each).items():
-            vars(each)[name] = _masked(value, mask)
-        if isinstance(each, OSError):
-            # What these print is no attribute in ``vars``; one that is set, to None too, changes the text.
-            for name in ("strerror", "filename", "filename2"):
-                if isinstance(text := getattr(each, name), str):
-                    setattr(each, name, mask(text))
+        found[id(each)] = each
         if isinstance(each, BaseExceptionGroup):
             left += each.exceptions
         left += [behind for behind in (each.__cause__, each.__context__) if behind is not None]
+    return list(found.values())
+
+
+def _mask_parts(error: BaseException, mask: Callable[[str], str]) -> None:
+    error.args = tuple(_masked(value, mask) for value in error.args)
+    for name, value in vars(error).items():
+        vars(error)[name] = _masked(value, mask)
+    for kind in type(error).__mro__:
+        for member in vars(kind).values():
+            # What OSError, ImportError and SyntaxError print, and ``__slots__``, is no attribute in ``vars``.
+            if not isinstance(member, MemberDescriptorType):
+                continue
+            # One that is empty, or may only be read: what it tells nevertheless is seen in the text.
+            with suppress(AttributeError, TypeError):
+                held = member.__get__(error)
+                if (shown := _masked(held, mask)) != held:
+                    member.__set__(error, shown)
+
+
+def _clean(
+    error: BaseException, mask: Callable[[str], str], clean: dict[int, BaseException]
+) -> BaseException:
+    """``error``, or what replaces it, as ``clean`` keeps it."""
+    if id(error) in clean:
+        return clean[id(error)]
+    made = error
+    if isinstance(error, BaseExceptionGroup):
+        inner = [_clean(each, mask, clean) for each in error.exceptions]
+        if _tells(error, mask) or [*map(id, inner)] != [*map(id, error.exceptions)]:
+            group = ExceptionGroup if isinstance(error, ExceptionGroup) else BaseExceptionGroup
+            made = _named_as(error, group)(mask(error.message), inner)
+    elif _tells(error, mask):
+        kinds: tuple[type[BaseException], ...] = (ZeusError, Exception, BaseException)
+        base = next(kind for kind in kinds if isinstance(error, kind))
+        made = _named_as(error, base)(mask(_said(str, error)))
+    if made is not error:
+        made.__traceback__ = error.__traceback__
+        for note in getattr(error, "__notes__", ()):
+            made.add_note(note)
+    clean[id(error)] = made
+    return made
+
+
+def _named_as(error: BaseException, base: type[BaseException]) -> Callable[..., BaseException]:
+    """A class with the name of the error's and nothing else of it but what a ``ZeusError`` exits with."""
+    kind = type(error)
+    same = ("__module__", "__qualname__", *(("exit_code", "code") if base is ZeusError else ()))
+    return type(kind.__name__, (base,), {name: getattr(kind, name) for name in same})
+
+
+def _tells(error: BaseException, mask: Callable[[str], str]) -> bool:
+    """Whether the text of an error holds something that is masked."""
+    return any(mask(said) != said for said in (_said(str, error), _said(repr, error)))
+
+
+def _said(write: Callable[[object], str], error: BaseException) -> str:
+    try:
+        return write(error)
+    except Exception:  # noqa: BLE001 - whatever ``__str__`` raises
+        return ""  # no program can print it either
 
 
 def _masked(value: Any, mask: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return mask(value)
+    if isinstance(value, bytes):
+        text = value.decode("utf-8", "surrogateescape")
+        return value if (shown := mask(text)) == text else shown.encode("utf-8", "surrogateescape")
+    if type(value) is dict:
+        return {_masked(key, mask): _masked(each, mask) for key, each in value.items()}
     if isinstance(value, list):
         return [_masked(each, mask) for each in value]
     if isinstance(value, tuple):

@@ -18,8 +18,10 @@ import pytest
 
 from tests.support.agents import TOOLS, Answering, call, calling, events_of, play, script, write_agent
 from zeus_runtime import Agent, FailedRunError, ModelError
+from zeus_runtime.agent.redaction import opened_embedder
 from zeus_runtime.config import ConfigError
-from zeus_runtime.errors import UsageError
+from zeus_runtime.errors import UsageError, ZeusError
+from zeus_runtime.memory.embedding import MaskedEmbedder
 from zeus_runtime.tools.approval import Decision
 
 KEY = "Zq7-own-key-0123456789"
@@ -358,3 +360,103 @@ def test_every_method_that_a_program_awaits_masks_its_errors() -> None:
         name: each for name, each in vars(Agent).items() if iscoroutinefunction(each) and name[0] != "_"
     }
     assert {name for name, each in public.items() if not hasattr(each, "__wrapped__")} == {"aclose"}
+
+
+ASKING = f"""
+from zeus_runtime import Component, hookimpl, tool
+
+SCHEMA = {{
+    "type": "object",
+    "properties": {{
+        "which": {{"type": "string", "enum": ["{KEY}", "another"], "description": "one of {KEY}"}},
+        "why": {{"type": "string", "default": "{KEY}"}},
+    }},
+    "required": ["which"],
+}}
+
+@tool(access="read")
+async def choose(run) -> str:
+    \"\"\"Ask which.\"\"\"
+    answer = await run.ask("Which?", SCHEMA)
+    return f"right: {{answer['which'] == '{KEY}'}}"
+
+@hookimpl
+def register_tools():
+    return [Component("probe", create=lambda options, build: [choose])]
+"""
+
+
+@pytest.mark.parametrize("later", [True, False])
+async def test_the_schema_of_a_question_is_masked_and_a_masked_choice_is_that_choice(
+    tmp_path: Path, later: bool
+) -> None:
+    user = Answering(which=SHOWN)
+    async with agent(tmp_path, calling(call("choose", "c")), "done", plugin=ASKING) as running:
+        if later:
+            events = await play(running, "go")
+            session = events[0].to_wire()["session"]
+            (pending,) = await running.pending_approvals(session)
+            assert_in_no_file(tmp_path)
+            await running.decide(session, {pending.id: Decision("approve", arguments={"which": SHOWN})})
+            events = await events_of(running.resume(session))
+        else:
+            events = await events_of(running.stream("go", approvals=user))
+            (pending,) = user.asked
+    assert pending.schema is not None
+    assert KEY not in json.dumps(pending.schema)
+    assert pending.schema["properties"]["which"]["enum"] == [SHOWN, "another"]  # type: ignore[index,call-overload]
+    (result,) = [each.to_wire()["content"] for each in events if each.type == "tool_call_result"]
+    assert result == "right: True"
+    assert_in_no_file(tmp_path)
+
+
+async def test_the_services_of_an_agent_know_the_secrets_of_its_sub_agents(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / ".env").write_text(f"SUB_TOKEN={KEY}\n")
+    (tmp_path / "sub" / "zeus.yaml").write_text("version: 1\nname: sub\nmodel: gpt-4o\n")
+    yaml = "agents: {helper: {description: Helps., config: sub/zeus.yaml}}\nmemory: {embeddings: static}\n"
+    config = write_agent(tmp_path, yaml, tools="[probe, subagents]")
+    async with Agent.from_config(config, directory=tmp_path, environ={}, model=script("done")) as running:
+        plan = running.plan
+        below = plan.agents["helper"]
+        assert plan.memory is not None
+        for checked, build in ((running._checked, plan.build), (below.checked, below.plan.build)):
+            made = opened_embedder(checked, plan.memory.embeddings, build)
+            assert isinstance(made, MaskedEmbedder)
+            assert made._secrets.text(KEY) == "<secret:SUB_TOKEN>"
+        below.plan.build.learn("fresh-token-0815", "far")
+        assert running._runner.redactor.text("fresh-token-0815") == "<secret:far>"
+        assert plan.build.memory is not None
+        assert KEY in plan.build.memory._shared.source.secrets.secrets
+
+
+@pytest.mark.parametrize("raised", ["OptionsError", "ImportError", "RuntimeError"])
+def test_an_error_of_a_component_that_a_plan_creates_is_masked(tmp_path: Path, raised: str) -> None:
+    plugin = (
+        f"from zeus_runtime import Component, hookimpl, OptionsError\n"
+        f"def create(options, build): raise {raised}('no ' + build.environ['OWN_API_KEY'])\n"
+        "@hookimpl\ndef register_tools(): return [Component('probe', create=create)]\n"
+    )
+    config = write_agent(tmp_path, plugin=plugin)
+    (tmp_path / ".env").write_text(f"OWN_API_KEY={KEY}\n")
+    with pytest.raises(ZeusError, match=SHOWN) as failed:
+        Agent.from_config(config, directory=tmp_path, environ={})
+    assert KEY not in "".join(format_exception(failed.value))
+
+
+async def test_why_a_connection_is_not_there_is_masked(tmp_path: Path) -> None:
+    plugin = (
+        "from zeus_runtime import Component, Connection, Toolset, hookimpl\n"
+        "class Far(Toolset):\n"
+        "    def __init__(self, why): self.why = why\n"
+        "    async def open(self, tell): pass\n"
+        "    async def close(self): pass\n"
+        "    def tools(self): return []\n"
+        "    def status(self): return [Connection('far', 'mcp', 'failed', self.why)]\n"
+        "@hookimpl\n"
+        "def register_tools():\n"
+        "    return [Component('probe', create=lambda options, build: Far(build.environ['OWN_API_KEY']))]\n"
+    )
+    async with agent(tmp_path, "done", plugin=plugin) as running:
+        (far,) = await running.connections()
+    assert far.why == SHOWN

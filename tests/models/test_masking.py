@@ -16,6 +16,8 @@ from langchain_core.messages import AIMessage, HumanMessage
 
 from zeus_runtime.config import Redactor
 from zeus_runtime.config.placeholders import is_searched
+from zeus_runtime.config.secrets import secrets_of_environment
+from zeus_runtime.errors import ZeusError, mask_error, masking_errors
 from zeus_runtime.memory.embedding import (
     Calibration,
     Embedder,
@@ -251,3 +253,90 @@ def test_an_embedding_model_is_asked_and_fails_without_secrets() -> None:
     assert (masked.model, masked.dimension, masked.quick, masked.worker) == ("unreachable", 8, True, None)
     assert masked.coverage(KEY) == 1
     assert masked.of_a_kind(KEY, KEY)
+
+
+def test_what_was_sent_before_a_secret_was_learned_is_masked_from_then_on() -> None:
+    token = "fresh-token-0815"
+    known, model = secrets_of_environment({}), Spoken()
+    masked = Masked(model, known, tuple)
+    tools = [ToolSchema("probe", f"with {token}", {})]
+    for messages in ((HumanMessage(token),), [HumanMessage(token)]):
+        request = ModelRequest(f"You know {token}.", messages, tools=tools)  # type: ignore[arg-type]
+
+        async def ask(request: ModelRequest = request) -> list[ModelPiece]:
+            return [piece async for piece in masked.stream(request)]
+
+        asyncio.run(ask())
+        known.learn(token, "far")
+        asyncio.run(ask())
+    before, *after = model.asked
+    assert token in repr(before)
+    for each in after:
+        assert token not in repr((each.system, each.messages, each.tools))
+        assert each.messages[0].content == "<secret:far>"
+
+
+class SlottedError(Exception):
+    __slots__ = ("_why",)
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def __str__(self) -> str:
+        return self._why
+
+
+class HiddenError(ZeusError):
+    """An error whose text nobody can set."""
+
+    exit_code = 4
+
+    def __str__(self) -> str:
+        return f"no {KEY}"
+
+
+def errors() -> list[Exception]:
+    return [
+        ImportError(f"no {KEY}"),
+        SyntaxError(f"no {KEY}"),
+        KeyError({"a": [KEY]}),
+        ValueError(KEY.encode()),
+        OSError(2, KEY, f"/{KEY}"),
+        SlottedError(KEY),
+        ExceptionGroup(f"no {KEY}", [ValueError(KEY), HiddenError("x")]),
+        ExceptionGroup("two", [ExceptionGroup("in", [HiddenError("x"), SlottedError(KEY)])]),
+        HiddenError("x"),
+    ]
+
+
+@pytest.mark.parametrize("error", errors(), ids=lambda error: type(error).__name__)
+def test_an_error_whose_text_is_in_no_attribute_is_masked_too(error: Exception) -> None:
+    error.add_note(f"it was {KEY}")
+
+    def fail() -> None:
+        with masking_errors(SECRETS):
+            try:
+                raise error
+            except Exception as first:
+                raise RuntimeError("behind it") from first
+
+    with pytest.raises(RuntimeError, match="behind it") as told:
+        fail()
+    shown = "".join(format_exception(told.value))
+    assert KEY not in shown + repr(told.value.__cause__) + repr(told.value.__context__)
+    assert "<secret:API_KEY>" in shown
+    assert "raise error" in shown, "the trace stays"
+    assert type(told.value.__cause__).__name__ == type(error).__name__
+
+
+def test_an_error_that_is_replaced_has_not_the_first_one_behind_it() -> None:
+    with pytest.raises(ZeusError, match="no <secret:API_KEY>") as told, masking_errors(SECRETS):
+        raise HiddenError("x")
+    assert type(told.value).__name__ == "HiddenError"
+    assert (told.value.exit_code, told.value.__context__, told.value.__cause__) == (4, None, None)
+    assert KEY not in "".join(format_exception(told.value))
+
+
+@pytest.mark.parametrize("error", errors()[:6], ids=lambda error: type(error).__name__)
+def test_an_error_keeps_its_type_where_its_text_can_be_set(error: Exception) -> None:
+    assert mask_error(error, SECRETS) is error

@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zeus_runtime.trust.parts import Command, Project, command_part, one_line, option_part, plugin_part
+from zeus_runtime.trust.parts import (
+    Command,
+    Project,
+    Remote,
+    command_part,
+    one_line,
+    option_part,
+    plugin_part,
+    remote_part,
+)
 
 WORDS = st.lists(st.text(max_size=8), min_size=1, max_size=4).map(tuple)
 ENV = st.dictionaries(st.sampled_from(["A", "B", "TOKEN"]), st.text(max_size=5), max_size=3)
@@ -193,3 +202,13 @@ def test_a_file_that_a_variable_names_is_in_the_digest(tmp_path: Path, value: st
     assert hook in before.files
     hook.write_text("2")
     assert command_part(command, project).digest != before.digest
+
+
+def test_of_a_header_only_the_name_is_shown_and_the_digest_covers_the_value() -> None:
+    part, other = (
+        remote_part(Remote("far", "https://example.com", {"X-Pin": pin}))
+        for pin in ("4711 0815", "4711 0816")
+    )
+    assert ("header", "X-Pin: **********") in part.lines
+    assert part.lines == other.lines
+    assert part.digest != other.digest

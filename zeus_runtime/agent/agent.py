@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import AbstractContextManager, aclosing, contextmanager
 from dataclasses import replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from zeus_runtime.agent.approvals import masked_decision
+from zeus_runtime.agent.approvals import masked_decision, masked_pending
 from zeus_runtime.agent.checked import check
 from zeus_runtime.agent.live import Live
 from zeus_runtime.agent.outcome import RunResult, result_of
@@ -21,7 +21,7 @@ from zeus_runtime.agent.runner import Runner
 from zeus_runtime.agent.session import Compaction, new_session_id
 from zeus_runtime.agent.stored_thread import history_of, mode_of
 from zeus_runtime.config.secrets import secrets_of_environment
-from zeus_runtime.errors import ZeusError, mask_error
+from zeus_runtime.errors import masking_errors
 from zeus_runtime.events import Event
 from zeus_runtime.trust.decision import recorded_trust
 
@@ -98,7 +98,7 @@ class Agent:
                 executes (MCP servers) is refused when the run begins.
         """
         environ = os.environ if environ is None else environ
-        try:
+        with masking_errors(secrets_of_environment(environ)):
             checked = check(
                 config,
                 env=env,
@@ -107,10 +107,8 @@ class Agent:
                 environ=environ,
                 trust=recorded_trust(os.environ, trust),
             )
-        except ZeusError as error:
-            mask_error(error, secrets_of_environment(environ))
-            raise
-        return cls(checked, make_plan(checked, mode=mode), model=model)
+        with masking_errors(checked.secrets):
+            return cls(checked, make_plan(checked, mode=mode), model=model)
 
     @property
     def plan(self) -> Plan:
@@ -181,10 +179,9 @@ class Agent:
         """What nobody has decided yet, the oldest first: of a session and its sub-agents, or of the whole database."""
         from zeus_runtime.store.approvals import open_approvals
 
-        secrets = self._runner.secrets
+        known = self._runner.redactor.masked
         return [
-            replace(each, arguments=secrets.masked(each.arguments), reason=secrets.text(each.reason))
-            for each in await open_approvals((await self._open()).log, session)
+            masked_pending(each, known) for each in await open_approvals((await self._open()).log, session)
         ]
 
     @_masking
@@ -379,7 +376,9 @@ class Agent:
     @_masking
     async def connections(self) -> Sequence[Connection]:
         """What the agent's toolsets are connected to, and what not; they are opened if they are not yet."""
-        return [each for toolset in (await self.toolsets()).values() for each in toolset.status()]
+        known = self._runner.redactor
+        found = [each for toolset in (await self.toolsets()).values() for each in toolset.status()]
+        return [replace(each, why=known(each.why)) for each in found]
 
     @_masking
     async def toolsets(self) -> Mapping[str, Toolset]:
@@ -400,13 +399,8 @@ class Agent:
                 async for event in source:
                     yield event
 
-    @contextmanager
-    def _masked_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except Exception as error:
-            mask_error(error, self._runner.redactor)
-            raise
+    def _masked_errors(self) -> AbstractContextManager[None]:
+        return masking_errors(self._runner.redactor)
 
     async def _open(self) -> Live:
         return await self._runner.live()

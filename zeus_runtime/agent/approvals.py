@@ -257,8 +257,10 @@ class Desk:
         self._heard.add(request.place)
         shown = self._known(request.arguments)
         change = request.preview and redacted(request.preview, self._known)
-        stored = replace(request, reason=self._secrets.text(request.reason), preview=change)
-        pending = await put(self._log, self._thread, self._run_id, stored, shown)
+        reason, schema = self._secrets.text(request.reason), self._known(request.schema)
+        stored = replace(request, reason=reason, schema=schema, preview=change)
+        written = await put(self._log, self._thread, self._run_id, stored, shown)
+        pending = masked_pending(written, self._known)
         self._has_asked = True
         if pending.is_open and self._is_over(pending):
             pending = await self._timed_out(pending)
@@ -348,18 +350,46 @@ class Desk:
     def _unmasked(
         self, decision: Decision, request: ApprovalRequest, pending: PendingApproval
     ) -> dict[str, JSON] | None:
-        """Changed arguments as they run: one that was left masked is the one that was hidden."""
+        """Changed arguments as they run: one that was left masked is the one that was hidden, and a text of the schema
+        that was shown masked, such as a choice, is that text."""
         if decision.arguments is None:
             return None
+        choices = {shown: each for each in _texts(request.schema) if (shown := self._known(each)) != each}
         kept = {
             name
             for name, value in decision.arguments.items()
             if name in request.arguments and value == pending.arguments.get(name)
         }
         return {
-            name: request.arguments[name] if name in kept else value
+            choices.get(name, name): request.arguments[name] if name in kept else _chosen(value, choices)
             for name, value in decision.arguments.items()
         }
+
+
+def masked_pending(pending: PendingApproval, known: Callable[[Any], Any]) -> PendingApproval:
+    """A stored question with known secrets masked, also one that was stored before they were known."""
+    arguments, reason, schema = known([pending.arguments, pending.reason, pending.schema])
+    return replace(pending, arguments=arguments, reason=reason, schema=schema)
+
+
+def _texts(value: JSON) -> Iterator[str]:
+    """Every text in a JSON value, keys too."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, each in value.items():
+            yield key
+            yield from _texts(each)
+    elif isinstance(value, Sequence):
+        for each in value:
+            yield from _texts(each)
+
+
+def _chosen(value: JSON, choices: Mapping[str, str]) -> JSON:
+    """An answer with the choices meant, also those in a list."""
+    if isinstance(value, list):
+        return [_chosen(each, choices) for each in value]
+    return choices.get(value, value) if isinstance(value, str) else value
 
 
 def masked_decision(decision: Decision, secrets: Redactor) -> Decision:

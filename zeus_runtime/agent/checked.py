@@ -15,7 +15,7 @@ from zeus_runtime.config import check as check_document
 from zeus_runtime.config.unloaded import unloaded_secrets
 from zeus_runtime.config.validate import hiding
 from zeus_runtime.config.written_secrets import secrets_of_repository
-from zeus_runtime.errors import MissingError
+from zeus_runtime.errors import MissingError, masking_errors
 from zeus_runtime.frozen import dataclass
 from zeus_runtime.models.profile_tables import litellm_table
 from zeus_runtime.plugins import discover, installed_homes, installed_schema, own_homes, search_path
@@ -24,6 +24,7 @@ from zeus_runtime.trust.decision import recorded_trust
 if TYPE_CHECKING:
     from zeus_runtime.config import Config, Diagnostic, Document
     from zeus_runtime.config.nodes import Path as ConfigPath
+    from zeus_runtime.config.secrets import Redactor
     from zeus_runtime.models.profile_tables import Table
     from zeus_runtime.notice import Notice
     from zeus_runtime.plugins import PluginProblem, Registry
@@ -46,6 +47,7 @@ class Checked:
         trust: what of it may be executed.
         parts: what it would execute, without what its sub-agents would.
         notices: what the user should know before a run.
+        family: the secrets of the outermost agent, where this is the config of an agent that works for it.
         model_table: what is known of models; 3 MB that are read once.
     """
 
@@ -59,12 +61,23 @@ class Checked:
     trust: Trust
     parts: tuple[Part, ...] = ()
     notices: tuple[Notice, ...] = ()
+    family: Redactor | None = field(default=None, repr=False, compare=False)
     model_table: Callable[[], Table] = field(default=litellm_table, repr=False, compare=False)
 
     @property
     def process_environ(self) -> Mapping[str, str]:
         """The environment of the process itself: what ``check`` is given may be a project's."""
         return dict(os.environ)
+
+    @property
+    def secrets(self) -> Redactor:
+        """The secrets of an agent and of all agents that are planned with it: each may read the others' files."""
+        return self.document.redactor if self.family is None else self.family
+
+    def working_for(self, above: Checked) -> Checked:
+        """The same config as that of an agent under ``above``: from now on, each masks the other's secrets."""
+        above.secrets.learn_all(self.document.redactor)
+        return replace(self, family=above.secrets)
 
     def diagnostic(self, code: str, message: str, path: ConfigPath, *, hint: str | None = None) -> Diagnostic:
         """A problem with the value at ``path``, with its place."""
@@ -180,7 +193,12 @@ def _refusing(found: Checked) -> Checked:
 
 
 def examine(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
-    """What ``examine_config`` does with a config once it is read."""
+    """What ``examine_config`` does with a config once it is read; its errors are masked."""
+    with masking_errors(document.redactor):
+        return _examined(document, directory=directory, environ=environ, trust=trust)
+
+
+def _examined(document: Document, *, directory: Path, environ: Mapping[str, str], trust: Trust) -> Checked:
     near = search_path(directory=directory, environ=environ)
     early = document.early()
     folder = document.path.parent if document.path is not None else directory

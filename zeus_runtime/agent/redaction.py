@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from zeus_runtime.models.interface import Model
 
 
-def family_redactor(checked: Checked, plan: Plan) -> Redactor:
-    """The secrets of a config and of the configs of all its agents: each may read the others' files."""
-    redactor = checked.document.redactor
-    for agent in plan.agents.values():
-        redactor = redactor.joined(family_redactor(agent.checked, agent.plan))
-    return redactor
-
-
 def masked_for(plan: Plan, redactor: Redactor) -> Redactor:
     """The secrets that are masked for a plan's model and in its log."""
     return masked_by(plan.config, redactor)
@@ -38,7 +30,7 @@ def masked_by(config: Config, redactor: Redactor) -> Redactor:
 
 def behind_mask(model: Model, secrets: Redactor) -> Model:
     """``model`` behind a point where ``secrets`` are masked."""
-    if not secrets.forms and not secrets.learned:
+    if not _may_know(secrets):
         return model
     from zeus_runtime.context import View
     from zeus_runtime.models.masking import Masked
@@ -46,16 +38,21 @@ def behind_mask(model: Model, secrets: Redactor) -> Model:
     return Masked(model, secrets, View)
 
 
+def _may_know(secrets: Redactor) -> bool:
+    """Whether any secret is known, or may be learned while the agent runs."""
+    return bool(secrets.forms or secrets.learned)
+
+
 def opened_embedder(checked: Checked, planned: PlannedComponent, build: Build) -> Embedder:
-    """An embedding model behind a point where the config's secrets are masked.
+    """An embedding model behind a point where the secrets of the config and its family are masked.
 
     Raises:
         MissingError: its key or a package of it is missing.
         OptionsError: its options do not fit.
     """
     made: Embedder = planned.create(build)
-    secrets = masked_by(checked.config, checked.document.redactor)
-    if not secrets.forms:
+    secrets = masked_by(checked.config, checked.secrets)
+    if not _may_know(secrets):
         return made
     from zeus_runtime.memory.embedding import MaskedEmbedder
 

@@ -15,7 +15,7 @@ from zeus_runtime.agent.keeping import Keeper
 from zeus_runtime.agent.live import HeldOpen, Live, sandboxes_of
 from zeus_runtime.agent.outfitting import fresh_outfit
 from zeus_runtime.agent.pruning import prune_daily
-from zeus_runtime.agent.redaction import family_redactor, masked_for, redacted
+from zeus_runtime.agent.redaction import masked_for, redacted
 from zeus_runtime.agent.references import Reference, brought_along, pictures_left_out
 from zeus_runtime.agent.running import Running
 from zeus_runtime.agent.session import Compaction, Session, new_session_id
@@ -52,7 +52,7 @@ class Runner:
     def __init__(self, checked: Checked, plan: Plan, model: Model | None) -> None:
         self._checked = checked
         self._plan = plan
-        self.redactor = family_redactor(checked, plan)
+        self.redactor = checked.secrets
         self._held = HeldOpen(plan, model)
         self.running = Running()
         self._is_trusted = False

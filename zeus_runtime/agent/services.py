@@ -66,7 +66,7 @@ def equipped(
             name, overrides=config.profiles, homes=checked.homes, table=checked.model_table()
         ),
         permit=lambda command: permit(checked, command),
-        learn=checked.document.redactor.learn,
+        learn=checked.secrets.learn,
     )
     return replace(
         bare,
@@ -129,7 +129,7 @@ def _memory_service(checked: Checked, planned: PlannedMemory, build: Build) -> M
         open_chosen=open_chosen,
         open_offline=next(iter(_offline(checked, build)), None),
         settings=settings.overridden(checked.environ),
-        secrets=checked.document.redactor,
+        secrets=checked.secrets,
     )
     project = config.memory.project
     return MemoryService(source, Caller(config.memory.user, project, config.memory.role if project else None))
@@ -159,7 +159,7 @@ def knowledge_service(checked: Checked, build: Build) -> KnowledgeService:
         open_offline=_offline(checked, build),
         caller=Caller(memory.user, memory.project, memory.role if memory.project else None),
         linked=config.knowledge,
-        secrets=masked_by(config, checked.document.redactor),
+        secrets=masked_by(config, checked.secrets),
         refusal_of=build.workspace.refusal_of,
     )
 

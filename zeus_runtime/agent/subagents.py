@@ -108,7 +108,7 @@ def planned_agents(
 def _planned(checked: Checked, name: str, spec: SubAgent, mode: Mode, above: Above) -> PlannedAgent:
     from zeus_runtime.agent.plan import make_plan
 
-    own = _own(checked, name, spec, above)
+    own = _own(checked, name, spec, above).working_for(checked)
     # A parent that may only read has no agent that writes; one that was switched switches what is a part of it.
     has_mode = spec.config is not None or "mode" in (spec.overrides or {})
     planned_mode = own.config.mode if mode == "agent" and has_mode else mode

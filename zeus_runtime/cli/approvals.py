@@ -77,6 +77,7 @@ def list_pending(
 @click.pass_obj
 def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
     """Show a call that waits for a decision in full, and the diff that it would make now."""
+    from zeus_runtime.agent.approvals import masked_pending
     from zeus_runtime.cli.approving import fields_of
     from zeus_runtime.cli.question import question_lines
     from zeus_runtime.errors import UsageError
@@ -100,7 +101,7 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
             remedy="`zeus approvals pending` lists what waits.",
         )
     known = process.secrets.masked
-    pending = replace(pending, arguments=known(pending.arguments), reason=known(pending.reason))
+    pending = masked_pending(pending, known)
     answers = [known(field.line) for field in fields_of(pending)] if pending.is_question else ()
     for line in question_lines(pending, answers, whole=True, width=terminal_columns()):
         answer(line.text, style=line.style)
@@ -109,12 +110,12 @@ def show_pending(process: Process, name: str, which: ConfigArgs) -> None:
 async def _previewed(checked: Checked, agent: str, pending: PendingApproval) -> PendingApproval:
     """The call with what it would change now, as the tool of the agent that waits tells it."""
     from zeus_runtime.agent.plan import make_plan
-    from zeus_runtime.agent.redaction import family_redactor, masked_for
+    from zeus_runtime.agent.redaction import masked_for
     from zeus_runtime.tools.preview import masked, preview_of, redacted
 
     plan = make_plan(checked)
     # The secrets of the run, or the digest would be another one than the run's.
-    redactor = family_redactor(checked, plan)
+    redactor = checked.secrets
     plan = next((each for each_name, each in _plans(plan) if each_name == agent), plan)
     tool = next((each.tool for each in plan.tools if each.tool.name == pending.tool), None)
     preview = None if tool is None else await preview_of(tool, pending.arguments, masked_for(plan, redactor))

@@ -54,12 +54,11 @@ def with_log(
 def _learn_family(process: Process, checked: Checked) -> None:
     """Sessions of sub-agents are in the same database, and their configs have secrets of their own."""
     from zeus_runtime.agent.plan import make_plan
-    from zeus_runtime.agent.redaction import family_redactor
 
     if not checked.config.agents:
         return
     try:
-        process.learn(family_redactor(checked, make_plan(checked)))
+        make_plan(checked)  # from now on, the config's redactor knows them
     except ZeusError as error:
         why = process.redact(error.message).partition("\n")[0]
         complain(f"note: secrets that only the sub-agents' configs have are not masked: {why}", "yellow")

@@ -258,6 +258,17 @@ class Redactor:
         for each in self.learned[:1]:
             each.add(secret, name)
 
+    def learn_all(self, other: Redactor) -> None:
+        """Mask what ``other`` knows too, here and in every redactor made from this one."""
+        for secret, name in other.names.items():
+            if secret not in self.names:
+                self.learn(secret, name)
+
+    @property
+    def learned_count(self) -> int:
+        """How many secrets were learned; what was masked at another count may hold one that is known now."""
+        return sum(len(each.names) for each in self.learned)
+
     def hides(self, text: str) -> bool:
         """Whether ``text`` holds something that would be masked."""
         return self(text) != text
@@ -359,7 +370,7 @@ class Redactor:
     @property
     def _now(self) -> Redactor:
         """A redactor of all that is known now."""
-        count = sum(len(each.names) for each in self.learned)
+        count = self.learned_count
         if not count:
             return self
         kept: tuple[int, Redactor] | None = self.__dict__.get("_kept")

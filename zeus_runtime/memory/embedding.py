@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from zeus_runtime.errors import ZeusError, mask_error
+from zeus_runtime.errors import ZeusError, masking_errors
 from zeus_runtime.frozen import dataclass
 
 if TYPE_CHECKING:
@@ -132,11 +132,8 @@ class MaskedEmbedder(Embedder):
         self.worker = embedder.worker
 
     async def embed(self, texts: Sequence[str], *, purpose: Purpose) -> Vectors:
-        try:
+        with masking_errors(self._secrets):
             return await self._embedder.embed([self._secrets.text(each) for each in texts], purpose=purpose)
-        except Exception as error:
-            mask_error(error, self._secrets)
-            raise
 
     def coverage(self, text: str) -> float:
         return self._embedder.coverage(self._secrets.text(text))

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from zeus_runtime.errors import mask_error
+from zeus_runtime.errors import masking_errors
 from zeus_runtime.models.interface import (
     Model,
     ModelPiece,
@@ -76,18 +76,19 @@ def masked_pieces(pieces: Sequence[ModelPiece], secrets: Redactor) -> list[Model
 class Masked:
     """``model`` behind the last point before a provider where known secrets are masked.
 
-    A message is looked at once, however often it is sent.
+    A message is looked at once, however often it is sent; again once another secret is known.
 
     Args:
         model: any model.
         secrets: what is masked.
-        clean: the type of a conversation whose messages were masked as they were made.
+        clean: the type of a conversation whose messages were masked with the secrets that are known at the beginning.
     """
 
     def __init__(self, model: Model, secrets: Redactor, clean: type = type(None)) -> None:
         self._clean = clean
         self._model = model
         self._secrets = secrets
+        self._known = secrets.learned_count
         self._messages: dict[int, tuple[BaseMessage, BaseMessage]] = {}
         self._system = ("", "")
         self._tools: tuple[Sequence[ToolSchema], Sequence[ToolSchema]] = ((), ())
@@ -99,7 +100,8 @@ class Masked:
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelPiece]:
         held = _Held(self._secrets)
         stream: AsyncGenerator[ModelPiece, None] = self._model.stream(self._sent(request))  # type: ignore[assignment]
-        try:
+        # Whatever hears of a failure, a tracer or an observer too, hears it masked.
+        with masking_errors(self._secrets):
             async with aclosing(stream) as source:
                 async for piece in source:
                     if isinstance(piece, Retrying):
@@ -112,12 +114,12 @@ class Masked:
                     else:
                         for passed in held.passed(piece):
                             yield passed
-        except Exception as error:
-            # Whatever hears of a failure, a tracer or an observer too, hears it masked.
-            mask_error(error, self._secrets)
-            raise
 
     def _sent(self, request: ModelRequest) -> ModelRequest:
+        if (known := self._secrets.learned_count) != self._known:
+            # No conversation is clean any more: its messages were masked before the last secret was known.
+            self._known, self._clean = known, type(None)
+            self._messages, self._system, self._tools = {}, ("", ""), ((), ())
         system, tools, messages = request.system, request.tools, request.messages
         if system != self._system[0]:
             self._system = (system, self._secrets.text(system))
