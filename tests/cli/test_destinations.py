@@ -42,6 +42,8 @@ _KINDS = ("destination", "MCP server", "option")
             ["model.litellm.extra.vertex_location", "model.litellm.extra.a.0.b"],
         ),
         ("model: {litellm: {model: openai/x, extra: {seed: 1, reasoning_effort: high}}}", []),
+        ("model: bedrock/agentcore/arn:aws:bedrock-agentcore:x.example:1:runtime/x", ["model"]),
+        ("model: bedrock/agentcore/x.example#", ["model"]),
         ("model: {litellm: {model: openai/x, api_base: 'http://localhost:8000/v1'}}", []),
         ("model: {litellm: {model: openai/x, api_base: 'http://127.0.0.1:8000/v1'}}", []),
         ("model: {litellm: {model: openai/x, api_base: 'http://[::1]:8000'}}", []),
@@ -181,11 +183,22 @@ middleware.approve/deny/anyOf/1/*/*/anyOf/0 middleware.approve/deny/anyOf/1/*/*/
 middleware.dedupe/exclude middleware.eviction/exclude middleware.local_context/ignore middleware.pins/patterns
 middleware.pins/tools middleware.summarization/prompt middleware.truncation/truncation_text
 middleware.truncation/arguments/* model.litellm/api_key model.litellm/headers/*
-sandbox.ssh/passphrase sandbox.ssh/password search.duckduckgo/region search.tavily/api_key
+mcpServers/*/data sandbox.ssh/passphrase sandbox.ssh/password search.duckduckgo/region search.tavily/api_key
 tool.filesystem/ignore tool.filesystem/protected tool.web/allow_hosts tool.web/deny_hosts tool.web/allow_private
 tool.web/user_agent
 """
 """Options that name neither a program nor another machine nor a file, or whose part is made otherwise (servers)."""
+
+
+def test_a_file_that_an_option_names_may_name_a_machine(project: Project, zeus: Zeus) -> None:
+    """A provider's library reads addresses from it, and further files to send there."""
+    model = "model: {litellm: {model: vertex_ai/x, extra: {vertex_credentials: creds.json}}}"
+    assert asked(project, zeus, model) == []
+    file = project.write("creds.json", '{"token_url": "https://x.example"}')
+    assert asked(project, zeus, model) == ["model.litellm.extra.vertex_credentials"]
+    digest = zeus("trust", "--print").out
+    file.write_text('{"token_url": "https://y.example"}')
+    assert zeus("trust", "--print").out != digest
 
 
 def test_every_option_that_takes_a_text_was_looked_at() -> None:

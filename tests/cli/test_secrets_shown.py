@@ -368,3 +368,14 @@ def test_a_base_from_before_is_listed_and_searched_without_secrets(project: Proj
     assert {each.exit_code for each in told} == {0}
     assert "base-<secret:SHIP_TOKEN>" in told[0].out
     assert [each for each in told if KEY in each.out + each.err] == []
+
+
+def test_an_export_of_memories_holds_no_secret_that_became_known_later(project: Project, zeus: Zeus) -> None:
+    project.write("zeus.yaml", "version: 1\nmodel: gpt-4o\nmemory: {user: ann}\n")
+    assert zeus("memory", "add", f"The gate word is {OLD}").exit_code == 0
+    project.write(".env", f"SHIP_TOKEN={OLD}\n")
+    told = zeus("memory", "export")
+    assert zeus("memory", "export", "kept.jsonl").exit_code == 0
+    for text in (told.out, (project.folder / "kept.jsonl").read_text()):
+        assert "The gate word is <secret:SHIP_TOKEN>" in text
+        assert OLD not in text

@@ -7,16 +7,17 @@ import html
 import json
 import re
 import string
-import time
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from zeus_runtime.config import Redactor
+from zeus_runtime.config import ConfigError, Redactor, load
+from zeus_runtime.config.diagnostics import render
 from zeus_runtime.config.folding import folded
 from zeus_runtime.config.placeholders import is_searched, looks_random
 from zeus_runtime.config.secrets import secrets_of_environment
@@ -436,12 +437,12 @@ def test_a_private_key_is_found_in_json_and_in_a_file_whichever_of_them_is_known
         "a\\",
     ],
 )
-def test_masking_takes_linear_time(word: str) -> None:
+@pytest.mark.timeout(120)
+def test_masking_of_long_texts_ends(word: str) -> None:
+    """What takes quadratic time takes hours for such a text."""
     text = word * (300_000 // len(word))
-    began = time.process_time()
     REDACTOR.text(text)
     REDACTOR.settled(text)
-    assert time.process_time() - began < 4
 
 
 def streamed(redactor: Redactor, pieces: Sequence[str]) -> str:
@@ -481,3 +482,28 @@ def test_the_base64_of_a_key_with_line_ends_is_known_where_the_variable_has_them
     shown = redactor.text(f"x {wrapped} y")
     assert wrapped[60:100] not in shown
     assert "MIIEvQ" not in redactor.text(key)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "api_key: *TOKEN",
+        "api_key: !TOKEN",
+        "api_key: !TOKEN x",
+        "headers:\n  X-Gate: TOKEN\n  X-Gate: TOKEN",
+        "headers:\n  X-Gate: TOKEN: x",
+        "headers: {X-Gate: TOKEN, X-Gate: TOKEN}",
+        "far:\n  url: x\n  headers:\n    5: TOKEN",
+    ],
+)
+def test_an_error_of_a_config_that_cannot_be_read_shows_no_secret(tmp_path: Path, written: str) -> None:
+    file = tmp_path / "zeus.yaml"
+    file.write_text(
+        f"version: 1\nmodel: m\nmetadata:\n  {written}\n".replace("TOKEN", "letmein-please-quietly")
+    )
+    if "\n" in written:
+        file.write_text(f"version: 1\nmodel: m\n{written}\n".replace("TOKEN", "letmein-please-quietly"))
+    with pytest.raises(ConfigError) as failed:
+        load(file, environ={})
+    told = render(failed.value.diagnostics)
+    assert "letmein" not in told, told

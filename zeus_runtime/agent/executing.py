@@ -214,9 +214,21 @@ def _destinations(ground: Ground) -> Iterator[Part]:
         for place in (*places, *_plain_options(places, document.schema)):
             if DESTINATION in place and place.get("default") != node.value:
                 texts = ((at, each.value) for at, each in walk(node, path) if isinstance(each.value, str))
-                found.update((at, text) for at, text in texts if _sends(text, place[DESTINATION]))
+                found.update(
+                    (at, text)
+                    for at, text in texts
+                    # A provider's library takes addresses, and more files to read, from a file that is named.
+                    if _sends(text, place[DESTINATION]) or _is_file(document.directory / text)
+                )
     for at, text in found.items():
         yield from _destination(ground, at, text)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a text that is no path, such as one that is too long
+        return False
 
 
 def _plain_options(places: Sequence[Schema], schema: Schema) -> Iterator[Schema]:
@@ -243,7 +255,10 @@ def _destination(ground: Ground, path: ConfigPath, value: str) -> Iterator[Part]
 
     name = ".".join([each for each in path if isinstance(each, str)][-2:])
     where = str(document.position(path))
-    part = destination_part(name, show_path(path), value, mask=_mask(document), where=where)
+    file = document.directory / value
+    part = destination_part(
+        name, show_path(path), value, file=file if _is_file(file) else None, mask=_mask(document), where=where
+    )
     yield replace(part, own=_is_own(ground, part))
 
 

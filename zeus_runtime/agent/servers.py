@@ -63,6 +63,8 @@ def _unreadable_prompts(checked: Checked) -> Iterator[Diagnostic]:
 
 def _started_data(checked: Checked) -> Iterator[Diagnostic]:
     """A problem for each file under ``data`` that its server's command starts."""
+    if not any(server.data for server in checked.config.mcp_servers.values()):
+        return
     from zeus_runtime.agent.executing import project_of, used_server
     from zeus_runtime.trust.parts import Command, program_data
 

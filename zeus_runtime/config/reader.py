@@ -180,10 +180,9 @@ class _Composer:
     def _alias(self, name: str, mark: Mark, key: Mark | None) -> Node:
         anchored = self.anchors.get(name)
         if anchored is None:
-            hint = f"write `&{name}` before the value it stands for, further up"
-            self._problem(
-                "yaml-syntax", f"no anchor '&{name}' before this alias", mark, hint=hint, width=len(name) + 1
-            )
+            # Neither says the name: a password that begins with * or ! and stands without quotes looks like one.
+            hint = "quote it if it is a text; else write an anchor (&) of its name before the value it stands for"
+            self._problem("yaml-syntax", "no anchor before this alias", mark, hint=hint, width=len(name) + 1)
             return Node(None, (Origin(mark, key),))
         if anchored.node is None:
             self._problem(
@@ -280,9 +279,13 @@ class _Composer:
             self._tag_problem(event.tag, mark)
 
     def _tag_problem(self, tag: str, mark: Mark) -> None:
-        shown = tag.replace(_TAG, "!!") if tag.startswith(_TAG) else tag
-        message = f"the tag {shown} is not known: a YAML value is text, a number, a boolean, null, a list or a mapping"
-        self._problem("unknown-tag", message, mark, hint="remove the tag", width=len(shown))
+        is_yaml = tag.startswith(_TAG)
+        shown = f"the tag {tag.replace(_TAG, '!!')}" if is_yaml else "this tag"
+        message = (
+            f"{shown} is not known: a YAML value is text, a number, a boolean, null, a list or a mapping"
+        )
+        hint = "remove the tag" if is_yaml else "quote it if it is a text, or remove the tag"
+        self._problem("unknown-tag", message, mark, hint=hint, width=len(tag.replace(_TAG, "!!")))
 
     def _duplicate(self, key: str, second: Mark, first: Mark | None) -> None:
         self._problem(

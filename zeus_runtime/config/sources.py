@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
@@ -14,6 +14,27 @@ from zeus_runtime.frozen import dataclass
 
 _LEAST_HEADER_CHARACTERS: Final = 3
 """A shorter header value is no secret, and would blot out the line."""
+
+
+_HEADERS: Final = re.compile(r"[\w.-]*headers[\"']?\s*:\s*(?P<flow>\{.*)?", re.IGNORECASE)
+_VALUE: Final = re.compile(r"(?P<name>[^:]*:\s*)(?!\$\{[^}]*\}\s*$)\S.*")
+
+
+def _without_header(lines: Sequence[str]) -> str:
+    """The last of some lines, its value masked if it is a header's, as far as the lines alone tell: an error may keep
+    the document from being read, and then nobody knows its headers."""
+    line = lines[-1]
+    if (here := _HEADERS.search(line)) and here["flow"]:
+        return line[: here.start("flow")] + _FLOW.sub(rf"\g<name>{MASK}", here["flow"])
+    indent = len(line) - len(line.lstrip())
+    above = (
+        each for each in reversed(lines[:-1]) if each.strip() and len(each) - len(each.lstrip()) < indent
+    )
+    parent = _HEADERS.search(next(above, ""))
+    return _VALUE.sub(rf"\g<name>{MASK}", line) if parent is not None and not parent["flow"] else line
+
+
+_FLOW: Final = re.compile(r"""(?P<name>[\w.-]+["']?\s*:\s+)(?!\$\{)[^,}]+""")
 
 
 @dataclass(frozen=True)
@@ -44,7 +65,7 @@ class Sources:
         lines = re.split("[\n\x85\u2028\u2029]", self.texts[mark.source], maxsplit=mark.line)
         if not 1 <= mark.line <= len(lines):
             return None
-        line = self.shown(lines[mark.line - 1])
+        line = self.shown(_without_header(lines[: mark.line]))
         return line if len(line) <= 400 else line[: max(400, mark.column + 20)] + "…"
 
     def diagnostic(

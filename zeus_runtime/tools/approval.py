@@ -78,8 +78,10 @@ class ApprovalRequest:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the tool and its arguments: what an answer is bound to."""
-        text = json.dumps([self.tool, self.arguments], sort_keys=True, ensure_ascii=False, default=str)
+        """SHA-256 of the tool and its arguments, and of a question's form: what an answer is bound to."""
+        # An answer takes the form's defaults; a server may ask with another one when its call is made again.
+        form = [self.schema] if "." in self.place else []
+        text = json.dumps([self.tool, self.arguments, *form], sort_keys=True, ensure_ascii=False, default=str)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -255,15 +255,20 @@ def remote_part(remote: Remote, *, mask: Mask = str, where: str = "") -> Part:
     return Part("server", remote.name, digest, tuple(lines), where=where)
 
 
-def destination_part(name: str, path: str, value: str, *, mask: Mask = str, where: str = "") -> Part:
+def destination_part(
+    name: str, path: str, value: str, *, file: Path | None = None, mask: Mask = str, where: str = ""
+) -> Part:
     """An option that says where data is sent, by its value.
 
     Args:
         name: component and option, such as ``litellm.api_base``.
         path: where it is in the config, as ``--set`` writes it.
+        file: the file that the value names, which may name addresses in its turn.
     """
-    digest = part_digest("destination", name=name, value=value)
-    return Part("destination", path, digest, (("sends to", one_line(mask(value))),), where=where)
+    content = None if file is None else f"sha256 {sha256(file.read_bytes()).hexdigest()}"
+    digest = part_digest("destination", name=name, value=value, content=content)
+    lines = [("sends to", one_line(mask(value))), *([("content", content)] if content else [])]
+    return Part("destination", path, digest, tuple(lines), () if file is None else (file,), where)
 
 
 def file_part(path: str, file: Path, directory: Path, *, where: str = "") -> Part:

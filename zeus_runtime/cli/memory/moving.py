@@ -43,7 +43,9 @@ def export_memories(
 
     async def work(memory: MemoryService) -> list[str]:
         status = None if every else "active"
-        return [as_json(each, indent=None) async for each in memory.export_memories(status=status)]  # type: ignore[arg-type]
+        found = memory.export_memories(status=status)  # type: ignore[arg-type]
+        # A memory may hold what became known as a secret after it was stored.
+        return [process.secrets.text(as_json(each, indent=None)) async for each in found]
 
     lines = with_memory(process, checked, work, session=session, looks=True) or []
     # The oldest first, so that an import replays them as they came.

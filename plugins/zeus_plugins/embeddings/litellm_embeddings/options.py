@@ -32,7 +32,7 @@ class Options:
 
     model: Annotated[
         str,
-        Destination(signs=("://",)),
+        Destination(signs=("://", "arn:", "?", "#", "%", "\\")),
         Doc("The model as litellm names it: `text-embedding-3-large`, `ollama/nomic-embed-text`."),
     ] = "text-embedding-3-small"
     dimension: Annotated[

@@ -71,9 +71,13 @@ class Rule:
             surely: what is not clear (an object, a path that means nothing) does not fit, and all of a list must; else
                 what is not clear does fit, and one of a list is enough.
         """
+        several = all if surely else any
         return self.names(tool) and all(
-            name in arguments
-            and any(_fits(name, pattern, arguments[name], leads_to, surely=surely) for pattern in patterns)
+            (values := list(_named(name, arguments)))
+            and several(
+                any(_fits(name, pattern, value, leads_to, surely=surely) for pattern in patterns)
+                for value in values
+            )
             for name, patterns in self.arguments.items()
         )
 
@@ -92,6 +96,19 @@ class Rule:
     @cached_property
     def _tool(self) -> re.Pattern[str]:
         return re.compile(translate(self.tool))
+
+
+def _named(name: str, value: Any) -> Iterator[Any]:
+    """The values under a name at any depth: a server's tool may take its arguments in one object."""
+    if isinstance(value, Mapping):
+        if name in value:
+            yield value[name]
+        for key, inner in value.items():
+            if key != name:
+                yield from _named(name, inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _named(name, inner)
 
 
 def rules_of(written: Iterable[Written]) -> list[Rule]:

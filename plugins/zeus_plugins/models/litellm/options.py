@@ -19,7 +19,7 @@ class Options:
     model: Annotated[
         str,
         AlsoCalled(("name", "model_name", "id", "provider")),
-        Destination(signs=("://",)),
+        Destination(signs=("://", "arn:", "?", "#", "%", "\\")),
         Doc("The model as litellm names it, with its provider: `openai/gpt-5.2`, `ollama/qwen3`."),
     ]
     api_key: Annotated[
