@@ -264,13 +264,14 @@ def _destination(ground: Ground, path: ConfigPath, value: str) -> Iterator[Part]
 
 def _layers(ground: Ground) -> Iterator[Part]:
     """The files elsewhere that a config itself was read from: what it extends, an overlay behind a link, ``.env``."""
-    from dataclasses import replace
-
-    from zeus_runtime.trust.parts import file_part
-
     document = ground.document
     for name, file in document.files.items():
         if _is_elsewhere(ground, file.resolve()) and not _is_named_in_own_home(ground, file):
+            # A config within its folder, which most are, pays for none of it.
+            from dataclasses import replace
+
+            from zeus_runtime.trust.parts import file_part
+
             where = "" if name == document.source else document.source
             part = file_part(name, file.resolve(), document.directory, where=where)
             yield replace(part, own=_is_own(ground, part))
