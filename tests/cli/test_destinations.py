@@ -44,6 +44,7 @@ _KINDS = ("destination", "MCP server", "option")
         ("model: {litellm: {model: openai/x, extra: {seed: 1, reasoning_effort: high}}}", []),
         ("model: bedrock/agentcore/arn:aws:bedrock-agentcore:x.example:1:runtime/x", ["model"]),
         ("model: bedrock/agentcore/x.example#", ["model"]),
+        ("model: {replay: {cassette: zeus.yaml}}", []),
         ("model: {litellm: {model: openai/x, api_base: 'http://localhost:8000/v1'}}", []),
         ("model: {litellm: {model: openai/x, api_base: 'http://127.0.0.1:8000/v1'}}", []),
         ("model: {litellm: {model: openai/x, api_base: 'http://[::1]:8000'}}", []),

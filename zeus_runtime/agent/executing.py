@@ -211,7 +211,8 @@ def _destinations(ground: Ground) -> Iterator[Part]:
         return
     found: dict[ConfigPath, str] = {}
     for path, node, places in walk_with(document.root, document.schema):
-        for place in (*places, *_plain_options(places, document.schema)):
+        plain = _plain_options(places, document.schema) if isinstance(node.value, str) else ()
+        for place in (*places, *plain):
             if DESTINATION in place and place.get("default") != node.value:
                 texts = ((at, each.value) for at, each in walk(node, path) if isinstance(each.value, str))
                 found.update(
