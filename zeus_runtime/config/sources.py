@@ -16,8 +16,8 @@ _LEAST_HEADER_CHARACTERS: Final = 3
 """A shorter header value is no secret, and would blot out the line."""
 
 
-_HEADERS: Final = re.compile(r"[\w.-]*headers[\"']?\s*:\s*(?P<flow>\{.*)?", re.IGNORECASE)
-_VALUE: Final = re.compile(r"(?P<name>[^:]*:\s*)(?!\$\{[^}]*\}\s*$)\S.*")
+_HEADERS: Final = re.compile(r"(?<![\w.-])[\w.-]*headers[\"']?\s*:\s*(?P<flow>\{.*)?", re.IGNORECASE)
+_VALUE: Final = re.compile(r"^(?P<name>[^:]*:\s*)(?!\$\{[^}]*\}\s*$)\S.*")
 
 
 def _without_header(lines: Sequence[str]) -> str:
@@ -34,7 +34,7 @@ def _without_header(lines: Sequence[str]) -> str:
     return _VALUE.sub(rf"\g<name>{MASK}", line) if parent is not None and not parent["flow"] else line
 
 
-_FLOW: Final = re.compile(r"""(?P<name>[\w.-]+["']?\s*:\s+)(?!\$\{)[^,}]+""")
+_FLOW: Final = re.compile(r"""(?P<name>(?<![\w.-])[\w.-]+["']?\s*:\s+)(?!\$\{)[^,}]+""")
 
 
 @dataclass(frozen=True)
