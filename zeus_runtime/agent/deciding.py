@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import site
 import sys
 from collections.abc import Iterator
 from glob import escape
@@ -17,6 +18,7 @@ from zeus_runtime.skills.discovery import PROJECT_FOLDERS
 
 if TYPE_CHECKING:
     from zeus_runtime.agent.checked import Checked
+    from zeus_runtime.config import Document
     from zeus_runtime.tools.access import Deciding
 
 _HOME_FOLDERS: Final = ("configs", "prompts", "plugins", "skills")
@@ -27,33 +29,43 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
 
     Files that are not there yet and would be read next time are protected too.
     """
-    document = checked.document
-    for name, file in document.files.items():
-        # A file that has a secret written out is closed to reading as well.
-        text = document.sources.texts.get(name)
-        _add(deciding, file, holds_keys=holds_keys(text, document.redactor))
-    for file, text in unloaded_configs(document):
+    _add_configs(deciding, checked.document)
+    _add_named(deciding, checked)
+    _add_homes(deciding, checked)
+    _add_runtime(deciding, checked)
+
+
+def _add_configs(deciding: Deciding, document: Document) -> None:
+    """The config with its layers, and the configs of other runs; one that has a secret written out is not read."""
+    loaded = ((file, document.sources.texts.get(name)) for name, file in document.files.items())
+    for file, text in (*loaded, *unloaded_configs(document)):
         _add(deciding, file, holds_keys=holds_keys(text, document.redactor))
     for folder, stem, suffix in config_places(document):
         for at in dict.fromkeys((folder.absolute(), folder.resolve())):
             # Closed to reading too: nobody has looked for secrets in a file that is made later.
             deciding.add_names(str(at), escape(f"{stem}{suffix}"), holds_keys=True)
             deciding.add_names(str(at), f"{escape(stem)}.*{escape(suffix)}", holds_keys=True)
+
+
+def _add_named(deciding: Deciding, checked: Checked) -> None:
+    """What the config names: prompts, plugin files, keys, databases, and the files of programs that it starts."""
+    document = checked.document
     for named in document.named_files():
-        if named.path[0] == "homes":
-            continue
-        _add(deciding, named.file, holds_keys=named.holds_secrets)
-        if named.file.suffix == ".py":
-            # Python would load a forged cache file instead of the source.
-            _add(deciding, named.file.parent / "__pycache__")
+        if named.path[0] != "homes":
+            _add_code(deciding, named.file, holds_keys=named.holds_secrets)
+    for part in checked.parts:
+        for file in part.files:
+            _add_code(deciding, file)
     for named in document.protected_files():
         _add(deciding, named.file, holds_keys=named.holds_secrets)
         _add_beginning(deciding, named.file, "it decides about this agent")
-    for part in checked.parts:
-        for file in part.files:
-            _add(deciding, file)
-            if file.suffix == ".py":
-                _add(deciding, file.parent / "__pycache__")
+    database = database_file(checked.config.storage.url, checked.directory)
+    if database is not None:
+        _add_beginning(deciding, database, "it holds the sessions")
+
+
+def _add_homes(deciding: Deciding, checked: Checked) -> None:
+    """The Homes, the accounts in the user's own, and the project's skills."""
     for home in (checked.directory / ".zeus", *checked.homes):
         for each in _HOME_FOLDERS:
             _add(deciding, home / each)
@@ -63,19 +75,26 @@ def add_deciding(deciding: Deciding, checked: Checked) -> None:
     accounts = accounts_folder(checked.process_environ)
     if accounts is not None:
         _add(deciding, accounts, holds_keys=True)
-    # The processes' own memory and environment, which hold what is masked elsewhere.
-    _add(deciding, Path("/proc"), holds_keys=True)
+    for base in (checked.directory, checked.directory / checked.config.workspace.root):
+        for skills in PROJECT_FOLDERS:
+            _add(deciding, base / skills)
+
+
+def _add_runtime(deciding: Deciding, checked: Checked) -> None:
+    """What runs Zeus: Python, its packages, the record of what the user allowed, and the processes themselves."""
     for installed in _installed(checked.directory):
         _add(deciding, installed)
     if checked.trust.records is not None:
         _add(deciding, checked.trust.records)
-    root = checked.directory / checked.config.workspace.root
-    for base in (checked.directory, root):
-        for skills in PROJECT_FOLDERS:
-            _add(deciding, base / skills)
-    database = database_file(checked.config.storage.url, checked.directory)
-    if database is not None:
-        _add_beginning(deciding, database, "it holds the sessions")
+    # The processes' own memory and environment, which hold what is masked elsewhere.
+    _add(deciding, Path("/proc"), holds_keys=True)
+
+
+def _add_code(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:
+    _add(deciding, file, holds_keys=holds_keys)
+    if file.suffix == ".py":
+        # Python would load a forged cache file instead of the source.
+        _add(deciding, file.parent / "__pycache__")
 
 
 def _add(deciding: Deciding, file: Path, *, holds_keys: bool = False) -> None:
@@ -89,10 +108,8 @@ def _installed(directory: Path) -> Iterator[Path]:
     A package that is installed from its source in the project itself (``pip install --editable .``) stays open to
     work on it.
     """
-    import site
-
-    # A system's own folders are no user's to write; the modules in them are named below.
-    yield from (Path(each) for each in {sys.prefix, sys.base_prefix} - {"/usr", "/usr/local"})
+    # No user writes in a system's own folders, which hold much else; the modules there are below.
+    yield from (Path(each) for each in (sys.prefix, sys.base_prefix) if each not in ("/usr", "/usr/local"))
     for each in (Path(os.__file__).parent, Path(site.getusersitepackages()), *map(Path, sys.path)):
         is_source = each.is_relative_to(directory) or directory.is_relative_to(each)
         if each.is_absolute() and (each.name.endswith("-packages") or not is_source):

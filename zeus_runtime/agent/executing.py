@@ -45,6 +45,8 @@ class Ground:
 def executing(ground: Ground) -> tuple[Part, ...]:
     """Every part of one config that needs permission, without those of its sub-agents.
 
+    Most configs have none. So the module that makes parts is imported only where one is found.
+
     What runs hooks or commands in a later version belongs here: yield a part for it, and permit it where it starts.
     """
     return (
@@ -160,9 +162,7 @@ def _server(ground: Ground, name: str, server: McpServer, path: ConfigPath) -> I
         return
     part = _server_part(used, ground.document, ground.config, ground.trust, path)
     if part is not None:
-        from dataclasses import replace
-
-        yield replace(part, own=_is_own(ground, part) and not _runs_in_project(ground, used))
+        yield part if _runs_in_project(ground, used) else _with_owner(ground, part)
 
 
 def _runs_in_project(ground: Ground, server: Command | Remote) -> bool:
@@ -193,8 +193,6 @@ def _server_part(
 
 def _options(ground: Ground) -> Iterator[Part]:
     for path, value in _marked(ground, "value"):
-        from dataclasses import replace
-
         from zeus_runtime.trust.parts import option_part
 
         document = ground.document
@@ -202,7 +200,7 @@ def _options(ground: Ground) -> Iterator[Part]:
         name = ".".join([each for each in path if isinstance(each, str)][-2:])
         where = str(document.position(path))
         part = option_part(name, show_path(path), value, project, mask=_mask(document), where=where)
-        yield replace(part, own=_is_own(ground, part))
+        yield _with_owner(ground, part)
 
 
 def _destinations(ground: Ground) -> Iterator[Part]:
@@ -250,8 +248,6 @@ def _destination(ground: Ground, path: ConfigPath, value: str) -> Iterator[Part]
     is_file = path == ("storage", "url") and value.startswith("sqlite")
     if is_file or _is_free(value, document, ground.trust):
         return
-    from dataclasses import replace
-
     from zeus_runtime.trust.parts import destination_part
 
     name = ".".join([each for each in path if isinstance(each, str)][-2:])
@@ -260,7 +256,7 @@ def _destination(ground: Ground, path: ConfigPath, value: str) -> Iterator[Part]
     part = destination_part(
         name, show_path(path), value, file=file if _is_file(file) else None, mask=_mask(document), where=where
     )
-    yield replace(part, own=_is_own(ground, part))
+    yield _with_owner(ground, part)
 
 
 def _layers(ground: Ground) -> Iterator[Part]:
@@ -268,14 +264,11 @@ def _layers(ground: Ground) -> Iterator[Part]:
     document = ground.document
     for name, file in document.files.items():
         if _is_elsewhere(ground, file.resolve()) and not _is_named_in_own_home(ground, file):
-            # A config within its folder, which most are, pays for none of it.
-            from dataclasses import replace
-
             from zeus_runtime.trust.parts import file_part
 
             where = "" if name == document.source else document.source
             part = file_part(name, file.resolve(), document.directory, where=where)
-            yield replace(part, own=_is_own(ground, part))
+            yield _with_owner(ground, part)
 
 
 def _files(ground: Ground) -> Iterator[Part]:
@@ -323,13 +316,11 @@ def _elsewhere(ground: Ground, path: ConfigPath, file: Path) -> Iterator[Part]:
     """A part for a file that ``_is_elsewhere``."""
     if not _is_elsewhere(ground, file):
         return
-    from dataclasses import replace
-
     from zeus_runtime.trust.parts import file_part
 
     document = ground.document
     part = file_part(show_path(path), file, document.directory, where=str(document.position(path)))
-    yield replace(part, own=_is_own(ground, part))
+    yield _with_owner(ground, part)
 
 
 def _is_elsewhere(ground: Ground, file: Path) -> bool:
@@ -379,12 +370,10 @@ def _folders(ground: Ground) -> Iterator[Part]:
         folder = (document.directory / written).resolve()
         if any(folder.is_relative_to(each) for each in _inside(ground)):
             continue
-        from dataclasses import replace
-
         from zeus_runtime.trust.parts import folder_part
 
         part = folder_part(show_path(path), folder, where=str(document.position(path)))
-        yield replace(part, own=_is_own(ground, part))
+        yield _with_owner(ground, part)
 
 
 def _marked(ground: Ground, what: str) -> Iterator[tuple[ConfigPath, str]]:
@@ -397,6 +386,13 @@ def _marked(ground: Ground, what: str) -> Iterator[tuple[ConfigPath, str]]:
             place.get(EXECUTES) == what and place.get("default") != node.value for place in places
         ):
             yield path, node.value
+
+
+def _with_owner(ground: Ground, part: Part) -> Part:
+    """The part, saying whether it is the user's own."""
+    from dataclasses import replace
+
+    return replace(part, own=_is_own(ground, part))
 
 
 def _is_own(ground: Ground, part: Part) -> bool:

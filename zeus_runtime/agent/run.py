@@ -292,15 +292,24 @@ class Run:
         if decision is not None and decision.answer == "reject":
             return _rejected(tool.name, decision.reason)
         if decision is not None and decision.arguments is not None:
-            arguments = dict(decision.arguments)
-            request = replace(request, arguments=arguments)
+            request = replace(request, arguments=dict(decision.arguments))
+        clock = Clock(tool.timeout_seconds)
+        view = self._tool_run(call, clock)
+        result = await self._outfit.approvals.signed(
+            tool, request, lambda: self._invoked(tool, request, view, clock)
+        )
+        if view.waits is not None:
+            raise view.waits
+        return masked_result(result, self._outfit.secrets)
+
+    def _tool_run(self, call: ToolCall, clock: Clock) -> ToolRunView:
+        """What the tool may know of the run, and ask of it."""
         turn = self.turn
 
         def progress(message: str, done: float | None, total: float | None) -> None:
             self.emit(ToolProgress(call.id, call.name, message, done, total))
 
-        clock = Clock(tool.timeout_seconds)
-        view = ToolRunView(
+        return ToolRunView(
             session=turn.session,
             call_id=call.id,
             mode=turn.mode,
@@ -317,13 +326,6 @@ class Run:
             is_attended=self._outfit.approvals.channel is not None,
             secrets=self._outfit.secrets,
         )
-        result = await self._outfit.approvals.signed(
-            tool, request, lambda: self._invoked(tool, request, view, clock)
-        )
-        result = masked_result(result, self._outfit.secrets)
-        if view.waits is not None:
-            raise view.waits
-        return result
 
     async def _invoked(
         self, tool: Tool, request: ApprovalRequest, view: ToolRunView, clock: Clock

@@ -16,27 +16,6 @@ _LEAST_HEADER_CHARACTERS: Final = 3
 """A shorter header value is no secret, and would blot out the line."""
 
 
-_HEADERS: Final = re.compile(r"(?<![\w.-])[\w.-]*headers[\"']?\s*:\s*(?P<flow>\{.*)?", re.IGNORECASE)
-_VALUE: Final = re.compile(r"^(?P<name>[^:]*:\s*)(?!\$\{[^}]*\}\s*$)\S.*")
-
-
-def _without_header(lines: Sequence[str]) -> str:
-    """The last of some lines, its value masked if it is a header's, as far as the lines alone tell: an error may keep
-    the document from being read, and then nobody knows its headers."""
-    line = lines[-1]
-    if (here := _HEADERS.search(line)) and here["flow"]:
-        return line[: here.start("flow")] + _FLOW.sub(rf"\g<name>{MASK}", here["flow"])
-    indent = len(line) - len(line.lstrip())
-    above = (
-        each for each in reversed(lines[:-1]) if each.strip() and len(each) - len(each.lstrip()) < indent
-    )
-    parent = _HEADERS.search(next(above, ""))
-    return _VALUE.sub(rf"\g<name>{MASK}", line) if parent is not None and not parent["flow"] else line
-
-
-_FLOW: Final = re.compile(r"""(?P<name>(?<![\w.-])[\w.-]+["']?\s*:\s+)(?!\$\{)[^,}]+""")
-
-
 @dataclass(frozen=True)
 class Sources:
     """Source names and their texts, in order of reading.
@@ -104,3 +83,27 @@ class Sources:
             if len(value) >= _LEAST_HEADER_CHARACTERS and value in line:
                 line = re.sub(rf"(?<![\w.-]){re.escape(value)}(?![\w-])", MASK, line)
         return self.redactor(line)
+
+
+# Each begins at a word's beginning: tried at each of its characters, a long word would take quadratic time.
+_HEADERS: Final = re.compile(r"(?<![\w.-])[\w.-]*headers[\"']?\s*:\s*(?P<flow>\{.*)?", re.IGNORECASE)
+_LINE: Final = re.compile(r"^(?P<name>[^:]*:\s*)(?!\$\{[^}]*\}\s*$)\S.*")
+_FLOW: Final = re.compile(r"""(?P<name>(?<![\w.-])[\w.-]+["']?\s*:\s+)(?!\$\{)[^,}]+""")
+
+
+def _without_header(lines: Sequence[str]) -> str:
+    """The last of some lines, its value masked if it is a header's, as far as the lines alone tell.
+
+    An error may keep the document from being read, and then ``Sources.headers`` does not have it.
+    """
+    line = lines[-1]
+    here = _HEADERS.search(line)
+    if here and here["flow"]:
+        return line[: here.start("flow")] + _FLOW.sub(rf"\g<name>{MASK}", here["flow"])
+    above = (each for each in reversed(lines[:-1]) if each.strip() and _indent(each) < _indent(line))
+    parent = _HEADERS.search(next(above, ""))
+    return _LINE.sub(rf"\g<name>{MASK}", line) if parent and not parent["flow"] else line
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

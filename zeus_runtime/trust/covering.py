@@ -11,14 +11,13 @@ import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from zeus_runtime.trust.parts import Project
 
-_BLOCK_BYTES: Final = 1 << 20
 _MAX_PATH: Final = 4_096
 MOST_BASES: Final = 32
 """Folders that the words of one command name, below which its other words are looked for."""
@@ -225,7 +224,7 @@ class _Search:
             if not self._project.has(resolved):
                 return replace(named, content=f"a link to {resolved}")
             if not resolved.is_dir():
-                return replace(named, content=f"sha256 {_sum(resolved)}")
+                return replace(named, content=content_of(resolved))
             if any(top.is_relative_to(resolved) for top in self._tops):
                 return replace(named, content=_WORKED_IN, is_covered=False)
             return replace(named, content=self._folder(named.path, free))
@@ -244,7 +243,7 @@ class _Search:
             left -= size
             if left < 0:
                 raise TooLargeError
-            what = _sum(file) if stat.S_ISREG(mode) else "not a file"
+            what = content_of(file).removeprefix("sha256 ") if stat.S_ISREG(mode) else "not a file"
             name = os.fsencode(file.relative_to(folder).as_posix())
             content.update(b"%d %s %s\0" % (len(name), name, what.encode()))
         self._entries, self._bytes = self._entries - count, left
@@ -384,12 +383,10 @@ def _status(file: Path) -> tuple[int, int]:
     return status.st_mode, status.st_size
 
 
-def _sum(file: Path) -> str:
-    content = sha256()
+def content_of(file: Path) -> str:
+    """What a digest holds for a file."""
     with file.open("rb") as stream:
-        while block := stream.read(_BLOCK_BYTES):
-            content.update(block)
-    return content.hexdigest()
+        return f"sha256 {file_digest(stream, 'sha256').hexdigest()}"
 
 
 def _raise(error: OSError) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
 from zeus_runtime.config.secrets import MASK
-from zeus_runtime.trust.covering import MOST_BASES, Covered, covered
+from zeus_runtime.trust.covering import MOST_BASES, Covered, content_of, covered
 
 PartKind: TypeAlias = Literal["server", "plugin", "option", "destination", "file", "database", "folder"]
 Mask: TypeAlias = Callable[[str], str]
@@ -265,7 +265,7 @@ def destination_part(
         path: where it is in the config, as ``--set`` writes it.
         file: the file that the value names, which may name addresses in its turn.
     """
-    content = None if file is None else f"sha256 {sha256(file.read_bytes()).hexdigest()}"
+    content = None if file is None else content_of(file)
     digest = part_digest("destination", name=name, value=value, content=content)
     lines = [("sends to", one_line(mask(value))), *([("content", content)] if content else [])]
     return Part("destination", path, digest, tuple(lines), () if file is None else (file,), where)

@@ -199,6 +199,21 @@ def test_what_fits_an_allow_rule(workspace: WorkspaceFiles, pattern: Any, value:
     assert action == ("allow" if fits else "ask")
 
 
+@pytest.mark.parametrize(
+    "wrapped", [{"req": {"path": "secrets/s.txt"}}, {"all": [{"path": "a"}, {"path": "secrets/s.txt"}]}]
+)
+def test_a_path_within_an_object_is_refused_and_allows_nothing(
+    workspace: WorkspaceFiles, wrapped: Any
+) -> None:
+    """Servers take their arguments in one object as often as not."""
+    rule = [{"run": {"path": "secrets/**"}}]
+    assert verdict(workspace, wrapped, tool("run"), mode="run_everything", deny=rule) == "deny"
+    assert verdict(workspace, wrapped, tool("run"), mode="ask", allow=rule) == "ask"
+    beside = {"path": "secrets/a", **wrapped, "more": {"path": "elsewhere"}}
+    assert verdict(workspace, beside, tool("run"), mode="ask", allow=rule) == "ask"
+    assert verdict(workspace, {"path": "secrets/a"}, tool("run"), mode="ask", allow=rule) == "allow"
+
+
 @pytest.mark.parametrize("value", [["ok", "rm -rf"], {"any": "object"}])
 def test_what_is_not_clear_fits_a_deny_rule(workspace: WorkspaceFiles, value: Any) -> None:
     deny = [{"run": {"command": "rm *"}}]

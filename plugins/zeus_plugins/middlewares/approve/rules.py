@@ -68,16 +68,18 @@ class Rule:
 
         Args:
             arguments: as they will run, defaults filled in.
-            surely: what is not clear (an object, a path that means nothing) does not fit, and all of a list must; else
-                what is not clear does fit, and one of a list is enough.
+            surely: what is not clear (an object, a path that means nothing) does not fit, and all of a list must, and
+                whatever else has the argument's name within objects; else what is not clear does fit, and one of a
+                list, or one within an object, is enough.
         """
+
+        def fit(name: str, patterns: Sequence[Any], value: Any) -> bool:
+            return any(_fits(name, pattern, value, leads_to, surely=surely) for pattern in patterns)
+
         several = all if surely else any
         return self.names(tool) and all(
-            (values := list(_named(name, arguments)))
-            and several(
-                any(_fits(name, pattern, value, leads_to, surely=surely) for pattern in patterns)
-                for value in values
-            )
+            (name in arguments or not surely)
+            and several(fit(name, patterns, value) for value in _named(name, arguments))
             for name, patterns in self.arguments.items()
         )
 
@@ -100,15 +102,15 @@ class Rule:
 
 def _named(name: str, value: Any) -> Iterator[Any]:
     """The values under a name at any depth: a server's tool may take its arguments in one object."""
-    if isinstance(value, Mapping):
-        if name in value:
-            yield value[name]
-        for key, inner in value.items():
-            if key != name:
-                yield from _named(name, inner)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _named(name, inner)
+    left = [value]
+    while left:
+        each = left.pop()
+        if isinstance(each, Mapping):
+            if name in each:
+                yield each[name]
+            left += [inner for key, inner in each.items() if key != name]
+        elif isinstance(each, list | tuple):
+            left += each
 
 
 def rules_of(written: Iterable[Written]) -> list[Rule]:
