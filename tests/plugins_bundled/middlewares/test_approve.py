@@ -714,12 +714,13 @@ class Waiting:
         return Agent.from_config(config, directory=self.folder, model=self._model)
 
     async def begin(self, person: Person | None = None) -> list[str]:
-        """The ids of what waits."""
+        """The ids of what waits, by the ids of the calls: those of one answer are asked in any order."""
         async with self.agent() as living:
             ending = (await events_of(living.stream("go", approvals=person)))[-1]
         assert isinstance(ending, RunFailed), ending
         self.session = ending.session
-        return [each["id"] for each in ending.details["pending"]]
+        pending = sorted(ending.details["pending"], key=lambda each: str(each["call_id"]))
+        return [each["id"] for each in pending]
 
     async def resume(
         self, decisions: Mapping[str, Decision], person: Person | None = None, *, asks: bool = True
