@@ -108,11 +108,11 @@ def replies() -> Sequence[Reply]:
         call("write_todos", 1, todos=[{"content": "read", "status": "in_progress"}]),
         call("write_file", 2, path="/long.txt", content=long),
         call("read_file", 3, path="/long.txt"),
+        Reply("The first part is done."),
         call("memory_save", 4, content="Ann prefers short answers."),
         call("task", 5, **work),
         call("read_file", 6, path="/notes.md"),
         Reply("Notes of the Argo."),
-        Reply("The first part is done."),
         *turns,
         call("glob", 40, pattern="/turn*.md"),
     ]
